@@ -1,0 +1,18 @@
+# Everything that hapax builds on, from the distribution's packages. librdkafka (Debian 12) and
+# libpqxx (both) have no CMake package, so pkg-config finds them.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka>=2.0.2)
+pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx>=6.4)
+pkg_check_modules(PQ REQUIRED IMPORTED_TARGET libpq>=14)
+pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

@@ -1,0 +1,79 @@
+// What a handler may do inside the transaction that hapax lends it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hapax/rows.hpp"
+
+namespace pqxx {
+class dbtransaction;
+}
+
+namespace hapax {
+
+// One open PostgreSQL transaction, lent for the length of one `handle`. Everything written through
+// it commits together with the message's idempotency key, or not at all.
+//
+// A handler must not COMMIT, ROLLBACK, SET CONSTRAINTS or RESET ALL: the seal refuses the
+// completion and the route halts, because part of an effect may stand alone. Savepoints are fine.
+//
+// Thread safety: none; it belongs to the thread that called `handle`, until `handle` returns.
+class Context {
+ public:
+  // Runs one statement now and returns its rows. Each distinct text is prepared once a connection,
+  // so pass values as parameters ($1, $2 …), never inside the text.
+  // Sends what `write` has deferred first: a handler reads its own writes.
+  // Throws: SqlError; let it pass, so that the message is tried again by the route's policy. To go
+  //   on after an expected error use a pqxx::subtransaction on pqxx().
+  // Blocks: one round trip, bounded by postgres.statement_timeout and postgres.lock_timeout.
+  template <class... Values>
+  Rows sql(std::string_view text, const Values&... values) {
+    return run(text, {Parameter(values)...});
+  }
+
+  // A statement whose rows nobody needs. Deferred: writes are sent in order together with the
+  // completion, in one round trip, so an SQL error appears after `handle` has returned and is
+  // handled as if `handle` had thrown it.
+  // Throws: SqlError where the text itself does not prepare (syntax, unknown table).
+  // Blocks: one round trip the first time a text is seen on this connection.
+  template <class... Values>
+  void write(std::string_view text, const Values&... values) {
+    defer(text, {Parameter(values)...});
+  }
+
+  // Stored with the key (at most `max_result_bytes` of the route). The last call wins.
+  // Throws: Reject where it is larger.
+  void result(const nlohmann::json& value) { set_result(value.dump()); }
+
+  // libpqxx's transaction for everything else (subtransactions, COPY, large results). Include
+  // <pqxx/pqxx> yourself. Sends what `write` has deferred first.
+  virtual pqxx::dbtransaction& pqxx() = 0;
+
+ protected:
+  ~Context() = default;
+
+ private:
+  virtual Rows run(std::string_view text, std::vector<Parameter> values) = 0;
+  virtual void defer(std::string_view text, std::vector<Parameter> values) = 0;
+  virtual void set_result(std::string json) = 0;
+};
+
+// PostgreSQL refused a statement. Seen by a handler that catches it; hapax classifies it by
+// SQLSTATE, never by text.
+class SqlError : public std::runtime_error {
+ public:
+  SqlError(const std::string& what, std::string sqlstate, std::string statement)
+      : std::runtime_error(what), sqlstate_(std::move(sqlstate)), statement_(std::move(statement)) {}
+  // Five characters, or empty where the connection was lost.
+  const std::string& sqlstate() const { return sqlstate_; }
+  const std::string& statement() const { return statement_; }
+
+ private:
+  std::string sqlstate_;
+  std::string statement_;
+};
+
+}  // namespace hapax

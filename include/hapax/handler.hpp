@@ -1,0 +1,52 @@
+// The interface that users implement: one class that books one message.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hapax/context.hpp"
+#include "hapax/message.hpp"
+
+namespace hapax {
+
+// What a handler is told once, before its first message.
+struct Setup {
+  std::string topic;
+  nlohmann::json options;  // `options` of the route, {} where there are none
+};
+
+// Handles the messages of one route. Every lane has an instance of its own, so members need no
+// lock; state that must survive belongs into PostgreSQL, because a worker can die at any time.
+//
+// A handler may run more than once for a message (after a crash, a retry, a lost partition); only
+// one run's effects commit. So everything it does to the world must go through `context`.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+
+  // Once, before the first message. Throws: any exception; the worker then does not start.
+  virtual void on_start(const Setup& /*setup*/) {}
+
+  // Applies one message. Returning commits it.
+  // Throws: Reject (never works: dead letter), Retry (later), any other exception (later, by the
+  //   route's retry policy).
+  virtual void handle(const Message& message, Context& context) = 0;
+};
+
+// A named way to make instances of one handler.
+struct HandlerFactory {
+  std::string name;
+  std::function<std::unique_ptr<Handler>()> make;
+  std::string version = "unversioned";  // kept with dead letters
+};
+
+template <class SomeHandler>
+HandlerFactory handler(std::string name, std::string version = "unversioned") {
+  return {std::move(name), [] { return std::make_unique<SomeHandler>(); }, std::move(version)};
+}
+
+}  // namespace hapax

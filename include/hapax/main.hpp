@@ -1,0 +1,33 @@
+// hapax linked in instead of loaded: a binary of your own that has the whole command line.
+//
+//   int main(int argc, char** argv) {
+//     return hapax::Main().on("payments", [] { return std::make_unique<Payments>(); })
+//         .run(argc, argv);
+//   }
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hapax/handler.hpp"
+
+namespace hapax {
+
+class Main {
+ public:
+  // Makes a handler known under the name that routes use. The last one of a name wins over a
+  // plugin's.
+  Main& on(std::string name, std::function<std::unique_ptr<Handler>()> make,
+           std::string version = "unversioned");
+
+  // The command line of `hapax`; returns the process's exit code (see `--help`).
+  // Blocks: as long as the command runs. Throws: nothing.
+  int run(int argc, char** argv);
+
+ private:
+  std::vector<HandlerFactory> handlers_;
+};
+
+}  // namespace hapax

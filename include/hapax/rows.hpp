@@ -1,0 +1,206 @@
+// SQL parameters and result rows of a handler, without libpqxx in the handler's compile.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace hapax {
+
+// One value for a $n of a statement, as text that PostgreSQL reads into the parameter's type.
+//
+// From: text (UTF-8, without NUL), numbers, bool, bytes (for bytea), JSON (a string gives its
+// text, null gives NULL, the rest its JSON text), std::optional of these, nullptr.
+class Parameter {
+ public:
+  Parameter(std::nullptr_t) {}
+  Parameter(std::nullopt_t) {}
+  Parameter(bool value) : text_(value ? "t" : "f") {}
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> &&
+             !std::same_as<Number, char>)
+  Parameter(Number value) : text_(number_text(value)) {}
+  Parameter(std::string value) : text_(std::move(value)) {}
+  Parameter(std::string_view value) : text_(value) {}
+  Parameter(const char* value) : text_(value) {}
+  Parameter(std::span<const std::byte> bytes) : text_(bytea_text(bytes)) {}
+  Parameter(const nlohmann::json& value) {
+    if (value.is_string()) {
+      text_ = value.get_ref<const std::string&>();
+    } else if (!value.is_null()) {
+      text_ = value.dump();
+    }
+  }
+  template <class Value>
+    requires std::constructible_from<Parameter, Value>
+  Parameter(const std::optional<Value>& value) {
+    if (value) *this = Parameter(*value);
+  }
+
+  // Nothing: NULL.
+  const std::optional<std::string>& text() const { return text_; }
+
+  // The bytes as PostgreSQL's bytea text, for message.payload() and the like.
+  static Parameter bytes(std::string_view bytes) {
+    return Parameter(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  }
+
+ private:
+  // Shortest text that reads back as the same number. std::to_chars rather than streams: no locale.
+  template <class Number>
+  static std::string number_text(Number value) {
+    if constexpr (std::floating_point<Number>) {
+      if (std::isnan(value)) return "NaN";
+      if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+    }
+    char buffer[64];
+    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+    return std::string(buffer, end);
+  }
+
+  static std::string bytea_text(std::span<const std::byte> bytes) {
+    static constexpr char kHex[] = "0123456789abcdef";
+    std::string text = "\\x";
+    text.reserve(2 + 2 * bytes.size());
+    for (const std::byte byte : bytes) {
+      text += kHex[std::to_integer<unsigned>(byte) >> 4];
+      text += kHex[std::to_integer<unsigned>(byte) & 15U];
+    }
+    return text;
+  }
+
+  std::optional<std::string> text_;
+};
+
+// One field of a row. Valid as long as the Rows it came from.
+class Field {
+ public:
+  Field(const std::string& column, const std::optional<std::string>& text)
+      : column_(&column), text_(&text) {}
+
+  bool is_null() const { return !text_->has_value(); }
+
+  // PostgreSQL's text form. Throws: std::runtime_error where the field is NULL.
+  const std::string& text() const {
+    if (is_null()) throw std::runtime_error("column \"" + *column_ + "\" is NULL");
+    return **text_;
+  }
+
+  // As std::string, bool, an integer or floating point type, nlohmann::json, or std::optional of
+  // these (NULL gives nothing).
+  // Throws: std::runtime_error where the field is NULL or its text is not such a value.
+  template <class Value>
+  Value as() const {
+    if constexpr (is_optional<Value>::value) {
+      if (is_null()) return std::nullopt;
+      return as<typename Value::value_type>();
+    } else if constexpr (std::same_as<Value, std::string>) {
+      return text();
+    } else if constexpr (std::same_as<Value, bool>) {
+      if (text() != "t" && text() != "f") throw not_a("boolean");
+      return text() == "t";
+    } else if constexpr (std::same_as<Value, nlohmann::json>) {
+      return nlohmann::json::parse(text());
+    } else {
+      Value value{};
+      const char* const end = text().data() + text().size();
+      const auto [rest, error] = std::from_chars(text().data(), end, value);
+      if (error != std::errc() || rest != end) throw not_a("number of the wanted type");
+      return value;
+    }
+  }
+
+ private:
+  template <class>
+  struct is_optional : std::false_type {};
+  template <class Value>
+  struct is_optional<std::optional<Value>> : std::true_type {};
+
+  std::runtime_error not_a(const char* what) const {
+    return std::runtime_error("column \"" + *column_ + "\": '" + text() + "' is not a " + what);
+  }
+
+  const std::string* column_;
+  const std::optional<std::string>* text_;
+};
+
+struct RowsData {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::optional<std::string>>> rows;
+  std::size_t affected = 0;
+};
+
+class Row {
+ public:
+  Row(const RowsData& data, std::size_t index) : data_(&data), index_(index) {}
+
+  // Throws: std::out_of_range where there is no such column.
+  Field operator[](std::size_t column) const {
+    return {data_->columns.at(column), data_->rows[index_].at(column)};
+  }
+  Field operator[](int column) const { return (*this)[static_cast<std::size_t>(column)]; }
+  Field operator[](std::string_view column) const {
+    for (std::size_t i = 0; i < data_->columns.size(); ++i)
+      if (data_->columns[i] == column) return (*this)[i];
+    throw std::out_of_range("no column \"" + std::string(column) + "\" in the result");
+  }
+
+ private:
+  const RowsData* data_;
+  std::size_t index_;
+};
+
+// The rows of one statement, copied out of libpqxx: they outlive the transaction.
+class Rows {
+ public:
+  Rows() = default;
+  explicit Rows(RowsData data) : data_(std::make_shared<const RowsData>(std::move(data))) {}
+
+  std::size_t size() const { return data_->rows.size(); }
+  bool empty() const { return data_->rows.empty(); }
+  // Rows that an INSERT, UPDATE or DELETE touched.
+  std::size_t affected() const { return data_->affected; }
+
+  // Throws: std::out_of_range where there is no such row.
+  Row operator[](std::size_t row) const {
+    if (row >= size())
+      throw std::out_of_range("row " + std::to_string(row) + " of " + std::to_string(size()));
+    return {*data_, row};
+  }
+
+  class Iterator {
+   public:
+    Iterator(const RowsData& data, std::size_t index) : data_(&data), index_(index) {}
+    Row operator*() const { return {*data_, index_}; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return index_ == other.index_; }
+
+   private:
+    const RowsData* data_;
+    std::size_t index_;
+  };
+  Iterator begin() const { return {*data_, 0}; }
+  Iterator end() const { return {*data_, size()}; }
+
+ private:
+  std::shared_ptr<const RowsData> data_ = std::make_shared<const RowsData>();
+};
+
+}  // namespace hapax

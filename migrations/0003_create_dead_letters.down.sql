@@ -1,0 +1,2 @@
+DROP TABLE hapax.dead_letters;
+DROP TABLE hapax.attempts;

@@ -1,0 +1,5 @@
+-- Which database this is, what it says it was, and its incarnation. One row.
+SELECT s.id, s.database_oid::text AS stored_oid, s.system_identifier::text AS stored_system,
+       d.oid::text AS oid, (SELECT system_identifier::text FROM pg_control_system()) AS system,
+       (SELECT id FROM hapax.incarnation) AS incarnation
+FROM hapax.store s, pg_database d WHERE d.datname = current_database()

@@ -1,0 +1,16 @@
+-- Rights of the two roles, run by the owner (or a superuser) after `hapax migrate up`:
+--   psql -v worker=hapax_worker -f roles.sql
+-- The worker role can claim, complete and account; it cannot change the schema, rewrite history
+-- or forget it. Give your handler's tables to it beside these.
+
+-- Outside hapax's own BEGIN READ WRITE nothing can be written: what a handler writes after a
+-- ROLLBACK of its own fails with 25006 instead of committing by itself. Set on the role, because
+-- that survives RESET ALL and needs no connection option, so it works through a pooler too.
+ALTER ROLE :"worker" SET default_transaction_read_only = on;
+
+GRANT USAGE ON SCHEMA hapax TO :"worker";
+GRANT SELECT, INSERT, UPDATE ON hapax.idempotency_keys, hapax.checkpoints, hapax.halts,
+  hapax.attempts TO :"worker";
+GRANT DELETE ON hapax.idempotency_keys TO :"worker";  -- retention
+GRANT SELECT, INSERT ON hapax.dead_letters, hapax.incarnation TO :"worker";
+GRANT SELECT ON hapax.store, hapax.schema_migrations TO :"worker";

@@ -1,0 +1,53 @@
+// What tells a retry from a reused key: a digest of the payload under a rule. The digest says
+// nothing without its rule, so each carries the rule's id.
+#include <string>
+#include <vector>
+
+#include "key/canonical_json.hpp"
+#include "key/document.hpp"
+#include "key/identity.hpp"
+#include "key/key_text.hpp"
+#include "key/sha256.hpp"
+
+namespace hapax::key {
+namespace {
+
+// Of a null payload, under every rule: no payload is known to have this SHA-256.
+const std::string& null_digest() {
+  static const std::string zeros(32, '\0');
+  return zeros;
+}
+
+}  // namespace
+
+std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, Document& document) {
+  const auto payload = document.message().payload();
+  if (!payload) return Fingerprint{null_digest(), rule_id(rule)};
+  // An empty payload is not JSON, but it is a fact that can be told from all JSON: no canonical
+  // text is empty. Whether the handler can use it is the handler's business.
+  if (rule.kind == FingerprintRule::Kind::payload || payload->empty())
+    return Fingerprint{sha256(*payload), rule_id(rule)};
+  const auto& parsed = document.json();
+  if (const auto* error = std::get_if<NotJson>(&parsed)) return not_json(*error);
+  const auto& value = std::get<nlohmann::json>(parsed);
+  return Fingerprint{sha256(canonical_json(value, rule.without)), rule_id(rule)};
+}
+
+std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule,
+                                               const Message& message) {
+  Document document(message);
+  return fingerprint(rule, document);
+}
+
+std::string rule_id(const FingerprintRule& rule) {
+  switch (rule.kind) {
+    case FingerprintRule::Kind::payload: return "payload";
+    case FingerprintRule::Kind::json: return "json-1";
+    case FingerprintRule::Kind::json_without: break;
+  }
+  std::vector<Part> pointers;
+  for (const std::string& pointer : rule.without) pointers.push_back({Part::Type::bytes, pointer});
+  return "json_without-1:" + hex(sha256(encode_parts("", pointers))).substr(0, 32);
+}
+
+}  // namespace hapax::key

@@ -1,0 +1,23 @@
+// JSON pointers (RFC 6901): checked when the configuration is read, followed for every message.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hapax::key {
+
+// Why `pointer` is not a JSON pointer, as a sentence without the pointer itself; nothing if it is
+// one. "" is a pointer: the whole document.
+// Thread safety: pure.
+std::optional<std::string> json_pointer_error(std::string_view pointer);
+
+// The value that `pointer` names in `document`, or nullptr where there is none. In arrays only an
+// index without leading zeros names something; "-" (the element after the last) never does. What is
+// not a JSON pointer names nothing.
+// Lifetime: points into `document`.
+// Thread safety: pure.
+const nlohmann::json* find(const nlohmann::json& document, std::string_view pointer);
+
+}  // namespace hapax::key

@@ -1,0 +1,48 @@
+// What decides the identity of a route's messages: where the idempotency key, the tenant and the
+// fingerprint come from. Plain values, read from the configuration.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hapax::key {
+
+// One place a key can come from. A source with several names is a composite: all parts or none.
+struct Source {
+  enum class Kind {
+    header,        // names: header names, compared without regard to case
+    json,          // names: JSON pointers (RFC 6901) into the payload
+    record_key,    // Kafka's record key
+    coordinates,   // group-independent: topic, generation, partition, offset
+    content_hash,  // SHA-256 of the payload bytes
+  };
+  Kind kind = Kind::header;
+  std::vector<std::string> names;
+  bool unquote = false;  // header: take the quotes of a structured-field string off ("8e03" → 8e03)
+
+  bool operator==(const Source&) const = default;
+};
+
+enum class MissingKey { reject, coordinates };
+enum class Tombstone { reject, skip, handle };
+
+// How a retry is told from a reused key.
+struct FingerprintRule {
+  enum class Kind { payload, json, json_without };
+  Kind kind = Kind::payload;
+  std::vector<std::string> without;  // json_without: JSON pointers left out, sorted, unique
+
+  bool operator==(const FingerprintRule&) const = default;
+};
+
+struct KeySpec {
+  std::string scope;
+  std::vector<Source> sources;   // the first one that is there wins
+  std::optional<Source> tenant;  // nothing: the tenant is ''
+  MissingKey missing_key = MissingKey::reject;
+  Tombstone tombstone = Tombstone::reject;
+  FingerprintRule fingerprint;
+};
+
+}  // namespace hapax::key

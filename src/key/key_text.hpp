@@ -1,0 +1,44 @@
+// How keys are stored. A key is bytes and typed; a column of PostgreSQL is text without NUL and
+// with valid UTF-8 only. The stored text is injective: two keys that differ in one invalid byte,
+// behind a NUL, in the last of 10,000 characters or only in type stay two keys. (A key merged with
+// another one is a message lost without a word.)
+//
+//   payment-17                  bytes: themselves, where short and printable
+//   :"a\x00b"                   bytes that are not printable UTF-8, are empty or begin with ':'
+//   :17  :true  :["a"]          a JSON number, boolean, array or object: not the bytes "17"
+//   :("a:b","c",17)             several parts
+//   :at("payments",0,3,42)      parts with a tag (here coordinates)
+//   :sha256:5f70bf18a086…       whatever would be longer: the hash of what would stand here
+//
+// Claims, `keys show` and `explain` use the same text, so a key is typed as it is read. Whoever
+// holds raw bytes gets the stored text by encode_key().
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hapax::key {
+
+// No stored key has more bytes.
+inline constexpr std::size_t kMaxStoredKey = 200;
+
+// One part of a key.
+struct Part {
+  enum class Type {
+    bytes,  // any bytes
+    json,   // canonical JSON text that is not a string
+  };
+  Type type = Type::bytes;
+  std::string text;
+};
+
+// All are printable (valid UTF-8 without C0, DEL and C1), never empty, at most kMaxStoredKey bytes.
+// Throws: std::bad_alloc, and what sha256() throws. Thread safety: pure.
+std::string encode_key(std::string_view bytes);
+std::string encode_part(const Part& part);
+// `tag`: letters only, told apart from others and from no tag.
+std::string encode_parts(std::string_view tag, std::span<const Part> parts);
+
+}  // namespace hapax::key

@@ -1,0 +1,17 @@
+// SHA-256, on the path of every message. The only place that knows OpenSSL.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace hapax::key {
+
+// 32 bytes.
+// Throws: std::bad_alloc; std::runtime_error where OpenSSL has no SHA-256 (a broken installation).
+// Thread safety: safe; each thread keeps one context.
+std::string sha256(std::string_view bytes);
+
+// Lower case, two digits a byte.
+std::string hex(std::string_view bytes);
+
+}  // namespace hapax::key
