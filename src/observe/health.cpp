@@ -1,0 +1,98 @@
+#include "observe/health.hpp"
+
+#include <utility>
+
+namespace hapax::observe {
+namespace {
+
+// An unknown lag may hide work, unless the worker says that it has seen the end.
+bool nothing_to_do(const PartitionReport& report) {
+  const bool at_end = report.lag ? *report.lag == 0 : report.state == PartitionState::idle;
+  return report.in_flight == 0 && at_end;
+}
+
+}  // namespace
+
+Health::Health(HealthBounds bounds, Now now)
+    : bounds_(bounds), now_(std::move(now)), poll_turned_(now_()) {}
+
+void Health::poll_turned() { poll_turned_.store(now_(), std::memory_order_relaxed); }
+
+void Health::started() {
+  const std::lock_guard lock(mutex_);
+  board_.started = true;
+}
+
+void Health::draining() {
+  const std::lock_guard lock(mutex_);
+  board_.draining = true;
+}
+
+void Health::fatal(std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (!board_.fatal) board_.fatal = std::string(reason);
+}
+
+void Health::joined() {
+  const std::lock_guard lock(mutex_);
+  board_.joined = true;
+  board_.kafka_reachable = true;
+}
+
+void Health::kafka_reachable(bool reachable) {
+  const std::lock_guard lock(mutex_);
+  board_.kafka_reachable = reachable;
+}
+
+void Health::postgres(bool up, bool writable, std::string_view error_class) {
+  const TimePoint now = now_();
+  const std::lock_guard lock(mutex_);
+  const auto& before = board_.postgres;
+  const bool same = before && before->up == up && before->writable == writable;
+  board_.postgres =
+      PostgresFacts{up, writable, std::string(error_class), same ? before->since : now};
+}
+
+void Health::partition_assigned(std::string_view topic, std::int32_t partition) {
+  const TimePoint now = now_();
+  const std::lock_guard lock(mutex_);
+  board_.partitions[{std::string(topic), partition}] = PartitionFacts{{}, now};
+}
+
+void Health::partition_report(std::string_view topic, std::int32_t partition,
+                              PartitionReport report) {
+  const TimePoint now = now_();
+  const std::lock_guard lock(mutex_);
+  const auto found = board_.partitions.find({std::string(topic), partition});
+  if (found == board_.partitions.end()) return;
+  PartitionFacts& facts = found->second;
+  // Work that has just come is given its whole time, however long the partition was idle before.
+  if (report.watermark != facts.report.watermark || nothing_to_do(facts.report))
+    facts.last_advance = now;
+  facts.report = std::move(report);
+}
+
+void Health::partition_gone(std::string_view topic, std::int32_t partition) {
+  const std::lock_guard lock(mutex_);
+  board_.partitions.erase({std::string(topic), partition});
+}
+
+HealthBoard Health::copy() const {
+  const std::lock_guard lock(mutex_);
+  HealthBoard board = board_;
+  board.poll_turned = poll_turned_.load(std::memory_order_relaxed);
+  return board;
+}
+
+// The clock is read after the copy, so that nothing on the board is from the future.
+Verdict Health::live() const {
+  const HealthBoard board = copy();
+  return judge_live(board, now_(), bounds_);
+}
+
+Verdict Health::ready() const {
+  const HealthBoard board = copy();
+  return judge_ready(board, now_(), bounds_);
+}
+
+}  // namespace hapax::observe

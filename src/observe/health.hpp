@@ -1,0 +1,61 @@
+// The board on which the worker writes how it is, and from which the probes are answered.
+//
+// The worker's threads write; the admin server's threads judge a copy (verdict.hpp), so a probe
+// holds the worker up no longer than the copy takes. Writing never fails and never blocks on input
+// or output.
+//
+// Thread safety: all of it may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "observe/verdict.hpp"
+
+namespace hapax::observe {
+
+class Health {
+ public:
+  using Now = std::function<TimePoint()>;
+
+  // The poll loop counts as turned at construction: that is the time it has to start.
+  explicit Health(HealthBounds bounds = {}, Now now = &std::chrono::steady_clock::now);
+
+  void poll_turned();  // each turn of the poll loop; lock-free
+  void started();      // configuration, plugins and schema are good; polling begins
+  void draining();     // for good: there is no way back
+  void fatal(std::string_view reason);  // the worker can't go on; the first reason stays
+
+  // A join completed, with any number of partitions; it proves that Kafka is reachable.
+  void joined();
+  // false when librdkafka reports that all brokers are down; true again when any of them answers.
+  void kafka_reachable(bool reachable);
+  // A lane connected or failed to. `error_class`: what is wrong, in a word or two, no secrets.
+  void postgres(bool up, bool writable, std::string_view error_class = {});
+
+  // A partition is on the board, starting, from assigned to gone; a report between the two replaces
+  // the last one, a report outside is ignored. Report on change, and while there is work at least
+  // several times within `stall`: movement is seen by comparing watermarks.
+  void partition_assigned(std::string_view topic, std::int32_t partition);
+  void partition_report(std::string_view topic, std::int32_t partition, PartitionReport report);
+  void partition_gone(std::string_view topic, std::int32_t partition);
+
+  Verdict live() const;
+  Verdict ready() const;
+
+ private:
+  HealthBoard copy() const;
+
+  const HealthBounds bounds_;
+  const Now now_;
+  std::atomic<TimePoint> poll_turned_;
+  mutable std::mutex mutex_;
+  HealthBoard board_;  // guarded by mutex_; its poll_turned is filled in by copy()
+};
+
+}  // namespace hapax::observe

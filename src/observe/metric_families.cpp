@@ -1,0 +1,105 @@
+#include "observe/metric_families.hpp"
+
+#include <prometheus/labels.h>
+
+#include <utility>
+
+#include "observe/escape.hpp"
+
+namespace hapax::observe {
+namespace {
+
+Counters& counters(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+prometheus::Counter& counter(prometheus::Registry& registry, const char* name, const char* help) {
+  return counters(registry, name, help).Add({});
+}
+
+prometheus::Gauge& gauge(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+
+Histograms& histograms(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+// One counter for each value of a label, all there from the start: rates need their zeros.
+template <std::size_t Count>
+std::array<prometheus::Counter*, Count> counter_each(Counters& family, const char* label,
+                                                     const std::array<const char*, Count>& values) {
+  std::array<prometheus::Counter*, Count> made{};
+  for (std::size_t i = 0; i < Count; ++i) made[i] = &family.Add({{label, values[i]}});
+  return made;
+}
+
+}  // namespace
+
+const prometheus::Histogram::BucketBoundaries& second_buckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets{
+      0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+  return buckets;
+}
+
+void ReasonCounters::increment(std::string_view reason, prometheus::Labels others) {
+  const std::lock_guard lock(mutex_);
+  std::string label = to_valid_utf8(reason);
+  if (!seen_.contains(label)) {
+    if (seen_.size() < kMaxReasons)
+      seen_.insert(label);
+    else
+      label = "other";
+  }
+  others["reason"] = std::move(label);
+  family_.Add(others).Increment();
+}
+
+MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partitions)
+    : messages(counters(registry, "hapax_messages_total", "Messages settled, by outcome.")),
+      attempts(counters(registry, "hapax_attempts_total", "Runs of a handler that failed.")),
+      received_bytes(counters(registry, "hapax_received_bytes_total",
+                              "Bytes received from Kafka: keys, headers and payloads.")),
+      handler_seconds(
+          histograms(registry, "hapax_handler_seconds", "Time in the handler, each run.")),
+      transaction_seconds(histograms(registry, "hapax_transaction_seconds",
+                                     "Time from BEGIN to the answer to COMMIT.")),
+      dead_letters(counters(registry, "hapax_dead_letters_total", "Messages given up on.")),
+      halts(counters(registry, "hapax_halts_total", "Partitions or routes stopped on purpose.")),
+      in_flight(gauge(registry, "hapax_in_flight", "Messages received and not settled.")),
+      queue_messages(gauge(registry, "hapax_queue_messages", "Messages in the lanes' queues.")),
+      queue_bytes(gauge(registry, "hapax_queue_bytes", "Bytes in the lanes' queues.")),
+      retry_waiting(gauge(registry, "hapax_retry_waiting", "Messages waiting for a retry.")),
+      lanes(gauge(registry, "hapax_lanes", "Worker threads with a PostgreSQL connection.")),
+      lanes_busy(gauge(registry, "hapax_lanes_busy", "Lanes that process a message now.")),
+      partitions(registry, max_partitions),
+      checkpoints(counter_each<3>(
+          counters(registry, "hapax_checkpoints_total", "Checkpoints sent to PostgreSQL."),
+          "result", {"written", "fenced", "failed"})),
+      checkpoint_seconds(
+          histograms(registry, "hapax_checkpoint_seconds", "Time to write a checkpoint.")
+              .Add({}, second_buckets())),
+      offset_commits(counter_each<4>(
+          counters(registry, "hapax_offset_commits_total", "Offset commits answered by Kafka."),
+          "result", {"committed", "dropped", "deferred", "fatal"})),
+      rebalances(counter_each<3>(
+          counters(registry, "hapax_rebalances_total", "Changes of the assignment."), "event",
+          {"assigned", "revoked", "lost"})),
+      postgres_up(gauge(registry, "hapax_postgres_up", "1 while PostgreSQL answers, else 0.")),
+      postgres_outages(
+          counter(registry, "hapax_postgres_outages_total", "Times PostgreSQL went away.")),
+      serialization_retries(
+          counter(registry, "hapax_serialization_retries_total",
+                  "Transactions run again at once after a serialization failure or deadlock.")) {
+  prometheus::BuildGauge()
+      .Name("hapax_build_info")
+      .Help("Always 1; the versions that run are its labels.")
+      .Register(registry)
+      .Add({{"version", versions.hapax},
+            {"librdkafka", versions.librdkafka},
+            {"libpqxx", versions.libpqxx},
+            {"libpq", versions.libpq}})
+      .Set(1);
+}
+
+}  // namespace hapax::observe

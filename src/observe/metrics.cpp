@@ -1,0 +1,116 @@
+#include "observe/metrics.hpp"
+
+#include <prometheus/text_serializer.h>
+
+#include "observe/escape.hpp"
+#include "observe/metric_families.hpp"
+
+namespace hapax::observe {
+namespace {
+
+constexpr std::array kSettledAs{"completed", "duplicate", "failed", "skipped"};
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+template <typename Array, typename Enum>
+prometheus::Counter& pick(const Array& counters, Enum which) {
+  return *counters.at(static_cast<std::size_t>(which));
+}
+
+}  // namespace
+
+void RouteMetrics::settled(SettledAs outcome) { pick(settled_, outcome).Increment(); }
+void RouteMetrics::attempted() { attempts_->Increment(); }
+void RouteMetrics::dead_lettered(std::string_view reason) {
+  families_->dead_letters.increment(reason, {{"topic", topic_}});
+}
+void RouteMetrics::received(std::size_t bytes) {
+  received_bytes_->Increment(static_cast<double>(bytes));
+}
+void RouteMetrics::handler_ran(std::chrono::nanoseconds took) {
+  handler_seconds_->Observe(seconds(took));
+}
+void RouteMetrics::transaction_ended(std::chrono::nanoseconds took) {
+  transaction_seconds_->Observe(seconds(took));
+}
+
+Metrics::Metrics(const Versions& versions, std::size_t max_partitions)
+    : families_(std::make_unique<MetricFamilies>(versions, max_partitions)) {}
+
+Metrics::~Metrics() = default;
+
+RouteMetrics Metrics::route(std::string_view topic, std::string_view handler) {
+  RouteMetrics route;
+  route.families_ = families_.get();
+  route.topic_ = to_valid_utf8(topic);
+  const prometheus::Labels by_topic{{"topic", route.topic_}};
+  prometheus::Labels by_handler = by_topic;
+  by_handler["handler"] = to_valid_utf8(handler);
+  for (std::size_t i = 0; i < kSettledAs.size(); ++i) {
+    prometheus::Labels by_outcome = by_handler;
+    by_outcome["outcome"] = kSettledAs[i];
+    route.settled_[i] = &families_->messages.Add(by_outcome);
+  }
+  route.attempts_ = &families_->attempts.Add(by_handler);
+  route.received_bytes_ = &families_->received_bytes.Add(by_topic);
+  route.handler_seconds_ = &families_->handler_seconds.Add(by_topic, second_buckets());
+  route.transaction_seconds_ = &families_->transaction_seconds.Add(by_topic, second_buckets());
+  return route;
+}
+
+void Metrics::in_flight(std::size_t messages) {
+  families_->in_flight.Set(static_cast<double>(messages));
+}
+void Metrics::queued(std::size_t messages, std::size_t bytes) {
+  families_->queue_messages.Set(static_cast<double>(messages));
+  families_->queue_bytes.Set(static_cast<double>(bytes));
+}
+void Metrics::waiting_for_retry(std::size_t messages) {
+  families_->retry_waiting.Set(static_cast<double>(messages));
+}
+void Metrics::lanes(std::size_t count) { families_->lanes.Set(static_cast<double>(count)); }
+void Metrics::lane_became_busy() { families_->lanes_busy.Increment(); }
+void Metrics::lane_became_free() { families_->lanes_busy.Decrement(); }
+
+void Metrics::partition_assigned(std::string_view topic, std::int32_t partition) {
+  families_->partitions.assigned(topic, partition);
+}
+void Metrics::partition_progress(std::string_view topic, std::int32_t partition,
+                                 const PartitionProgress& progress) {
+  families_->partitions.progress(topic, partition, progress);
+}
+void Metrics::partition_state(std::string_view topic, std::int32_t partition,
+                              PartitionState state) {
+  families_->partitions.state(topic, partition, state);
+}
+void Metrics::partition_gone(std::string_view topic, std::int32_t partition) {
+  families_->partitions.gone(topic, partition);
+}
+
+void Metrics::checkpoint_ended(CheckpointResult result, std::chrono::nanoseconds took) {
+  pick(families_->checkpoints, result).Increment();
+  families_->checkpoint_seconds.Observe(seconds(took));
+}
+void Metrics::offset_commit_ended(OffsetCommitResult result) {
+  pick(families_->offset_commits, result).Increment();
+}
+void Metrics::rebalanced(RebalanceEvent event) { pick(families_->rebalances, event).Increment(); }
+
+void Metrics::postgres_came_up() {
+  families_->postgres_down = false;
+  families_->postgres_up.Set(1);
+}
+void Metrics::postgres_went_down() {
+  families_->postgres_up.Set(0);
+  if (!families_->postgres_down.exchange(true)) families_->postgres_outages.Increment();
+}
+void Metrics::serialization_retried() { families_->serialization_retries.Increment(); }
+void Metrics::halted(std::string_view reason) { families_->halts.increment(reason); }
+
+std::string Metrics::text() const {
+  return prometheus::TextSerializer().Serialize(families_->registry.Collect());
+}
+
+}  // namespace hapax::observe

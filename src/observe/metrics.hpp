@@ -1,0 +1,118 @@
+// The worker's numbers for Prometheus. Each method names an event; metrics.cpp names the series.
+//
+// Numbers only count; nothing decides by them, and losing them loses no message.
+//
+// Labels are bounded, so that a worker with many partitions or a handler with chatty reasons can't
+// flood the monitoring: partitions by `max_partitions` (those left out are counted in
+// hapax_partitions_not_shown), reasons by kMaxReasons (further ones count as "other").
+//
+// Hides prometheus-cpp. Thread safety: all of it may be called from any thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "observe/partition_state.hpp"
+
+namespace prometheus {
+class Counter;
+class Histogram;
+}  // namespace prometheus
+
+namespace hapax::observe {
+
+struct MetricFamilies;
+
+inline constexpr std::size_t kMaxReasons = 64;  // distinct labels for each kind of reason
+
+enum class SettledAs : std::uint8_t { completed, duplicate, failed, skipped };
+enum class CheckpointResult : std::uint8_t { written, fenced, failed };
+enum class OffsetCommitResult : std::uint8_t { committed, dropped, deferred, fatal };
+enum class RebalanceEvent : std::uint8_t { assigned, revoked, lost };
+
+// One route's counters, looked up once: its methods are lock-free, but for the histograms' short
+// lock. Cheap to copy. Lifetime: the Metrics it came from must outlive it.
+class RouteMetrics {
+ public:
+  void settled(SettledAs outcome);
+  void attempted();                                       // an attempt: a run that failed
+  void dead_lettered(std::string_view reason);            // takes a lock: rare
+  void received(std::size_t bytes);                       // key, headers and payload
+  void handler_ran(std::chrono::nanoseconds took);        // whatever came of it
+  void transaction_ended(std::chrono::nanoseconds took);  // BEGIN to COMMIT's answer
+
+ private:
+  friend class Metrics;
+  RouteMetrics() = default;
+
+  MetricFamilies* families_ = nullptr;
+  std::string topic_;
+  std::array<prometheus::Counter*, 4> settled_{};  // by SettledAs
+  prometheus::Counter* attempts_ = nullptr;
+  prometheus::Counter* received_bytes_ = nullptr;
+  prometheus::Histogram* handler_seconds_ = nullptr;
+  prometheus::Histogram* transaction_seconds_ = nullptr;
+};
+
+// What hapax_build_info shows.
+struct Versions {
+  std::string hapax;
+  std::string librdkafka;
+  std::string libpqxx;
+  std::string libpq;
+};
+
+// Offsets of one partition; a number that is not known (any more) has no series.
+struct PartitionProgress {
+  std::optional<std::int64_t> watermark;
+  std::optional<std::int64_t> checkpoint;
+  std::optional<std::int64_t> lag;  // messages
+};
+
+class Metrics {
+ public:
+  explicit Metrics(const Versions& versions, std::size_t max_partitions = 1000);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // The counters of a route, at 0 from now on. The same arguments give the same counters.
+  RouteMetrics route(std::string_view topic, std::string_view handler);
+
+  void in_flight(std::size_t messages);  // received, not settled
+  void queued(std::size_t messages, std::size_t bytes);
+  void waiting_for_retry(std::size_t messages);
+  void lanes(std::size_t count);
+  void lane_became_busy();
+  void lane_became_free();
+
+  // Partition numbers exist from partition_assigned to partition_gone. Between the two, progress
+  // and state are shown; outside they are ignored: a late call can't bring a lost partition back.
+  void partition_assigned(std::string_view topic, std::int32_t partition);
+  void partition_progress(std::string_view topic, std::int32_t partition,
+                          const PartitionProgress& progress);
+  void partition_state(std::string_view topic, std::int32_t partition, PartitionState state);
+  void partition_gone(std::string_view topic, std::int32_t partition);
+
+  void checkpoint_ended(CheckpointResult result, std::chrono::nanoseconds took);
+  void offset_commit_ended(OffsetCommitResult result);
+  void rebalanced(RebalanceEvent event);
+  void postgres_came_up();
+  void postgres_went_down();     // an outage is counted when it was not down already
+  void serialization_retried();  // 40001 or 40P01: run again at once, no attempt
+  void halted(std::string_view reason);
+
+  // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.
+  std::string text() const;
+
+ private:
+  std::unique_ptr<MetricFamilies> families_;
+};
+
+}  // namespace hapax::observe

@@ -1,0 +1,79 @@
+// Whether the worker is alive and whether it is ready, judged from a board of plain facts.
+//
+// Pure: no clock, no lock, no thread. It fails closed: what is not known counts against readiness.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "observe/partition_state.hpp"
+
+namespace hapax::observe {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// The answer to a probe. `reasons` says each thing that is wrong; it is empty when ok.
+struct Verdict {
+  bool ok = false;
+  std::vector<std::string> reasons;
+  nlohmann::ordered_json detail;
+};
+
+// How long something may stand still before it counts as stuck.
+struct HealthBounds {
+  std::chrono::nanoseconds poll_loop = std::chrono::seconds(30);
+  std::chrono::nanoseconds stall = std::chrono::seconds(60);
+};
+
+// What the worker knows of one assigned partition.
+struct PartitionReport {
+  PartitionState state = PartitionState::starting;
+  std::string reason;                     // halted: why
+  std::optional<std::int64_t> watermark;  // lowest offset not settled; nothing: not started yet
+  std::optional<std::int64_t> lag;        // messages to the partition's end; nothing: not known
+  std::int64_t in_flight = 0;             // received, not settled; waiting for a retry too
+};
+
+struct PartitionFacts {
+  PartitionReport report;
+  TimePoint last_advance;  // the watermark moved, or there was nothing to do, or the assignment
+};
+
+struct PostgresFacts {
+  bool up = false;
+  bool writable = false;
+  std::string error_class;  // what went wrong, while not up and writable
+  TimePoint since;
+};
+
+// Everything the verdicts look at.
+struct HealthBoard {
+  using Key = std::pair<std::string, std::int32_t>;  // topic, partition
+
+  TimePoint poll_turned;                  // the poll loop's last turn
+  std::optional<std::string> fatal;       // why the worker can't go on
+  bool started = false;                   // start-up went through
+  bool draining = false;                  // told to stop
+  bool joined = false;                    // a join of the consumer group has completed
+  std::optional<bool> kafka_reachable;    // nothing: not known
+  std::optional<PostgresFacts> postgres;  // nothing: not known
+  std::map<Key, PartitionFacts> partitions;
+};
+
+// Live: the poll loop turned within its bound, and nothing fatal happened. Nothing else: an outage
+// of PostgreSQL or a halted partition isn't mended by killing the worker.
+Verdict judge_live(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
+
+// Ready: started and not draining, live, Kafka reachable, PostgreSQL there and writable, a join has
+// completed (with no partition at all too: a spare worker), and each partition advances or is idle
+// at its end. A partition with work (in flight, or lag) whose watermark stood still for `stall` is
+// not.
+Verdict judge_ready(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
+
+}  // namespace hapax::observe
