@@ -1,0 +1,101 @@
+#include "app/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+#include "config/load.hpp"
+#include "config/redact.hpp"
+#include "observe/escape.hpp"
+#include "plugin/load.hpp"
+#include "worker/worker.hpp"
+
+namespace hapax::app {
+
+void add_config(CLI::App& command, ConfigOption& option) {
+  command.add_option("-c,--config", option.path, "The configuration file")
+      ->required()
+      ->envname("HAPAX_CONFIG");
+}
+
+config::Config load(const ConfigOption& option) {
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+  config::Loaded loaded = config::load_file(option.path, environment);
+  for (const std::string& warning : loaded.warnings)
+    std::fprintf(stderr, "warning: %s\n", observe::escape_for_terminal(warning).c_str());
+  if (!loaded.config)
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
+                                 config::format(loaded.problems));
+  return std::move(*loaded.config);
+}
+
+namespace {
+
+// The first of `factories` with this name.
+const HandlerFactory* named(const std::vector<HandlerFactory>& factories,
+                            const std::string& name) {
+  for (const HandlerFactory& factory : factories)
+    if (factory.name == name) return &factory;
+  return nullptr;
+}
+
+std::string names_of(const std::vector<HandlerFactory>& factories) {
+  std::string names;
+  for (const HandlerFactory& factory : factories)
+    names += (names.empty() ? "" : ", ") + factory.name;
+  return names.empty() ? "none" : names;
+}
+
+std::vector<HandlerFactory> load_plugin(const std::string& path) {
+  try {
+    return plugin::load_plugin(path);
+  } catch (const std::exception& error) {
+    throw Stop(kConfigWrong, error.what());
+  }
+}
+
+flow::Route route_of(const config::Route& route, HandlerFactory handler) {
+  return {route.topic,
+          route.key,
+          std::move(handler),
+          {static_cast<int>(route.retry.max_attempts), route.retry.first, route.retry.max},
+          std::chrono::ceil<std::chrono::seconds>(route.retention),
+          route.max_result_bytes};
+}
+
+}  // namespace
+
+std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOption& option,
+                                   const std::vector<HandlerFactory>& linked) {
+  std::vector<HandlerFactory> shared = linked;
+  for (const std::string& path : option.plugins)
+    for (HandlerFactory& factory : load_plugin(path)) shared.push_back(std::move(factory));
+  std::vector<flow::Route> routes;
+  for (const config::Route& route : config.routes) {
+    std::vector<HandlerFactory> handlers = shared;
+    if (!route.plugin.empty())
+      for (HandlerFactory& factory : load_plugin(route.plugin))
+        handlers.push_back(std::move(factory));
+    const HandlerFactory* const handler = named(handlers, route.handler);
+    if (handler == nullptr)
+      throw Stop(kConfigWrong, "route of topic \"" + route.topic + "\": no handler \"" +
+                                   route.handler + "\"; there is: " + names_of(handlers) +
+                                   ". Name its plugin in the route or with --plugin.");
+    routes.push_back(route_of(route, *handler));
+  }
+  return routes;
+}
+
+store::Session connect(const config::Config& config) {
+  try {
+    return store::Session(worker::connect_options(config));
+  } catch (const store::DatabaseError& error) {
+    throw Stop(kUnreachable, "cannot connect to PostgreSQL at " +
+                                 config::redact_url(config.postgres.url) + ": " + error.what());
+  }
+}
+
+}  // namespace hapax::app

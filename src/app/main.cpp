@@ -1,0 +1,72 @@
+#include "hapax/main.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "app/command.hpp"
+#include "app/version.hpp"
+#include "observe/escape.hpp"
+#include "store/fault.hpp"
+
+namespace hapax {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit codes:\n"
+    "  0  done\n"
+    "  1  it ran, and the answer is no (a check failed, something was not found)\n"
+    "  2  the command line is wrong\n"
+    "  3  the configuration is wrong\n"
+    "  4  Kafka or PostgreSQL cannot be reached, or a topic or the schema is missing\n"
+    "\n"
+    "`hapax COMMAND --help` shows examples.";
+
+int say(int code, const std::string& sentence) {
+  // What it quotes may come from a message or a server.
+  std::string escaped;
+  std::size_t from = 0;
+  for (std::size_t end; (end = sentence.find('\n', from)) != std::string::npos; from = end + 1)
+    escaped += observe::escape_for_terminal(sentence.substr(from, end - from)) + "\n";
+  escaped += observe::escape_for_terminal(sentence.substr(from));
+  std::fprintf(stderr, "hapax: %s\n", escaped.c_str());
+  return code;
+}
+
+}  // namespace
+
+void app::add_commands(CLI::App& app, CommandLine& line) {
+  add_run(app, line);
+  add_migrate(app, line);
+}
+
+Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,
+               std::string version) {
+  handlers_.insert(handlers_.begin(), {std::move(name), std::move(make), std::move(version)});
+  return *this;
+}
+
+int Main::run(int argc, char** argv) {
+  CLI::App parser("hapax: Kafka consumers whose effects in PostgreSQL happen exactly once", "hapax");
+  parser.require_subcommand(1);
+  parser.set_version_flag("--version", app::version_text());
+  parser.footer(kFooter);
+  app::CommandLine line;
+  line.linked_handlers = handlers_;
+  app::add_commands(parser, line);
+  try {
+    parser.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return parser.exit(error) == 0 ? app::kDone : app::kUsage;
+  }
+  try {
+    return line.command();
+  } catch (const app::Stop& stop) {
+    return say(stop.code(), stop.what());
+  } catch (const store::DatabaseError& error) {
+    return say(app::kUnreachable, std::string("PostgreSQL: ") + error.what());
+  } catch (const std::exception& error) {
+    return say(app::kFailed, error.what());
+  }
+}
+
+}  // namespace hapax

@@ -1,0 +1,119 @@
+// hapax migrate up|down|status|print: the schema.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/command.hpp"
+#include "store/migrate.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct MigrateOptions {
+  ConfigOption config;
+  std::string url;
+  int target = 0;
+  bool yes = false;
+  bool json = false;
+};
+
+// The owner's connection: --url, or the worker's own where that is enough.
+store::Session connect_owner(const MigrateOptions& options) {
+  if (options.url.empty() && options.config.path.empty())
+    throw Stop(kUsage, "migrate needs --url (the schema's owner) or -c worker.json");
+  if (options.url.empty()) return connect(load(options.config));
+  store::ConnectOptions connection;
+  connection.url = options.url;
+  connection.application_name = "hapax migrate";
+  connection.statement_timeout = std::chrono::milliseconds(0);  // a migration takes what it takes
+  try {
+    return store::Session(connection);
+  } catch (const store::DatabaseError& error) {
+    throw Stop(kUnreachable, std::string("cannot connect to PostgreSQL: ") + error.what());
+  }
+}
+
+void print_done(const char* what, const std::vector<int>& numbers) {
+  if (numbers.empty()) std::printf("nothing to do\n");
+  for (const int number : numbers) std::printf("%s %d\n", what, number);
+}
+
+ExitCode up(const MigrateOptions& options) {
+  store::Session session = connect_owner(options);
+  print_done("applied", store::migrate_up(session));
+  return kDone;
+}
+
+ExitCode down(const MigrateOptions& options) {
+  if (!options.yes)
+    throw Stop(kUsage, "migrate down deletes every key, checkpoint and dead letter of the "
+                       "migrations above " +
+                           std::to_string(options.target) + "; say --yes to do it");
+  store::Session session = connect_owner(options);
+  print_done("took back", store::migrate_down(session, options.target));
+  return kDone;
+}
+
+const char* state_of(const store::MigrationState& state) {
+  if (state.unknown) return "applied by a newer hapax";
+  if (state.changed) return "applied with another text";
+  return state.applied_at ? "applied" : "pending";
+}
+
+ExitCode status(const MigrateOptions& options) {
+  store::Session session = connect_owner(options);
+  const auto states = store::migration_states(session);
+  bool good = true;
+  nlohmann::json list = nlohmann::json::array();
+  for (const store::MigrationState& state : states) {
+    good = good && state.applied_at && !state.changed;
+    list.push_back({{"number", state.number},
+                    {"name", state.name},
+                    {"state", state_of(state)},
+                    {"applied_at", state.applied_at ? nlohmann::json(*state.applied_at)
+                                                    : nlohmann::json(nullptr)}});
+    if (!options.json)
+      std::printf("%4d  %-28s %-26s %s\n", state.number, state.name.c_str(), state_of(state),
+                  state.applied_at.value_or("").c_str());
+  }
+  if (options.json) std::printf("%s\n", list.dump(2).c_str());
+  return good ? kDone : kFailed;
+}
+
+ExitCode print(const MigrateOptions&) {
+  std::fputs(store::migration_text().c_str(), stdout);
+  return kDone;
+}
+
+}  // namespace
+
+void add_migrate(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand("migrate", "Create and change hapax's schema");
+  command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  hapax migrate up --url postgresql://owner@db/payments\n"
+      "  hapax migrate status -c worker.json     exit code 1 where something is pending\n"
+      "  hapax migrate print | psql …            for those who run SQL by hand");
+  const auto options = std::make_shared<MigrateOptions>();
+  const auto add = [&](const char* name, const char* what, ExitCode (*action)(const MigrateOptions&)) {
+    auto* const sub = command->add_subcommand(name, what);
+    if (action != print) {
+      sub->add_option("--url", options->url, "libpq URI of the schema's owner");
+      sub->add_option("-c,--config", options->config.path, "Take postgres.url of this configuration");
+    }
+    sub->callback([&line, options, action] {
+      line.command = [options, action] { return action(*options); };
+    });
+    return sub;
+  };
+  add("up", "Apply what is missing; a second run waits, then finds nothing to do", up);
+  auto* const down_command = add("down", "Take migrations back, with all data in them", down);
+  down_command->add_option("--to", options->target, "The newest migration to keep")->required();
+  down_command->add_flag("--yes", options->yes, "Do it");
+  add("status", "Show what is applied; exit code 1 where something is pending or changed", status)
+      ->add_flag("--json", options->json, "For programs");
+  add("print", "Print the SQL", print);
+}
+
+}  // namespace hapax::app

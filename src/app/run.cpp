@@ -1,0 +1,118 @@
+// hapax run: the worker.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "app/command.hpp"
+#include "app/version.hpp"
+#include "observe/admin_server.hpp"
+#include "observe/log.hpp"
+#include "store/migrate.hpp"
+#include "worker/worker.hpp"
+
+namespace hapax::app {
+namespace {
+
+namespace log = observe::log;
+
+worker::StopSignal stop_signal{0};
+
+extern "C" void on_signal(int) { stop_signal.fetch_add(1); }
+
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+// PostgreSQL there and migrated; waits for both where the configuration says so.
+void await_schema(const config::Config& config) {
+  bool said = false;
+  while (stop_signal == 0) {
+    std::string why;
+    try {
+      store::Session session(worker::connect_options(config));
+      const auto problem = store::schema_problem(session);
+      if (!problem) return;
+      why = *problem;
+    } catch (const store::DatabaseError& error) {
+      why = error.what();
+    }
+    if (!config.postgres.wait_at_start)
+      throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
+    if (!said) log::warning("waiting_for_postgres", {{"error", why}}, "waiting for PostgreSQL");
+    said = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+observe::AdminAnswers answers_of(const observe::Health& health, const observe::Metrics& metrics) {
+  return {[&] { return metrics.text(); }, [&] { return health.live(); },
+          [&] { return health.ready(); }};
+}
+
+std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
+                                                  const observe::Health& health,
+                                                  const observe::Metrics& metrics) {
+  if (!config.admin.listen) return nullptr;
+  const auto& [host, port] = *config.admin.listen;
+  const bool ipv6 = host.find(':') != std::string::npos;
+  const std::string listen = (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  try {
+    auto server = std::make_unique<observe::AdminServer>(listen, answers_of(health, metrics));
+    log::info("admin", {{"host", host}, {"port", server->port()}},
+              "serving /metrics, /livez and /readyz");
+    return server;
+  } catch (const std::exception& error) {
+    throw Stop(kConfigWrong, std::string("admin.listen: ") + error.what());
+  }
+}
+
+ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
+  const config::Config config = load(option);
+  log::set_up(config.log.level, config.log.format);
+  catch_signals();
+  std::vector<flow::Route> routes = routes_of(config, option, linked);
+  observe::Health health;
+  observe::Metrics metrics(versions());
+  const auto admin = serve_admin(config, health, metrics);
+  await_schema(config);
+  std::unique_ptr<worker::Worker> running;
+  try {
+    running = std::make_unique<worker::Worker>(config, std::move(routes), health, metrics);
+  } catch (const std::exception& error) {
+    throw Stop(kConfigWrong, error.what());
+  }
+  if (const auto problem = running->await_topics(stop_signal)) throw Stop(kUnreachable, *problem);
+  switch (running->run(stop_signal)) {
+    case worker::Ended::stopped:
+      return kDone;
+    case worker::Ended::stopped_busy:
+      // A handler that does not return cannot be waited for; its transaction rolls back.
+      log::warning("handler_still_runs", {}, "leaving it behind; PostgreSQL rolls it back");
+      std::_Exit(kDone);
+    case worker::Ended::fatal:
+      break;
+  }
+  return kFailed;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand(
+      "run", "Run a worker of the consumer group. SIGTERM drains and leaves; a second stops at once");
+  const auto option = std::make_shared<ConfigOption>();
+  add_config(*command, *option);
+  command->add_option("--plugin", option->plugins, "A plugin to load handlers from; may be repeated");
+  command->footer("Example:\n  hapax run -c worker.json --plugin ./libpayments.so");
+  command->callback([&line, option] {
+    line.command = [&line, option] { return run(*option, line.linked_handlers); };
+  });
+}
+
+}  // namespace hapax::app

@@ -1,0 +1,50 @@
+// The Context that a handler gets: a thin view of the open transaction.
+//
+// Thread safety: none; lives as long as one call of `handle`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "hapax/context.hpp"
+#include "hapax/message.hpp"
+#include "store/session.hpp"
+
+namespace hapax::flow {
+
+class LentContext final : public Context {
+ public:
+  // Deferred writes above this are sent before `handle` returns, so that a handler that writes in
+  // a loop does not hold it all in memory.
+  static constexpr std::size_t kMaxDeferredBytes = 1 << 20;
+
+  LentContext(store::Transaction& transaction, std::size_t max_result_bytes)
+      : transaction_(transaction), max_result_bytes_(max_result_bytes) {}
+
+  const std::optional<std::string>& stored_result() const { return result_; }
+
+  pqxx::dbtransaction& pqxx() override { return transaction_.pqxx(); }
+
+ private:
+  Rows run(std::string_view text, std::vector<Parameter> values) override {
+    return transaction_.run(transaction_.session().execute(text, values));
+  }
+
+  void defer(std::string_view text, std::vector<Parameter> values) override {
+    transaction_.add(transaction_.session().execute(text, values));
+    if (transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
+  }
+
+  void set_result(std::string json) override {
+    if (json.size() > max_result_bytes_)
+      throw Reject("the result has " + std::to_string(json.size()) + " bytes, max_result_bytes is " +
+                   std::to_string(max_result_bytes_));
+    result_ = std::move(json);
+  }
+
+  store::Transaction& transaction_;
+  std::size_t max_result_bytes_;
+  std::optional<std::string> result_;
+};
+
+}  // namespace hapax::flow

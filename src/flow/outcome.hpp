@@ -1,0 +1,41 @@
+// What became of one run of one message.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace hapax::flow {
+
+enum class Result {
+  // settled: committed in PostgreSQL, or nothing to commit; the watermark may pass
+  completed,
+  duplicate,
+  failed,   // a dead letter
+  skipped,  // a tombstone, by the route's policy
+  // not settled: the message stays with the worker
+  retry,    // failed; an attempts row is written; not before `wait`
+  again,    // run again at once, not counted
+  busy,     // somebody holds the key; later, not counted
+  outage,   // PostgreSQL is away; wait until it is back, not counted
+  halt_partition,
+  halt_route,
+};
+
+constexpr bool is_settled(Result result) { return result <= Result::skipped; }
+constexpr bool is_halt(Result result) { return result >= Result::halt_partition; }
+
+struct Outcome {
+  Result result = Result::completed;
+  std::string reason = {};  // failed and halts: a fixed word
+  std::string detail = {};  // for people; may quote the message, so never for the log
+  std::string sqlstate = {};
+  std::chrono::milliseconds wait{0};  // retry, busy
+  int attempts = 0;                   // failed runs so far, this one included
+  std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
+
+  static Outcome of(Result result) { return {.result = result}; }
+};
+
+const char* name_of(Result result);
+
+}  // namespace hapax::flow

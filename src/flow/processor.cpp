@@ -1,0 +1,340 @@
+#include "flow/processor.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "flow/crash_point.hpp"
+#include "flow/lent_context.hpp"
+#include "key/sha256.hpp"
+#include "store/dead_letter.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using store::FailureClass;
+using store::Phase;
+
+// A message in flight at this many lost connections is taken for their cause.
+constexpr int kMaxOutages = 3;
+
+// How long a message waits for a key that another transaction holds.
+constexpr std::chrono::milliseconds kBusyWait{250};
+
+store::DeadLetter letter_of(const Task& task, const store::Source& source,
+                            const key::Identity* identity, const Outcome& verdict) {
+  return {task.message,
+          source,
+          verdict.reason,
+          verdict.detail,
+          verdict.sqlstate,
+          verdict.attempts,
+          task.route.handler.name,
+          task.route.handler.version,
+          task.route.key.scope,
+          identity,
+          std::nullopt};
+}
+
+Outcome halt(Result result, std::string reason, std::string detail, std::string sqlstate = {}) {
+  return {.result = result,
+          .reason = std::move(reason),
+          .detail = std::move(detail),
+          .sqlstate = std::move(sqlstate)};
+}
+
+Outcome gave_up(std::string reason, std::string detail, int attempts, std::string sqlstate = {}) {
+  return {.result = Result::failed,
+          .reason = std::move(reason),
+          .detail = std::move(detail),
+          .sqlstate = std::move(sqlstate),
+          .attempts = attempts};
+}
+
+Outcome later(Result result, std::string reason, const store::Fault& fault,
+              std::chrono::milliseconds wait, int attempts) {
+  return {.result = result,
+          .reason = std::move(reason),
+          .detail = fault.text,
+          .sqlstate = fault.sqlstate,
+          .wait = wait,
+          .attempts = attempts};
+}
+
+// The message's fingerprint under a stored rule, where this route knows it.
+std::optional<key::Fingerprint> recompute(const std::string& rule_id, const Task& task) {
+  using Rule = key::FingerprintRule;
+  for (const Rule& rule : {task.route.key.fingerprint, Rule{Rule::Kind::payload, {}},
+                           Rule{Rule::Kind::json, {}}}) {
+    if (key::rule_id(rule) != rule_id) continue;
+    const auto made = key::fingerprint(rule, task.message);
+    if (const auto* fingerprint = std::get_if<key::Fingerprint>(&made)) return *fingerprint;
+  }
+  return std::nullopt;
+}
+
+std::string name_of(const store::KeyHolder& holder) {
+  return holder.topic + "/" + std::to_string(holder.partition) + "/" +
+         std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
+         std::to_string(holder.generation) + ")";
+}
+
+}  // namespace
+
+const char* name_of(Result result) {
+  switch (result) {
+    case Result::completed: return "completed";
+    case Result::duplicate: return "duplicate";
+    case Result::failed: return "failed";
+    case Result::skipped: return "skipped";
+    case Result::retry: return "retry";
+    case Result::again: return "again";
+    case Result::busy: return "busy";
+    case Result::outage: return "outage";
+    case Result::halt_partition: return "halt_partition";
+    case Result::halt_route: return "halt_route";
+  }
+  return "unknown";
+}
+
+std::chrono::milliseconds RetryPolicy::wait(int failures, double jitter) const {
+  std::chrono::milliseconds full = first;
+  for (int i = 1; i < failures && full < max; ++i) full *= 2;
+  full = std::min(full, max);
+  return full / 2 + std::chrono::milliseconds(
+                        static_cast<std::int64_t>(jitter * static_cast<double>(full.count()) / 2));
+}
+
+Outcome Processor::process(const Task& task, Handler& handler) {
+  std::string why;
+  if (!reachable(why)) return halt(Result::outage, "postgres", why);
+  if (task.skip != nullptr)
+    return give_up(task, nullptr, gave_up("skipped_by_operator", *task.skip, task.attempts));
+  const key::Derived derived = key::identify(task.route.key, task.message, task.generation);
+  if (const auto* refusal = std::get_if<key::Refusal>(&derived))
+    return give_up(task, nullptr, gave_up(refusal->reason, refusal->detail, task.attempts));
+  if (std::holds_alternative<key::SkippedTombstone>(derived)) return Outcome::of(Result::skipped);
+  const key::Identity& identity = std::get<key::Identity>(derived);
+  try {
+    return run(task, identity, handler);
+  } catch (...) {
+    return failed(task, identity, std::current_exception());
+  }
+}
+
+// The way of a message through PostgreSQL. One transaction; every exception leaves through
+// process(), and the transaction's destructor rolls back.
+Outcome Processor::run(const Task& task, const key::Identity& identity, Handler& handler) {
+  const store::Source source = source_of(task);
+  const store::ClaimRequest request{identity, task.route.key.scope, source, task.route.retention};
+  store::Transaction transaction(*session_);
+
+  phase_ = Phase::claim;
+  const store::Claim claim = store::claim(transaction, request);
+  if (auto decided = judge(task, request, claim, transaction)) return *decided;
+  crash_point("claimed");
+
+  phase_ = Phase::handler;
+  LentContext context(transaction, task.route.max_result_bytes);
+  const auto began = std::chrono::steady_clock::now();
+  handler.handle(task.message, context);
+  const auto handler_time = std::chrono::steady_clock::now() - began;
+  crash_point("handled");
+
+  // What the handler deferred fails as the handler's, though it travels with the completion.
+  phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
+  store::complete(transaction, request, claim.nonce, context.stored_result());
+  crash_point("committed");
+  return {.result = Result::completed, .handler_time = handler_time};
+}
+
+std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
+                                        const store::Claim& claim,
+                                        store::Transaction& transaction) {
+  if (!claim.holder) {
+    if (task.message.offset() >= task.guard_below) return std::nullopt;
+    const store::Known known = store::known_coordinates(transaction, request.source);
+    if (known.dead_letter) return gave_up("redelivered", "is a dead letter already", task.attempts);
+    if (known.attempted) return std::nullopt;
+    return halt(Result::halt_partition, "unknown_below_highest",
+                "offset " + std::to_string(task.message.offset()) +
+                    " is below the highest checkpoint ever reached (" +
+                    std::to_string(task.guard_below) +
+                    "), and neither its key nor its coordinates are known any more: running it "
+                    "could double an effect that retention has forgotten");
+  }
+  const store::KeyHolder& holder = *claim.holder;
+  if (holder.status == "completed") return judge_completed(task, request, holder, transaction);
+  if (holder.status == "started")
+    return halt(Result::halt_partition, "key_started",
+                "the key is `started` by " + name_of(holder) +
+                    ", which no worker of this mode leaves behind");
+  if (holder.status == "failed" && holder.is(request.source))
+    return gave_up("redelivered", "is a dead letter already", task.attempts);
+  if (!store::take_over(transaction, request)) return Outcome::of(Result::again);
+  return std::nullopt;
+}
+
+Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& request,
+                                   const store::KeyHolder& holder,
+                                   store::Transaction& transaction) {
+  const key::Fingerprint& mine = request.identity.fingerprint;
+  if (holder.is(request.source) || holder.fingerprint == mine)
+    return Outcome::of(Result::duplicate);
+  if (holder.fingerprint.rule != mine.rule) {
+    const auto again = recompute(holder.fingerprint.rule, task);
+    // A rule that this route does not know cannot tell drift: the key decides.
+    if (!again || *again == holder.fingerprint) return Outcome::of(Result::duplicate);
+  }
+  Outcome verdict = gave_up(
+      "payload_drift",
+      "the key was completed by " + name_of(holder) + " with another payload", task.attempts);
+  store::DeadLetter letter = letter_of(task, request.source, &request.identity, verdict);
+  letter.other = nlohmann::json{{"group", holder.group},
+                                {"topic", holder.topic},
+                                {"generation", holder.generation},
+                                {"partition", holder.partition},
+                                {"offset", holder.offset},
+                                {"fingerprint", key::hex(holder.fingerprint.digest)},
+                                {"fingerprint_rule", holder.fingerprint.rule}}
+                     .dump();
+  phase_ = Phase::account;
+  store::add_dead_letter(transaction, letter);
+  transaction.commit();
+  return verdict;
+}
+
+// The one place that says what a failure means.
+Outcome Processor::failed(const Task& task, const key::Identity& identity,
+                          const std::exception_ptr& error) {
+  if (phase_ == Phase::handler) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Reject& reject) {
+      return give_up(task, &identity, gave_up("rejected", reject.what(), task.attempts + 1));
+    } catch (const Retry& retry) {
+      return count_attempt(task, identity, {store::Fault::Kind::other, "", retry.what()},
+                           retry.after());
+    } catch (...) {
+      // PostgreSQL's or the handler's own: the table says.
+    }
+  }
+  const store::Fault fault = store::fault_of(error);
+  switch (store::classify(phase_, fault)) {
+    case FailureClass::again:
+      return later(Result::again, "serialization", fault, {}, task.attempts);
+    case FailureClass::again_reconnected:
+    case FailureClass::in_doubt:
+      session_.reset();
+      return later(Result::again, "reconnect", fault, {}, task.attempts);
+    case FailureClass::busy:
+      return later(Result::busy, "key_held", fault, kBusyWait, task.attempts);
+    case FailureClass::outage:
+      return lost_connection(task, identity, fault);
+    case FailureClass::attempt:
+      return count_attempt(task, identity, fault, std::nullopt);
+    case FailureClass::transaction_ended:
+      session_.reset();
+      return halt(Result::halt_route, "handler_ended_transaction",
+                  "handler \"" + task.route.handler.name +
+                      "\" ended the transaction it was lent (COMMIT, ROLLBACK, SET CONSTRAINTS or "
+                      "RESET ALL); part of its effect may stand alone, so it is not run again: " +
+                      fault.text,
+                  fault.sqlstate);
+    case FailureClass::halt:
+      break;
+  }
+  session_.reset();
+  return halt(Result::halt_partition, "unexpected_error", fault.text, fault.sqlstate);
+}
+
+// A connection lost while the handler ran may be the handler's own doing (it slept past a timeout,
+// its SQL crashes the backend). It is an outage only when a second connection agrees.
+Outcome Processor::lost_connection(const Task& task, const key::Identity& identity,
+                                   const store::Fault& fault) {
+  const bool in_handler = phase_ == Phase::handler;
+  session_.reset();
+  std::string why;
+  if (in_handler && reachable(why) &&
+      (fault.sqlstate.empty() || fault.sqlstate == "25P03" || task.outages + 1 >= kMaxOutages))
+    return count_attempt(task, identity, fault, std::nullopt);
+  return halt(Result::outage, "postgres", fault.text, fault.sqlstate);
+}
+
+Outcome Processor::count_attempt(const Task& task, const key::Identity& identity,
+                                 const store::Fault& fault,
+                                 std::optional<std::chrono::milliseconds> after) {
+  std::uniform_real_distribution<double> jitter(0.0, 1.0);
+  const auto wait = after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_)));
+  const store::Source source = source_of(task);
+  int attempts = 0;
+  try {
+    phase_ = Phase::account;
+    attempts = store::record_attempt(
+        *session_, {source, fault.text, fault.sqlstate, task.route.handler.name, wait});
+  } catch (...) {
+    return account_failed(std::current_exception());
+  }
+  crash_point("attempt_recorded");
+  if (attempts >= task.route.retry.max_attempts)
+    return give_up(task, &identity,
+                   gave_up("attempts_exhausted", fault.text, attempts, fault.sqlstate));
+  return later(Result::retry, "failed", fault, wait, attempts);
+}
+
+// Giving up goes through the same claim as running: `failed` is written only if the key was won.
+// Else: A gives up on m after losing the partition, B completed m, A overwrites, m runs twice.
+Outcome Processor::give_up(const Task& task, const key::Identity* identity, Outcome verdict) {
+  phase_ = Phase::account;
+  const store::Source source = source_of(task);
+  const store::DeadLetter letter = letter_of(task, source, identity, verdict);
+  try {
+    store::Transaction transaction(*session_);
+    if (identity == nullptr) {
+      store::add_dead_letter(transaction, letter);
+      transaction.commit();
+    } else {
+      const store::ClaimRequest request{*identity, task.route.key.scope, source,
+                                        task.route.retention};
+      const store::Claim claim = store::claim(transaction, request);
+      if (auto decided = judge(task, request, claim, transaction)) return *decided;
+      store::fail(transaction, request, claim.nonce, letter);
+    }
+  } catch (...) {
+    return account_failed(std::current_exception());
+  }
+  crash_point("gave_up");
+  return verdict;
+}
+
+Outcome Processor::account_failed(const std::exception_ptr& error) {
+  const store::Fault fault = store::fault_of(error);
+  const FailureClass meaning = store::classify(Phase::account, fault);
+  session_.reset();
+  switch (meaning) {
+    case FailureClass::outage:
+      return halt(Result::outage, "postgres", fault.text, fault.sqlstate);
+    case FailureClass::halt:
+    case FailureClass::attempt:
+    case FailureClass::transaction_ended:
+      return halt(Result::halt_partition, "cannot_account", fault.text, fault.sqlstate);
+    default:
+      return later(Result::busy, "account", fault, kBusyWait, 0);
+  }
+}
+
+bool Processor::reachable(std::string& why) {
+  if (session_) return true;
+  try {
+    session_.emplace(connect_());
+    return true;
+  } catch (const store::DatabaseError& error) {
+    why = error.what();
+    return false;
+  }
+}
+
+store::Source Processor::source_of(const Task& task) const {
+  return {task.group, std::string(task.message.topic()), task.generation, task.message.partition(),
+          task.message.offset()};
+}
+
+}  // namespace hapax::flow

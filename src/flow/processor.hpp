@@ -1,0 +1,76 @@
+// The way of one message: claim, handle, complete. The promise lives here; no threads, no Kafka.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "flow/outcome.hpp"
+#include "flow/route.hpp"
+#include "hapax/handler.hpp"
+#include "key/identity.hpp"
+#include "store/claim.hpp"
+#include "store/session.hpp"
+#include "store/source.hpp"
+
+namespace hapax::flow {
+
+// One message to process, with what the worker knows of it.
+struct Task {
+  const Route& route;
+  const Message& message;
+  const std::string& group;
+  std::int32_t generation = 1;
+  // Below this offset a message that nobody remembers halts instead of running (guarantees I8).
+  std::int64_t guard_below = 0;
+  int attempts = 0;                 // failed runs so far
+  int outages = 0;                  // connections lost while it ran, in this process
+  const std::string* skip = nullptr;  // an operator's decision not to run it: who and why
+};
+
+// Owns one PostgreSQL session; makes a new one when the old one is gone.
+//
+// Thread safety: none; each lane has its own.
+class Processor {
+ public:
+  using Connect = std::function<store::Session()>;
+
+  // `seed`: of the jitter.
+  Processor(Connect connect, std::uint64_t seed) : connect_(std::move(connect)), random_(seed) {}
+
+  // Processes the message once. Whatever happens is in the Outcome; after a settled one the facts
+  // are committed.
+  // Throws: nothing of the handler's or PostgreSQL's.
+  // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
+  Outcome process(const Task& task, Handler& handler);
+
+  // True when PostgreSQL answers; makes the session if need be. `why` tells why not.
+  // Blocks: at most the connect timeout.
+  bool reachable(std::string& why);
+
+ private:
+  // A key row or a guard that decides without running the handler.
+  std::optional<Outcome> judge(const Task& task, const store::ClaimRequest& request,
+                               const store::Claim& claim, store::Transaction& transaction);
+  Outcome judge_completed(const Task& task, const store::ClaimRequest& request,
+                          const store::KeyHolder& holder, store::Transaction& transaction);
+  Outcome run(const Task& task, const key::Identity& identity, Handler& handler);
+  Outcome failed(const Task& task, const key::Identity& identity, const std::exception_ptr& error);
+  Outcome lost_connection(const Task& task, const key::Identity& identity,
+                          const store::Fault& fault);
+  Outcome count_attempt(const Task& task, const key::Identity& identity, const store::Fault& fault,
+                        std::optional<std::chrono::milliseconds> after);
+  Outcome give_up(const Task& task, const key::Identity* identity, Outcome verdict);
+  Outcome account_failed(const std::exception_ptr& error);
+  store::Source source_of(const Task& task) const;
+
+  Connect connect_;
+  std::optional<store::Session> session_;
+  store::Phase phase_ = store::Phase::connect;
+  std::minstd_rand random_;
+};
+
+}  // namespace hapax::flow

@@ -1,0 +1,34 @@
+// What the flow knows of a route: one topic, one handler, and the rules between them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "hapax/handler.hpp"
+#include "key/key_spec.hpp"
+
+namespace hapax::flow {
+
+// Exponential: first, twice that, … at most `max`; half of it is drawn at random, so that what
+// failed together does not come back together.
+struct RetryPolicy {
+  int max_attempts = 5;
+  std::chrono::milliseconds first{200};
+  std::chrono::milliseconds max{30000};
+
+  // The wait after the `failures`-th failed run; `jitter` is in [0, 1).
+  std::chrono::milliseconds wait(int failures, double jitter) const;
+};
+
+// Immutable once the worker runs.
+struct Route {
+  std::string topic;
+  key::KeySpec key;
+  HandlerFactory handler;
+  RetryPolicy retry;
+  std::chrono::seconds retention{0};
+  std::size_t max_result_bytes = 0;
+};
+
+}  // namespace hapax::flow

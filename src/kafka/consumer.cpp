@@ -1,0 +1,390 @@
+#include "kafka/consumer.hpp"
+
+#include <librdkafka/rdkafka.h>
+
+#include <stdexcept>
+
+#include "kafka/failure.hpp"
+#include "kafka/handles.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::kafka {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+int timeout_of(milliseconds timeout) { return static_cast<int>(timeout.count()); }
+
+std::runtime_error error_of(const std::string& what, rd_kafka_resp_err_t error) {
+  return std::runtime_error(what + ": " + rd_kafka_err2str(error));
+}
+
+// Ours where the user has set none. The first rows are the promise; the loader refuses others.
+constexpr std::pair<const char*, const char*> kDefaults[] = {
+    {"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "error"},
+    {"allow.auto.create.topics", "false"},
+    {"check.crcs", "true"},
+    {"enable.partition.eof", "true"},
+    {"isolation.level", "read_committed"},
+    {"partition.assignment.strategy", "range,roundrobin"},
+    {"client.id", "hapax"},
+    {"log.connection.close", "false"},
+    {"queued.max.messages.kbytes", "16384"},
+};
+
+// Set where this version of librdkafka knows them.
+constexpr std::pair<const char*, const char*> kOptional[] = {
+    {"fetch.queue.backoff.ms", "50"},
+};
+
+ConfHandle configure(const Properties& properties) {
+  ConfHandle conf(rd_kafka_conf_new());
+  char error[512];
+  const auto set = [&](const std::string& name, const std::string& value, bool optional) {
+    const auto result =
+        rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error);
+    if (result == RD_KAFKA_CONF_OK || (optional && result == RD_KAFKA_CONF_UNKNOWN)) return;
+    // librdkafka quotes the value in its message, which may be a secret.
+    throw std::runtime_error("kafka." + name + ": librdkafka " + rd_kafka_version_str() +
+                             (result == RD_KAFKA_CONF_UNKNOWN
+                                  ? " does not know this property"
+                                  : " does not accept this value"));
+  };
+  for (const auto& [name, value] : kDefaults)
+    if (!properties.contains(name)) set(name, value, false);
+  for (const auto& [name, value] : kOptional)
+    if (!properties.contains(name)) set(name, value, true);
+  for (const auto& [name, value] : properties) set(name, value, false);
+  return conf;
+}
+
+std::vector<TopicPartition> partitions_of(const rd_kafka_topic_partition_list_t* list) {
+  std::vector<TopicPartition> partitions;
+  for (int i = 0; list != nullptr && i < list->cnt; ++i)
+    partitions.emplace_back(list->elems[i].topic, list->elems[i].partition);
+  return partitions;
+}
+
+ListHandle new_list(std::size_t size = 1) {
+  return ListHandle(rd_kafka_topic_partition_list_new(static_cast<int>(size)));
+}
+
+rd_kafka_topic_partition_t& add(const ListHandle& list, const TopicPartition& partition) {
+  return *rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second);
+}
+
+ListHandle list_of(const std::vector<Commit>& commits) {
+  ListHandle list = new_list(commits.size());
+  for (const Commit& commit : commits) {
+    rd_kafka_topic_partition_t& entry = add(list, commit.partition);
+    entry.offset = commit.offset;
+#if RD_KAFKA_VERSION >= 0x02010000
+    if (commit.leader_epoch >= 0)
+      rd_kafka_topic_partition_set_leader_epoch(&entry, commit.leader_epoch);
+#endif
+    entry.metadata_size = commit.metadata.size();
+    // librdkafka frees it with the list.
+    entry.metadata = malloc(commit.metadata.size() + 1);
+    if (entry.metadata == nullptr) throw std::bad_alloc();
+    commit.metadata.copy(static_cast<char*>(entry.metadata), commit.metadata.size());
+  }
+  return list;
+}
+
+// The first error in an answer: the request's, or a partition's.
+rd_kafka_resp_err_t error_in(rd_kafka_event_t& event) {
+  if (const auto error = rd_kafka_event_error(&event)) return error;
+  const rd_kafka_topic_partition_list_t* list = rd_kafka_event_topic_partition_list(&event);
+  for (int i = 0; list != nullptr && i < list->cnt; ++i)
+    if (list->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) return list->elems[i].err;
+  return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+CommitResult result_of(rd_kafka_resp_err_t error) {
+  switch (meaning_of_commit(error)) {
+    case CommitMeaning::done: return CommitResult::done;
+    case CommitMeaning::dropped: return CommitResult::dropped;
+    case CommitMeaning::later: return CommitResult::later;
+    case CommitMeaning::fatal: return CommitResult::fatal;
+  }
+  return CommitResult::later;
+}
+
+Event event_of_error(const rd_kafka_message_t& message) {
+  using Kind = PartitionError::Kind;
+  const char* const topic = message.rkt != nullptr ? rd_kafka_topic_name(message.rkt) : "";
+  const std::string name = rd_kafka_err2name(message.err);
+  const std::string text = rd_kafka_message_errstr(&message);
+  const TopicPartition partition(topic, message.partition);
+  switch (meaning_of_consumer_error(message.err)) {
+    case ConsumerMeaning::out_of_range:
+      return PartitionError{Kind::out_of_range, partition, message.offset, name, text};
+    case ConsumerMeaning::unreadable:
+      return PartitionError{Kind::unreadable, partition, message.offset, name, text};
+    case ConsumerMeaning::no_topic:
+      return PartitionError{Kind::no_topic, partition, -1, name, text};
+    case ConsumerMeaning::fatal:
+      return ClientError{true, name, text};
+    case ConsumerMeaning::information:
+      break;
+  }
+  // Whatever it is: an error that stands at an offset must not be passed over.
+  if (message.partition >= 0 && message.offset >= 0)
+    return PartitionError{Kind::unreadable, partition, message.offset, name, text};
+  return ClientError{false, name, text};
+}
+
+}  // namespace
+
+// No exception may pass through librdkafka's C frames: kept here, thrown again by poll().
+struct Consumer::Callbacks {
+  static void rebalance(rd_kafka_t* client, rd_kafka_resp_err_t what,
+                        rd_kafka_topic_partition_list_t* list, void* opaque) {
+    auto& self = *static_cast<Consumer*>(opaque);
+    try {
+      if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        // Assigned empty: nothing is fetched before its start is agreed in PostgreSQL.
+        rd_kafka_assign(client, new_list().get());
+        self.listener_.on_assigned(partitions_of(list));
+      } else {
+        const bool lost = rd_kafka_assignment_lost(client) != 0;
+        self.listener_.on_revoked(partitions_of(list), lost);
+        rd_kafka_assign(client, nullptr);
+      }
+    } catch (...) {
+      self.thrown_ = std::current_exception();
+      rd_kafka_assign(client, nullptr);
+    }
+  }
+
+  static void error(rd_kafka_t* client, int code, const char* reason, void* opaque) {
+    auto& self = *static_cast<Consumer*>(opaque);
+    const auto error = static_cast<rd_kafka_resp_err_t>(code);
+    char text[512] = "";
+    std::string why = reason;
+    rd_kafka_resp_err_t named = error;
+    if (error == RD_KAFKA_RESP_ERR__FATAL) {
+      named = rd_kafka_fatal_error(client, text, sizeof text);
+      why = text;
+    }
+    try {
+      self.listener_.on_client_error(
+          {error == RD_KAFKA_RESP_ERR__FATAL, rd_kafka_err2name(named), why});
+    } catch (...) {
+      self.thrown_ = std::current_exception();
+    }
+  }
+
+  // From librdkafka's own threads.
+  static void log(const rd_kafka_t*, int level, const char* facility, const char* text) {
+    if (level <= 3) {
+      observe::log::warning("librdkafka", {{"facility", facility}}, text);
+    } else {
+      observe::log::debug("librdkafka", {{"facility", facility}}, text);
+    }
+  }
+};
+
+Consumer::Consumer(const Properties& properties, Listener& listener) : listener_(listener) {
+  ConfHandle conf = configure(properties);
+  rd_kafka_conf_set_opaque(conf.get(), this);
+  rd_kafka_conf_set_rebalance_cb(conf.get(), Callbacks::rebalance);
+  rd_kafka_conf_set_error_cb(conf.get(), Callbacks::error);
+  rd_kafka_conf_set_log_cb(conf.get(), Callbacks::log);
+  char error[512];
+  client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
+  if (client_ == nullptr) throw std::runtime_error(std::string("kafka: ") + error);
+  conf.release();
+  rd_kafka_poll_set_consumer(client_);
+  commits_ = rd_kafka_queue_new(client_);
+}
+
+Consumer::~Consumer() {
+  if (commits_ != nullptr) rd_kafka_queue_destroy(commits_);
+  if (client_ != nullptr) rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+void Consumer::subscribe(const std::vector<std::string>& topics) {
+  const ListHandle list = new_list(topics.size());
+  for (const std::string& topic : topics)
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), RD_KAFKA_PARTITION_UA);
+  if (const auto error = rd_kafka_subscribe(client_, list.get()))
+    throw error_of("cannot subscribe", error);
+}
+
+Event Consumer::poll(milliseconds timeout) {
+  poll_commits();
+  const MessageHandle message(rd_kafka_consumer_poll(client_, timeout_of(timeout)));
+  rethrow();
+  if (!message) return std::monostate{};
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return std::make_unique<Record>(*message);
+  if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+    return EndOfPartition{{rd_kafka_topic_name(message->rkt), message->partition}, message->offset};
+  return event_of_error(*message);
+}
+
+void Consumer::rethrow() {
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+void Consumer::start(const std::vector<Position>& positions) {
+  const ListHandle list = new_list(positions.size());
+  for (const Position& position : positions) add(list, position.partition).offset = position.offset;
+  if (const auto error = rd_kafka_assign(client_, list.get())) throw error_of("assign", error);
+}
+
+void Consumer::pause(const TopicPartition& partition) {
+  const ListHandle list = new_list();
+  add(list, partition);
+  rd_kafka_pause_partitions(client_, list.get());
+}
+
+void Consumer::resume(const TopicPartition& partition) {
+  const ListHandle list = new_list();
+  add(list, partition);
+  rd_kafka_resume_partitions(client_, list.get());
+}
+
+bool Consumer::commit(const std::vector<Commit>& commits) {
+  if (!in_flight_.empty() || commits.empty()) return false;
+  const ListHandle list = list_of(commits);
+  const auto error = rd_kafka_commit_queue(client_, list.get(), commits_, nullptr, nullptr);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    listener_.on_committed(commits, result_of(error), rd_kafka_err2str(error));
+    return true;
+  }
+  in_flight_ = commits;
+  return true;
+}
+
+void Consumer::poll_commits() {
+  while (const EventHandle event{rd_kafka_queue_poll(commits_, 0)}) {
+    if (rd_kafka_event_type(event.get()) != RD_KAFKA_EVENT_OFFSET_COMMIT) continue;
+    const std::vector<Commit> answered = std::exchange(in_flight_, {});
+    const auto error = error_in(*event);
+    listener_.on_committed(answered, result_of(error), rd_kafka_err2str(error));
+  }
+}
+
+void Consumer::commit_and_wait(const std::vector<Commit>& commits, milliseconds timeout) {
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  const ListHandle list = list_of(commits);
+  if (const auto error = rd_kafka_commit_queue(client_, list.get(), queue.get(), nullptr, nullptr))
+    throw error_of("offset commit", error);
+  const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
+  if (!event) throw std::runtime_error("offset commit: no answer from the brokers");
+  if (const auto error = error_in(*event)) throw error_of("offset commit", error);
+}
+
+std::map<TopicPartition, Committed> Consumer::committed(
+    const std::vector<TopicPartition>& partitions, milliseconds timeout) const {
+  const ListHandle list = new_list(partitions.size());
+  for (const TopicPartition& partition : partitions) add(list, partition);
+  if (const auto error = rd_kafka_committed(client_, list.get(), timeout_of(timeout)))
+    throw error_of("reading committed offsets", error);
+  std::map<TopicPartition, Committed> found;
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& entry = list->elems[i];
+    if (entry.err) throw error_of("reading committed offsets", entry.err);
+    Committed& committed = found[{entry.topic, entry.partition}];
+    if (entry.offset < 0) continue;
+    committed.offset = entry.offset;
+    if (entry.metadata != nullptr)
+      committed.metadata.assign(static_cast<const char*>(entry.metadata), entry.metadata_size);
+  }
+  return found;
+}
+
+OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeout) const {
+  OffsetRange range;
+  if (const auto error =
+          rd_kafka_query_watermark_offsets(client_, partition.first.c_str(), partition.second,
+                                           &range.low, &range.high, timeout_of(timeout)))
+    throw error_of("reading the offsets of " + partition.first + "/" +
+                       std::to_string(partition.second),
+                   error);
+  return range;
+}
+
+std::string Consumer::cluster_id(milliseconds timeout) const {
+  char* const id = rd_kafka_clusterid(client_, timeout_of(timeout));
+  if (id == nullptr) throw std::runtime_error("no broker told the cluster's id in time");
+  std::string text(id);
+  rd_kafka_mem_free(client_, id);
+  return text;
+}
+
+int Consumer::partition_count(const std::string& topic, milliseconds timeout) const {
+  std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>> handle(
+      rd_kafka_topic_new(client_, topic.c_str(), nullptr));
+  const struct rd_kafka_metadata* metadata = nullptr;
+  if (const auto error =
+          rd_kafka_metadata(client_, 0, handle.get(), &metadata, timeout_of(timeout)))
+    throw error_of("reading the metadata of topic " + topic, error);
+  const std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>> owned(
+      metadata);
+  if (metadata->topic_cnt != 1) return 0;
+  const rd_kafka_metadata_topic& found = metadata->topics[0];
+  if (found.err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) return 0;
+  if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw error_of("reading the metadata of topic " + topic, found.err);
+  return found.partition_cnt;
+}
+
+std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition) const {
+  std::int64_t low = -1, high = -1;
+  if (rd_kafka_get_watermark_offsets(client_, partition.first.c_str(), partition.second, &low,
+                                     &high) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+      high < 0)
+    return std::nullopt;
+  return high;
+}
+
+std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
+                               [[maybe_unused]] milliseconds timeout) const {
+#if RD_KAFKA_VERSION >= 0x02030000
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  const char* names[] = {topic.c_str()};
+  std::unique_ptr<rd_kafka_TopicCollection_t, Destroyer<rd_kafka_TopicCollection_destroy>> topics(
+      rd_kafka_TopicCollection_of_topic_names(names, 1));
+  rd_kafka_DescribeTopics(client_, topics.get(), nullptr, queue.get());
+  const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
+  if (!event || rd_kafka_event_error(event.get())) return {};
+  const auto* result = rd_kafka_event_DescribeTopics_result(event.get());
+  std::size_t count = 0;
+  const auto** described =
+      result ? rd_kafka_DescribeTopics_result_topics(result, &count) : nullptr;
+  if (count != 1 || rd_kafka_error_code(rd_kafka_TopicDescription_error(described[0])) !=
+                        RD_KAFKA_RESP_ERR_NO_ERROR)
+    return {};
+  const rd_kafka_Uuid_t* const id = rd_kafka_TopicDescription_topic_id(described[0]);
+  return id != nullptr ? rd_kafka_Uuid_base64str(id) : std::string();
+#else
+  return {};
+#endif
+}
+
+bool Consumer::close(milliseconds timeout) {
+  if (closed_) return true;
+  closed_ = true;
+  const auto deadline = steady_clock::now() + timeout;
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  if (rd_kafka_error_t* error = rd_kafka_consumer_close_queue(client_, queue.get())) {
+    rd_kafka_error_destroy(error);
+    return false;
+  }
+  while (rd_kafka_consumer_closed(client_) == 0) {
+    if (steady_clock::now() >= deadline) return false;
+    const EventHandle event(rd_kafka_queue_poll(queue.get(), 50));
+    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE)
+      rd_kafka_assign(client_, nullptr);
+  }
+  return true;
+}
+
+std::string Consumer::version() { return rd_kafka_version_str(); }
+
+}  // namespace hapax::kafka

@@ -1,0 +1,154 @@
+// A member of a consumer group, on librdkafka's C API.
+//
+// Owned by one thread, the poll thread: everything below belongs to it except what says "any
+// thread". Callbacks of Listener run on it too, inside poll() or close().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kafka/record.hpp"
+
+struct rd_kafka_s;
+struct rd_kafka_queue_s;
+struct rd_kafka_topic_partition_list_s;
+
+namespace hapax::kafka {
+
+using TopicPartition = std::pair<std::string, std::int32_t>;
+using Properties = std::map<std::string, std::string>;
+
+struct Position {
+  TopicPartition partition;
+  std::int64_t offset = 0;
+};
+
+struct Commit {
+  TopicPartition partition;
+  std::int64_t offset = 0;
+  std::int32_t leader_epoch = -1;
+  std::string metadata;
+};
+
+enum class CommitResult { done, dropped, later, fatal };
+
+// What the group has committed for a partition. `offset` is empty where there is none.
+struct Committed {
+  std::optional<std::int64_t> offset;
+  std::string metadata;
+};
+
+struct OffsetRange {
+  std::int64_t low = 0;   // the oldest offset in the log
+  std::int64_t high = 0;  // one more than the newest
+};
+
+struct EndOfPartition {
+  TopicPartition partition;
+  std::int64_t offset = 0;  // one more than the last one, control records included
+};
+
+// The consumer cannot go on with a partition.
+struct PartitionError {
+  enum class Kind { out_of_range, unreadable, no_topic };
+  Kind kind;
+  TopicPartition partition;
+  std::int64_t offset = -1;  // -1: none
+  std::string name;          // librdkafka's, such as _BAD_MSG
+  std::string text;
+};
+
+struct ClientError {
+  bool fatal = false;
+  std::string name;
+  std::string text;
+};
+
+using Event = std::variant<std::monostate, std::unique_ptr<Record>, EndOfPartition, PartitionError,
+                           ClientError>;
+
+class Listener {
+ public:
+  // The group gave us these. Nothing is fetched until start() is called for them.
+  virtual void on_assigned(const std::vector<TopicPartition>& partitions) = 0;
+  // The group takes these away. `lost`: somebody may have them already, so it is too late to
+  // commit. Once this returns they are gone. Blocks the group's rebalance while it runs.
+  virtual void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) = 0;
+  virtual void on_committed(const std::vector<Commit>& commits, CommitResult result,
+                            const std::string& error) = 0;
+  virtual void on_client_error(const ClientError& error) = 0;
+
+ protected:
+  ~Listener() = default;
+};
+
+class Consumer {
+ public:
+  // `properties`: librdkafka's names. Those that the promise needs are set beside them.
+  // Throws: std::runtime_error naming the property that librdkafka refuses.
+  Consumer(const Properties& properties, Listener& listener);
+  // Leaves without asking anybody when close() has not been called. Blocks: at most seconds.
+  ~Consumer();
+  Consumer(const Consumer&) = delete;
+  Consumer& operator=(const Consumer&) = delete;
+
+  void subscribe(const std::vector<std::string>& topics);
+
+  // Blocks: at most `timeout`. Throws: what a callback of the listener threw.
+  Event poll(std::chrono::milliseconds timeout);
+
+  // Fetches exactly these, from these offsets. The whole list replaces the one before, so give the
+  // present position of those that are running. Throws: std::runtime_error.
+  void start(const std::vector<Position>& positions);
+
+  void pause(const TopicPartition& partition);
+  void resume(const TopicPartition& partition);
+
+  // Sends one commit of all; the result comes to on_committed, inside a later poll(). One is in
+  // flight at a time: false where the one before has not been answered.
+  bool commit(const std::vector<Commit>& commits);
+
+  // Waits for the answer. Any thread.
+  // Throws: std::runtime_error. Blocks: at most `timeout`.
+  void commit_and_wait(const std::vector<Commit>& commits, std::chrono::milliseconds timeout);
+
+  // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`.
+  std::map<TopicPartition, Committed> committed(const std::vector<TopicPartition>& partitions,
+                                                std::chrono::milliseconds timeout) const;
+  OffsetRange range(const TopicPartition& partition, std::chrono::milliseconds timeout) const;
+  std::string cluster_id(std::chrono::milliseconds timeout) const;
+  // Number of partitions, or 0 where the topic does not exist.
+  int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const;
+  // One more than the newest offset, as the last fetch said it; nothing before that. Any thread.
+  std::optional<std::int64_t> known_end(const TopicPartition& partition) const;
+  // librdkafka's topic id; empty where this version cannot tell. Any thread.
+  std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;
+
+  // Leaves the group; false when the brokers did not answer in time.
+  // Blocks: at most `timeout`.
+  bool close(std::chrono::milliseconds timeout);
+
+  static std::string version();
+
+ private:
+  struct Callbacks;
+  void poll_commits();
+  void rethrow();
+
+  Listener& listener_;
+  rd_kafka_s* client_ = nullptr;
+  rd_kafka_queue_s* commits_ = nullptr;
+  std::vector<Commit> in_flight_;  // sent and not yet answered
+  bool closed_ = false;
+  std::exception_ptr thrown_;
+};
+
+}  // namespace hapax::kafka

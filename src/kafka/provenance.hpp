@@ -1,0 +1,27 @@
+// Who committed an offset: written into the metadata of every offset commit of ours.
+//
+// MirrorMaker copies metadata, so a foreign store or cluster id is foreign, not ours.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hapax::kafka {
+
+struct Provenance {
+  std::string store_id;
+  std::string cluster_id;
+  std::int64_t epoch = 0;
+
+  // "hapax/1 store=… cluster=… epoch=…"
+  std::string text() const;
+
+  // Nothing where the text is not of ours, whatever it holds.
+  static std::optional<Provenance> parse(std::string_view text);
+
+  bool operator==(const Provenance&) const = default;
+};
+
+}  // namespace hapax::kafka

@@ -1,0 +1,121 @@
+// The checkpoint row of a partition: where it stands, who owns it, whether the tail survived.
+//
+// Each function is one short transaction of its own on the caller's session.
+// Throws: DatabaseError (Phase::account).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+// Topic and partition, ordered as SQL takes locks.
+using TopicPartition = std::pair<std::string, std::int32_t>;
+
+// Which database this is. When it is not where it says it was made, it is a logical copy.
+struct StoreIdentity {
+  std::string id;
+  std::string incarnation;
+  bool copied = false;
+  std::string facts;  // for people: what is stored and what is there
+};
+
+struct CheckpointRow {
+  std::int64_t epoch = 0;
+  std::optional<std::int64_t> next_offset;
+  std::optional<std::int64_t> highest;
+  std::optional<std::int64_t> highest_settled;
+  std::int32_t generation = 1;
+  std::optional<std::string> owner;
+  std::string key_spec;
+  std::string scope;
+  std::optional<std::string> topic_id;
+  std::optional<std::string> cluster_id;
+  int started_runs = 0;
+  std::optional<std::string> start_as;  // an operator's decision for this start
+};
+
+struct Halt {
+  std::int64_t id = 0;
+  std::string topic;
+  std::int32_t partition = 0;
+  bool whole_route = false;
+  std::int32_t generation = 1;
+  std::optional<std::int64_t> offset;
+  std::string reason;  // a fixed word
+  std::string detail;  // for people, with the facts
+  std::string since;
+  std::string halted_by;
+};
+
+// Makes the incarnation row where it is missing, and reads which database this is.
+StoreIdentity read_store(Session& session);
+
+std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
+                                             const TopicPartition& partition);
+
+struct Taking {
+  std::string group;
+  TopicPartition partition;
+  std::string owner;
+  std::string key_spec;
+  std::string scope;
+  std::int64_t read_epoch = 0;  // 0: there was no row
+};
+
+// Takes the partition and returns the new epoch; nothing when somebody took it meanwhile.
+std::optional<std::int64_t> take_partition(Session& session, const Taking& taking);
+
+struct AgreedStart {
+  std::int64_t epoch = 0;
+  std::int64_t offset = 0;
+  std::string cluster_id;
+  std::string topic_id;  // empty: the client cannot tell
+};
+
+// Writes where the partition starts. Returns `highest`; nothing when the partition is not ours.
+std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
+                                        const AgreedStart& start);
+
+struct CheckpointWrite {
+  TopicPartition partition;
+  std::int64_t epoch = 0;
+  std::int64_t last_written = 0;
+  std::int64_t next_offset = 0;
+};
+
+// Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those
+// that were written: a missing one is not ours any more, or PostgreSQL lost its tail.
+std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
+                                           const std::string& incarnation,
+                                           std::vector<CheckpointWrite> writes);
+
+// A clean leave. `highest_settled`: one more than the highest settled offset.
+void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
+                     std::int64_t highest_settled);
+
+void open_halt(Session& session, const std::string& group, const Halt& halt);
+std::vector<Halt> read_halts(Session& session, const std::string& group);
+
+struct PriorAttempt {
+  int count = 0;
+  std::int64_t wait_ms = 0;  // from now
+};
+
+// What is known of messages at or above an offset: failed runs, and offsets that an operator skips.
+struct Ahead {
+  std::map<std::int64_t, PriorAttempt> attempts;
+  std::map<std::int64_t, std::string> skips;  // offset → who and why
+};
+
+Ahead read_ahead(Session& session, const std::string& group, const TopicPartition& partition,
+                 std::int32_t generation, std::int64_t offset);
+
+}  // namespace hapax::store

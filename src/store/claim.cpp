@@ -1,0 +1,102 @@
+#include "store/claim.hpp"
+
+#include "sql_statements.hpp"
+
+namespace hapax::store {
+namespace {
+
+// A claim that loses to a row which retention deletes at that moment finds nothing to read; this
+// often is not chance any more.
+constexpr int kMaxClaimRounds = 5;
+
+std::vector<Parameter> claim_parameters(const ClaimRequest& request) {
+  const key::Identity& identity = request.identity;
+  std::vector<Parameter> parameters = {identity.key, request.scope, identity.tenant,
+                                       Parameter::bytes(identity.fingerprint.digest),
+                                       identity.fingerprint.rule};
+  for (Parameter& parameter : request.source.parameters())
+    parameters.push_back(std::move(parameter));
+  parameters.emplace_back(request.retention.count());
+  return parameters;
+}
+
+std::vector<Parameter> key_parameters(const ClaimRequest& request) {
+  return {request.identity.key, request.scope, request.identity.tenant};
+}
+
+std::string bytes_of_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+KeyHolder holder_of(const Row& row) {
+  KeyHolder holder;
+  holder.status = row["status"].text();
+  holder.fingerprint.digest =
+      bytes_of_hex(row["fingerprint"].as<std::optional<std::string>>().value_or(""));
+  holder.fingerprint.rule = row["fingerprint_rule"].as<std::optional<std::string>>().value_or("");
+  holder.group = row["group_id"].text();
+  holder.topic = row["topic"].text();
+  holder.generation = row["generation"].as<std::int32_t>();
+  holder.partition = row["partition"].as<std::int32_t>();
+  holder.offset = row["kafka_offset"].as<std::int64_t>();
+  return holder;
+}
+
+}  // namespace
+
+bool KeyHolder::is(const Source& source) const {
+  return group == source.group && topic == source.topic && generation == source.generation &&
+         partition == source.partition && offset == source.offset;
+}
+
+Claim claim(Transaction& transaction, const ClaimRequest& request) {
+  Session& session = transaction.session();
+  Claim claim;
+  claim.nonce = session.next_nonce();
+  transaction.add(session.execute(sql::kArm, {claim.nonce}));
+  for (int round = 0; round < kMaxClaimRounds; ++round) {
+    if (!transaction.run(sql::kClaim, claim_parameters(request)).empty()) return claim;
+    // The statement that lost cannot see the winner's row; the next one can.
+    const Rows rows = transaction.run(sql::kReadKey, key_parameters(request));
+    if (!rows.empty()) {
+      claim.holder = holder_of(rows[0]);
+      return claim;
+    }
+  }
+  throw DatabaseError({Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
+}
+
+bool take_over(Transaction& transaction, const ClaimRequest& request) {
+  return !transaction.run(sql::kTakeOver, claim_parameters(request)).empty();
+}
+
+Known known_coordinates(Transaction& transaction, const Source& source) {
+  const Rows rows = transaction.run(sql::kKnownCoordinates, source.parameters());
+  return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
+}
+
+void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
+              const std::optional<std::string>& result) {
+  Session& session = transaction.session();
+  if (result) {
+    std::vector<Parameter> parameters = key_parameters(request);
+    parameters.emplace_back(*result);
+    transaction.add(session.execute(sql::kStoreResult, parameters));
+  }
+  transaction.add(session.execute(sql::kSeal, {nonce}));
+  transaction.commit();
+}
+
+void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
+          const DeadLetter& letter) {
+  std::vector<Parameter> parameters = key_parameters(request);
+  parameters.emplace_back(storable(letter.error));
+  transaction.add(transaction.session().execute(sql::kFailKey, parameters));
+  add_dead_letter(transaction, letter);
+  complete(transaction, request, nonce, std::nullopt);
+}
+
+}  // namespace hapax::store

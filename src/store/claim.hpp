@@ -1,0 +1,68 @@
+// Taking an idempotency key, sealing the outcome, giving up: the SQL of the promise.
+//
+// Thread safety: none; each call uses the caller's transaction.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "key/identity.hpp"
+#include "store/dead_letter.hpp"
+#include "store/session.hpp"
+#include "store/source.hpp"
+
+namespace hapax::store {
+
+// What is claimed, by which message.
+struct ClaimRequest {
+  const key::Identity& identity;
+  const std::string& scope;
+  const Source& source;
+  std::chrono::seconds retention;
+};
+
+// The row that stands in the way.
+struct KeyHolder {
+  std::string status;  // completed, failed, forgotten, started
+  key::Fingerprint fingerprint;
+  std::string group, topic;
+  std::int32_t generation = 0;
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+
+  bool is(const Source& source) const;
+};
+
+struct Claim {
+  std::string nonce;                // for the seal
+  std::optional<KeyHolder> holder;  // nothing: the key is ours
+};
+
+// Opens the transaction and takes the key if it is free.
+// Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for another transaction's
+//   uncommitted claim.
+Claim claim(Transaction& transaction, const ClaimRequest& request);
+
+// Takes a `failed` or `forgotten` key over. False when somebody else was faster.
+bool take_over(Transaction& transaction, const ClaimRequest& request);
+
+struct Known {
+  bool dead_letter = false;
+  bool attempted = false;
+};
+
+// Whether a message is remembered by its coordinates though its key is not.
+Known known_coordinates(Transaction& transaction, const Source& source);
+
+// The completion: what was added to the transaction, the result, the seal and COMMIT, together.
+// Throws: DatabaseError (Phase::complete).
+void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
+              const std::optional<std::string>& result);
+
+// Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed.
+void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
+          const DeadLetter& letter);
+
+}  // namespace hapax::store

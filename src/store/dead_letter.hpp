@@ -1,0 +1,51 @@
+// Failed runs and messages given up on, kept in PostgreSQL.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hapax/message.hpp"
+#include "key/identity.hpp"
+#include "store/session.hpp"
+#include "store/source.hpp"
+
+namespace hapax::store {
+
+// Why and by whom a message was given up on; the message itself is taken whole.
+struct DeadLetter {
+  const Message& message;
+  const Source& source;
+  std::string reason;  // a fixed word: rejected, attempts_exhausted, payload_drift, missing_key …
+  std::string error;   // for people
+  std::string sqlstate;
+  int attempts = 0;
+  std::string handler;
+  std::string handler_version;
+  std::string scope;
+  const key::Identity* identity = nullptr;  // null: the message has none
+  std::optional<std::string> other;         // payload_drift: JSON about the message that has the key
+};
+
+// Adds the dead letter to the transaction's text. Cannot fail because of the message: bytes are
+// bytea, and text is made storable.
+void add_dead_letter(Transaction& transaction, const DeadLetter& letter);
+
+struct FailedRun {
+  const Source& source;
+  std::string error;
+  std::string sqlstate;
+  std::string handler;
+  std::chrono::milliseconds wait;
+};
+
+// Counts a failed run in a transaction of its own; the count with this one.
+// Throws: DatabaseError (Phase::account).
+int record_attempt(Session& session, const FailedRun& run);
+
+// UTF-8 that PostgreSQL text can hold: NUL and invalid bytes replaced, cut at kMaxErrorText.
+std::string storable(std::string_view text);
+inline constexpr std::size_t kMaxErrorText = 8192;
+
+}  // namespace hapax::store

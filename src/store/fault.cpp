@@ -1,0 +1,177 @@
+#include "store/fault.hpp"
+
+#include <pqxx/pqxx>
+#include <string_view>
+
+namespace hapax::store {
+namespace {
+
+// A row of the table. A state of two characters stands for its whole class; the first row that
+// fits wins, so exact codes stand before their class.
+struct Rule {
+  std::string_view state;
+  FailureClass meaning;
+};
+
+using enum FailureClass;
+
+// Whatever the phase: these say nothing about the message.
+constexpr Rule kEveryPhase[] = {
+    {"40001", again},             // serialization_failure
+    {"40P01", again},             // deadlock_detected
+    {"40003", in_doubt},          // statement_completion_unknown
+    {"08", outage},               // connection exceptions
+    {"57P01", outage},            // admin_shutdown
+    {"57P02", outage},            // crash_shutdown
+    {"57P03", outage},            // cannot_connect_now
+    {"57P04", outage},            // database_dropped
+    {"53", outage},               // out of disk, memory or connections
+    {"58", outage},               // I/O errors outside PostgreSQL
+    {"XX001", outage},            // data_corrupted: an operator's case, never the message's
+    {"XX002", outage},            // index_corrupted
+    {"HX001", transaction_ended}, // COMMIT refused: a claim without its completion
+    {"HX002", transaction_ended}, // completion refused: the claiming transaction is gone
+};
+
+constexpr Rule kConnect[] = {
+    {"28", outage},  // credentials: named in the log, ended by whoever mends them
+    {"3D", outage},  // the database does not exist (yet)
+    {"42", outage},  // not allowed to connect, or a setting that this server does not know
+};
+
+constexpr Rule kClaim[] = {
+    {"25006", outage},             // a standby, or a server made read-only
+    {"0A000", again_reconnected},  // cached plan must not change result type: after a migration
+    {"26000", again_reconnected},  // our prepared statement is gone (DISCARD ALL, a pooler)
+    {"42P05", again_reconnected},  // it is there already: another client's session (a pooler)
+    {"55P03", busy},               // lock_timeout: somebody holds the key
+    {"57014", busy},               // statement_timeout while waiting for it
+};
+
+constexpr Rule kHandler[] = {
+    {"25006", transaction_ended},  // wrote after its own ROLLBACK
+    {"26000", again_reconnected},
+    {"42P05", again_reconnected},
+};
+
+constexpr Rule kComplete[] = {
+    {"25006", transaction_ended},
+    {"26000", again_reconnected},
+    {"42P05", again_reconnected},
+    {"25P02", attempt},  // the handler swallowed an SQL error: nothing took effect
+    {"23", attempt},     // a deferred constraint of the handler's, not doubt
+    {"22", attempt},     // raised by a deferred trigger
+    {"P0001", attempt},  // raised by a deferred trigger
+    {"57014", attempt},  // a deferred trigger ran too long
+    {"55P03", attempt},
+};
+
+constexpr Rule kAccount[] = {
+    {"25006", outage},
+    {"0A000", again_reconnected},
+    {"26000", again_reconnected},
+    {"42P05", again_reconnected},
+    {"55P03", busy},
+    {"57014", busy},
+};
+
+struct PhaseTable {
+  const Rule* begin;
+  const Rule* end;
+  FailureClass sql_default;   // an SQLSTATE that no row knows
+  FailureClass gone;          // the connection broke
+  FailureClass other;         // an exception that is not PostgreSQL's
+};
+
+PhaseTable table_of(Phase phase) {
+  switch (phase) {
+    case Phase::connect:
+      return {std::begin(kConnect), std::end(kConnect), outage, outage, halt};
+    case Phase::claim:
+      return {std::begin(kClaim), std::end(kClaim), halt, outage, halt};
+    case Phase::handler:
+      return {std::begin(kHandler), std::end(kHandler), attempt, outage, attempt};
+    case Phase::complete:
+      return {std::begin(kComplete), std::end(kComplete), halt, in_doubt, halt};
+    case Phase::account:
+      return {std::begin(kAccount), std::end(kAccount), halt, outage, halt};
+  }
+  return {nullptr, nullptr, halt, halt, halt};
+}
+
+const Rule* rule_for(const Rule* begin, const Rule* end, std::string_view state) {
+  for (const Rule* rule = begin; rule != end; ++rule)
+    if (state.substr(0, rule->state.size()) == rule->state) return rule;
+  return nullptr;
+}
+
+}  // namespace
+
+FailureClass classify(Phase phase, const Fault& fault) {
+  const PhaseTable table = table_of(phase);
+  if (!fault.sqlstate.empty()) {
+    if (const Rule* rule = rule_for(table.begin, table.end, fault.sqlstate)) return rule->meaning;
+    if (const Rule* rule = rule_for(std::begin(kEveryPhase), std::end(kEveryPhase), fault.sqlstate))
+      return rule->meaning;
+    return table.sql_default;
+  }
+  switch (fault.kind) {
+    case Fault::Kind::connection:
+      return table.gone;
+    case Fault::Kind::in_doubt:
+      return in_doubt;
+    case Fault::Kind::aborted:
+      return phase == Phase::handler || phase == Phase::complete ? attempt : halt;
+    case Fault::Kind::sql:
+      return table.sql_default;
+    case Fault::Kind::other:
+      return table.other;
+  }
+  return halt;
+}
+
+Fault fault_of(const std::exception_ptr& error) {
+  using Kind = Fault::Kind;
+  try {
+    std::rethrow_exception(error);
+  } catch (const DatabaseError& e) {
+    return e.fault();
+  } catch (const pqxx::in_doubt_error& e) {
+    return {Kind::in_doubt, "", e.what()};
+  } catch (const pqxx::broken_connection& e) {
+    return {Kind::connection, "", e.what()};
+  } catch (const pqxx::deadlock_detected& e) {
+    // libpqxx 6 gives these three no SQLSTATE, and does not derive them from sql_error.
+    return {Kind::sql, "40P01", e.what()};
+  } catch (const pqxx::serialization_failure& e) {
+    return {Kind::sql, "40001", e.what()};
+  } catch (const pqxx::statement_completion_unknown& e) {
+    return {Kind::sql, "40003", e.what()};
+  } catch (const pqxx::transaction_rollback& e) {
+    return {Kind::sql, "40000", e.what()};
+  } catch (const pqxx::sql_error& e) {
+    return {Kind::sql, e.sqlstate(), e.what()};
+  } catch (const pqxx::usage_error& e) {
+    return {Kind::aborted, "", e.what()};
+  } catch (const std::exception& e) {
+    return {Kind::other, "", e.what()};
+  } catch (...) {
+    return {Kind::other, "", "an exception that is not a std::exception"};
+  }
+}
+
+const char* name_of(FailureClass failure) {
+  switch (failure) {
+    case again: return "again";
+    case again_reconnected: return "again_reconnected";
+    case busy: return "busy";
+    case outage: return "outage";
+    case in_doubt: return "in_doubt";
+    case attempt: return "attempt";
+    case transaction_ended: return "transaction_ended";
+    case halt: return "halt";
+  }
+  return "unknown";
+}
+
+}  // namespace hapax::store

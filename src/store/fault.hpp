@@ -1,0 +1,69 @@
+// What a failure of PostgreSQL means: one table, by phase and SQLSTATE, never by message text.
+//
+// The same code means different things in different phases: 42P01 on our own claim is a broken
+// installation, in the handler's SQL it is the handler's mistake.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "hapax/context.hpp"
+
+namespace hapax::store {
+
+enum class Phase {
+  connect,
+  claim,     // BEGIN and our claim
+  handler,   // while the handler runs, and its deferred writes
+  complete,  // the completion and COMMIT
+  account,   // attempts, dead letters, checkpoints: transactions of our own
+};
+
+// What went wrong, before anybody says what it means.
+struct Fault {
+  enum class Kind {
+    sql,         // PostgreSQL answered with an error; sqlstate is set where the library shows it
+    connection,  // the connection is gone or could not be made
+    in_doubt,    // gone while COMMIT was on its way
+    aborted,     // the transaction was aborted earlier (libpqxx 6 shows no SQLSTATE for it)
+    other,       // not PostgreSQL's
+  };
+  Kind kind = Kind::other;
+  std::string sqlstate;
+  std::string text;
+
+  bool operator==(const Fault&) const = default;
+};
+
+// Thrown by everything in store/; a handler sees it as SqlError.
+class DatabaseError : public SqlError {
+ public:
+  explicit DatabaseError(Fault fault, std::string statement = {})
+      : SqlError(fault.text, fault.sqlstate, std::move(statement)), kind_(fault.kind) {}
+  Fault fault() const { return {kind_, sqlstate(), what()}; }
+
+ private:
+  Fault::Kind kind_;
+};
+
+enum class FailureClass {
+  again,               // run again at once (serialization, deadlock); not counted
+  again_reconnected,   // the session is spoilt (a stale plan): again on a new one; not counted
+  busy,                // somebody holds the key: later; not counted
+  outage,              // PostgreSQL is away or cannot write: wait until it is back; not counted
+  in_doubt,            // committed or not: new connection, claim again
+  attempt,             // the message's or the handler's: counted
+  transaction_ended,   // the handler committed or rolled back by itself: halt the route, no retry
+  halt,                // nothing we know: halt the partition
+};
+
+FailureClass classify(Phase phase, const Fault& fault);
+
+// Reads libpqxx's exceptions (also those that a handler let pass) into a Fault.
+// Precondition: `error` is not null.
+Fault fault_of(const std::exception_ptr& error);
+
+const char* name_of(FailureClass failure);
+
+}  // namespace hapax::store

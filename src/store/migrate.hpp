@@ -1,0 +1,41 @@
+// The schema: numbered migrations that the binary carries, applied one transaction each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+// The newest migration in this binary, and the oldest schema that this worker can run on.
+inline constexpr int kSchema = 3;
+inline constexpr int kOldestSchema = 3;
+
+struct MigrationState {
+  int number = 0;
+  std::string name;
+  std::optional<std::string> applied_at;
+  bool changed = false;  // applied with another text than this binary carries
+  bool unknown = false;  // applied by a newer binary
+};
+
+// All migrations that the binary or the database knows, in order. Throws: DatabaseError.
+std::vector<MigrationState> migration_states(Session& session);
+
+// Applies what is missing, each in its own transaction under one lock: a second run waits, then
+// finds nothing to do. Returns what it applied.
+// Throws: DatabaseError; std::runtime_error where an applied migration was changed since.
+std::vector<int> migrate_up(Session& session);
+
+// Takes back everything above `target`, newest first, with all data in it.
+std::vector<int> migrate_down(Session& session, int target);
+
+// The text of all migrations above `applied`, for people who run SQL by hand.
+std::string migration_text();
+
+// Nothing, or one sentence on why a worker cannot run on this schema and how to mend it.
+std::optional<std::string> schema_problem(Session& session);
+
+}  // namespace hapax::store

@@ -1,0 +1,108 @@
+// Which message runs next, on any lane: order keys side by side, each in sequence.
+//
+// A strand is the queue of one order key of one partition. At most its first message runs at a
+// time; one that waits (for a retry, a held key) holds its strand back, and neither a lane nor a
+// connection. Ready strands take turns, so a hot key starves nobody.
+//
+// Thread safety: all of it, from any thread; no lock is held while a message runs.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "kafka/record.hpp"
+#include "worker/partition.hpp"
+
+namespace hapax::worker {
+
+using Clock = std::chrono::steady_clock;
+
+// A message in hand, with what this process has seen of it.
+struct Item {
+  std::unique_ptr<kafka::Record> record;
+  int attempts = 0;  // failed runs, from PostgreSQL
+  int outages = 0;   // connections lost while it ran
+  int agains = 0;    // runs again at once, in a row
+};
+
+// One message that a lane runs now.
+struct Work {
+  std::shared_ptr<Partition> partition;
+  std::uint64_t order_key = 0;
+  Item item;
+};
+
+class Dispatcher {
+ public:
+  // Queues a message behind those of its order key. `wait`: not before that much time has passed.
+  void add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item,
+           std::chrono::milliseconds wait);
+
+  // The next message that may run. Nothing: stop() was called.
+  // Blocks: until there is one, or stop().
+  std::optional<Work> take();
+
+  // The message is settled; the next of its order key may run.
+  void settled(Work work);
+
+  // The message stays first of its order key and runs again after `wait`.
+  void again(Work work, std::chrono::milliseconds wait);
+
+  // Drops all that is queued of a partition. What runs goes on; see wait_idle.
+  void drop(Partition& partition);
+
+  // Waits until no lane runs a message of these. False at the deadline.
+  // Precondition: drop() was called for each.
+  bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions, Clock::time_point until);
+
+  // Every take() returns nothing from now on.
+  void stop();
+
+  struct Load {
+    std::size_t queued = 0;   // messages that no lane runs
+    std::size_t waiting = 0;  // of these: order keys that wait for their time
+  };
+  Load load() const;
+
+ private:
+  enum class State { ready, running, waiting };
+  struct StrandId {
+    Partition* partition;
+    std::uint64_t order_key;
+    bool operator==(const StrandId&) const = default;
+  };
+  struct StrandHash {
+    std::size_t operator()(const StrandId& id) const {
+      return std::hash<const void*>()(id.partition) ^ id.order_key;
+    }
+  };
+  struct Strand {
+    std::shared_ptr<Partition> partition;
+    std::deque<Item> items;
+    State state = State::ready;
+  };
+
+  void make_ready(const StrandId& id, Strand& strand);
+  void make_waiting(const StrandId& id, Strand& strand, std::chrono::milliseconds wait);
+  void ready_the_due(Clock::time_point now);
+  Strand* finish(const Work& work);
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_there_;
+  std::condition_variable idle_;
+  std::unordered_map<StrandId, Strand, StrandHash> strands_;
+  std::deque<StrandId> ready_;
+  std::multimap<Clock::time_point, StrandId> waiting_;
+  std::size_t queued_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace hapax::worker

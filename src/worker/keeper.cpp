@@ -1,0 +1,376 @@
+#include "worker/keeper.hpp"
+
+#include <algorithm>
+
+#include "flow/crash_point.hpp"
+#include "key/identity.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Bounds each question to Kafka; the group goes on polling meanwhile.
+constexpr milliseconds kKafkaTimeout{10000};
+
+// After a start that could not be agreed.
+constexpr milliseconds kStartAgain{500};
+
+}  // namespace
+
+Keeper::Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices,
+               PostgresState& postgres, observe::Metrics& metrics)
+    : setup_(std::move(setup)),
+      consumer_(consumer),
+      notices_(notices),
+      postgres_(postgres),
+      metrics_(metrics),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+Keeper::~Keeper() = default;
+
+void Keeper::acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
+                     milliseconds after) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& partition : partitions)
+    wanted_.push_back({partition, steady_clock::now() + after});
+  woken_.notify_all();
+}
+
+void Keeper::halted(const store::Halt& halt, bool recorded) {
+  const std::lock_guard lock(mutex_);
+  held_.erase({halt.topic, halt.partition});
+  if (recorded) {
+    halted_[{halt.topic, halt.partition}] = halt;
+  } else {
+    to_record_.push_back(halt);
+  }
+  woken_.notify_all();
+}
+
+std::string Keeper::store_id() const {
+  const std::lock_guard lock(mutex_);
+  return store_.id;
+}
+
+std::string Keeper::cluster_id() const {
+  const std::lock_guard lock(mutex_);
+  return cluster_id_;
+}
+
+void Keeper::run(const std::stop_token& stop) {
+  auto next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
+  while (!stop.stop_requested()) {
+    serve_starts();
+    if (steady_clock::now() >= next_checkpoint) {
+      next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
+      checkpoint(held());
+      serve_halts();
+    }
+    std::unique_lock lock(mutex_);
+    auto until = next_checkpoint;
+    for (const Wanted& wanted : wanted_) until = std::min(until, wanted.not_before);
+    woken_.wait_until(lock, stop, until, [&] {
+      return std::ranges::any_of(
+          wanted_, [](const Wanted& w) { return w.not_before <= steady_clock::now(); });
+    });
+  }
+}
+
+store::Session& Keeper::session() {
+  if (!session_) session_.emplace(setup_.connect());
+  return *session_;
+}
+
+// Takes what is due and tries; what fails is put back for later.
+void Keeper::serve_starts() {
+  std::vector<std::shared_ptr<Partition>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.partition->over(); });
+    for (const Wanted& wanted : wanted_)
+      if (wanted.not_before <= steady_clock::now()) due.push_back(wanted.partition);
+    std::erase_if(wanted_, [&](const Wanted& wanted) {
+      return std::ranges::find(due, wanted.partition) != due.end();
+    });
+  }
+  if (due.empty()) return;
+  try {
+    start(due);
+    return;
+  } catch (const store::DatabaseError& error) {
+    session_.reset();
+    postgres_.went_down("agreeing where partitions start", error.sqlstate(), error.what());
+  } catch (const std::exception& error) {
+    observe::log::warning("start_delayed", {{"error", error.what()}},
+                          "Kafka did not tell where partitions stand; trying again");
+  }
+  std::erase_if(due, [&](const auto& partition) {
+    const std::lock_guard lock(mutex_);
+    return held_.contains(partition->id()) || halted_.contains(partition->id());
+  });
+  acquire(due, kStartAgain);
+}
+
+void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
+  const store::StoreIdentity store = store::read_store(session());
+  postgres_.came_up();
+  const std::vector<store::Halt> halts = store::read_halts(session(), setup_.group);
+  std::string cluster = consumer_.cluster_id(kKafkaTimeout);
+  {
+    const std::lock_guard lock(mutex_);
+    store_ = store;
+    cluster_id_ = std::move(cluster);
+  }
+  std::vector<TopicPartition> ids;
+  for (const auto& partition : partitions) ids.push_back(partition->id());
+  const auto committed = consumer_.committed(ids, kKafkaTimeout);
+  for (const auto& partition : partitions) {
+    const auto halt = std::ranges::find_if(halts, [&](const store::Halt& open) {
+      return open.topic == partition->id().first &&
+             (open.whole_route || open.partition == partition->id().second);
+    });
+    if (halt != halts.end()) {
+      notices_.post(HaltWanted{partition, *halt, true});
+    } else if (store.copied) {
+      store::Halt copied{0, partition->id().first, partition->id().second, false, 1, {},
+                         "store_copied", "the database is a copy: hapax.store was " + store.facts,
+                         {}, setup_.worker_name};
+      notices_.post(HaltWanted{partition, copied, false});
+    } else if (!partition->over()) {
+      start_one(partition, committed.at(partition->id()));
+    }
+  }
+}
+
+void Keeper::start_one(const std::shared_ptr<Partition>& partition,
+                       const kafka::Committed& committed) {
+  const TopicPartition& id = partition->id();
+  const kafka::OffsetRange range = consumer_.range(id, kKafkaTimeout);
+  StartFacts facts;
+  facts.committed = committed.offset;
+  if (committed.offset) facts.provenance = kafka::Provenance::parse(committed.metadata);
+  facts.low = range.low;
+  facts.high = range.high;
+  facts.cluster_id = cluster_id();
+  facts.topic_id = consumer_.topic_id(id.first, kKafkaTimeout);
+  facts.row = store::read_checkpoint(session(), setup_.group, id);
+  facts.store_id = store_id();
+  facts.key_spec = key::spec_digest(partition->route().key);
+  facts.initial_latest = setup_.initial_latest;
+  facts.earliest_when_out_of_range = setup_.earliest_when_out_of_range;
+
+  const auto decision = decide_start(facts);
+  if (const auto* halt = std::get_if<StartHalt>(&decision)) {
+    const std::int32_t generation = facts.row ? facts.row->generation : 1;
+    notices_.post(HaltWanted{partition,
+                             {0, id.first, id.second, false, generation, {}, halt->reason,
+                              halt->detail, {}, setup_.worker_name},
+                             false});
+    return;
+  }
+  const StartAt& start = std::get<StartAt>(decision);
+  if (start.gap > 0)
+    observe::log::error("messages_lost",
+                        {{"topic", id.first}, {"partition", id.second}, {"messages", start.gap}},
+                        "Kafka deleted messages before they were processed; going on at the "
+                        "earliest, as kafka.out_of_range says");
+  if (!take(partition, facts, start)) acquire({partition}, kStartAgain);
+}
+
+// The start, agreed on both sides before anything is fetched. A kill between any two steps finds
+// its way: an untold start is found in Kafka, with our provenance.
+bool Keeper::take(const std::shared_ptr<Partition>& partition, const StartFacts& facts,
+                  const StartAt& start) {
+  store::Taking taking = taking_of(*partition);
+  taking.read_epoch = facts.row ? facts.row->epoch : 0;
+  const auto epoch = store::take_partition(session(), taking);
+  if (!epoch) return false;
+  flow::crash_point("taken");
+  if (start.first) {
+    consumer_.commit_and_wait(
+        {{partition->id(), start.offset, -1, provenance(*epoch).text()}}, kKafkaTimeout);
+    flow::crash_point("start_committed");
+  }
+  const auto highest = store::agree_start(
+      session(), taking, {*epoch, start.offset, facts.cluster_id, facts.topic_id});
+  if (!highest) return false;
+  flow::crash_point("start_agreed");
+  Beginning beginning;
+  beginning.epoch = *epoch;
+  beginning.generation = facts.row ? facts.row->generation : 1;
+  beginning.offset = start.offset;
+  beginning.guard_below = *highest;
+  beginning.ahead = store::read_ahead(session(), setup_.group, partition->id(),
+                                      beginning.generation, start.offset);
+  partition->begin(std::move(beginning));
+  {
+    const std::lock_guard lock(mutex_);
+    held_[partition->id()] = partition;
+  }
+  notices_.post(Started{partition});
+  return true;
+}
+
+// Records new halts; finds those that somebody has ended, and routes that another worker halted.
+void Keeper::serve_halts() {
+  std::vector<store::Halt> to_record;
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_.empty() && halted_.empty() && to_record_.empty()) return;
+    to_record = to_record_;
+  }
+  try {
+    for (const store::Halt& halt : to_record) store::open_halt(session(), setup_.group, halt);
+    const std::vector<store::Halt> open = store::read_halts(session(), setup_.group);
+    const auto stands = [&](const TopicPartition& id) {
+      return std::ranges::find_if(open, [&](const store::Halt& halt) {
+        return halt.topic == id.first && (halt.whole_route || halt.partition == id.second);
+      });
+    };
+    const std::lock_guard lock(mutex_);
+    to_record_.erase(to_record_.begin(),
+                     to_record_.begin() + static_cast<std::ptrdiff_t>(to_record.size()));
+    for (const store::Halt& halt : to_record) halted_[{halt.topic, halt.partition}] = halt;
+    for (auto halted = halted_.begin(); halted != halted_.end();) {
+      if (stands(halted->first) != open.end()) {
+        ++halted;
+        continue;
+      }
+      notices_.post(HaltEnded{halted->first});
+      halted = halted_.erase(halted);
+    }
+    for (const auto& [id, partition] : held_)
+      if (const auto halt = stands(id); halt != open.end() && !partition->over())
+        notices_.post(HaltWanted{partition, *halt, true});
+  } catch (const store::DatabaseError& error) {
+    session_.reset();
+    postgres_.went_down("reading halts", error.sqlstate(), error.what());
+  }
+}
+
+std::vector<std::shared_ptr<Partition>> Keeper::held() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Partition>> partitions;
+  for (const auto& [id, partition] : held_) partitions.push_back(partition);
+  return partitions;
+}
+
+void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions) {
+  std::vector<std::shared_ptr<Partition>> lost;
+  const auto began = steady_clock::now();
+  try {
+    const std::lock_guard lock(checkpoint_mutex_);
+    std::vector<store::CheckpointWrite> writes;
+    std::vector<std::shared_ptr<Partition>> dirty;
+    for (const auto& partition : partitions) {
+      const std::int64_t watermark = partition->progress().watermark;
+      if (watermark <= partition->checkpointed()) continue;
+      dirty.push_back(partition);
+      writes.push_back({partition->id(), partition->beginning().epoch, partition->checkpointed(),
+                        watermark});
+    }
+    if (writes.empty()) return;
+    if (!checkpoint_session_) checkpoint_session_.emplace(setup_.connect());
+    std::string incarnation;
+    {
+      const std::lock_guard inner(mutex_);
+      incarnation = store_.incarnation;
+    }
+    flow::crash_point("checkpoint_begun");
+    const auto written =
+        store::write_checkpoints(*checkpoint_session_, setup_.group, incarnation, writes);
+    flow::crash_point("checkpointed");
+    for (std::size_t i = 0; i < dirty.size(); ++i) {
+      if (written.contains(dirty[i]->id())) {
+        dirty[i]->checkpointed(writes[i].next_offset);
+      } else {
+        lost.push_back(dirty[i]);
+      }
+    }
+    postgres_.came_up();
+    metrics_.checkpoint_ended(lost.empty() ? observe::CheckpointResult::written
+                                           : observe::CheckpointResult::fenced,
+                              steady_clock::now() - began);
+  } catch (const store::DatabaseError& error) {
+    const std::lock_guard lock(checkpoint_mutex_);
+    checkpoint_session_.reset();
+    metrics_.checkpoint_ended(observe::CheckpointResult::failed, steady_clock::now() - began);
+    postgres_.went_down("writing checkpoints", error.sqlstate(), error.what());
+    // Written or not: where it was, the next one does not find the value written last, and the
+    // partition is taken again from its row.
+    lost.clear();
+  }
+  for (const auto& partition : lost) missed(partition);
+}
+
+// A checkpoint that found no row to write: the row says why.
+void Keeper::missed(const std::shared_ptr<Partition>& partition) {
+  bool by_another = true;
+  try {
+    const std::lock_guard lock(checkpoint_mutex_);
+    if (checkpoint_session_) {
+      const auto row =
+          store::read_checkpoint(*checkpoint_session_, setup_.group, partition->id());
+      by_another = row && row->epoch != partition->beginning().epoch && row->owner &&
+                   *row->owner != setup_.worker_name;
+    }
+  } catch (const store::DatabaseError&) {
+    // Not known: wait as if it were another's.
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(partition->id());
+    if (found == held_.end() || found->second != partition) return;
+    held_.erase(found);
+  }
+  notices_.post(Fenced{partition, by_another});
+}
+
+bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions) {
+  std::vector<std::shared_ptr<Partition>> ours;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& partition : partitions) {
+      const auto found = held_.find(partition->id());
+      if (found != held_.end() && found->second == partition) ours.push_back(partition);
+      halted_.erase(partition->id());
+    }
+  }
+  if (!ours.empty() && !postgres_.is_down()) checkpoint(ours);
+  bool clean = !postgres_.is_down();
+  try {
+    const std::lock_guard lock(checkpoint_mutex_);
+    for (const auto& partition : ours) {
+      if (!clean) break;
+      if (!checkpoint_session_) checkpoint_session_.emplace(setup_.connect());
+      const Partition::Progress progress = partition->progress();
+      store::leave_partition(*checkpoint_session_, taking_of(*partition),
+                             partition->beginning().epoch, progress.highest_settled);
+    }
+  } catch (const store::DatabaseError&) {
+    const std::lock_guard lock(checkpoint_mutex_);
+    checkpoint_session_.reset();
+    clean = false;
+  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& partition : ours) held_.erase(partition->id());
+  return clean;
+}
+
+store::Taking Keeper::taking_of(const Partition& partition) const {
+  return {setup_.group,
+          partition.id(),
+          setup_.worker_name,
+          key::spec_digest(partition.route().key),
+          partition.route().key.scope,
+          0};
+}
+
+kafka::Provenance Keeper::provenance(std::int64_t epoch) const {
+  return {store_id(), cluster_id(), epoch};
+}
+
+}  // namespace hapax::worker

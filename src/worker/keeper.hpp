@@ -1,0 +1,105 @@
+// Keeps what PostgreSQL knows of this worker's partitions: agrees their starts, writes their
+// checkpoints, records and watches halts. A thread of its own, so that neither the poll thread nor
+// a lane waits for it.
+//
+// Two sessions: one for starts and halts, which may wait for Kafka in between; one for checkpoints,
+// shared under a lock with the poll thread, which writes the last ones before a revoke.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kafka/consumer.hpp"
+#include "observe/metrics.hpp"
+#include "store/checkpoints.hpp"
+#include "worker/notices.hpp"
+#include "worker/postgres_state.hpp"
+#include "worker/start.hpp"
+
+namespace hapax::worker {
+
+struct KeeperSetup {
+  std::string group;
+  std::string worker_name;
+  std::function<store::Session()> connect;
+  std::chrono::milliseconds checkpoint_interval{1000};
+  bool initial_latest = false;
+  bool earliest_when_out_of_range = false;
+};
+
+class Keeper {
+ public:
+  Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices, PostgresState& postgres,
+         observe::Metrics& metrics);
+  ~Keeper();
+
+  // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
+  // is over. `after`: not before.
+  void acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
+               std::chrono::milliseconds after = {});
+
+  // Records a halt as soon as PostgreSQL is there, and posts HaltEnded when somebody resumes it.
+  void halted(const store::Halt& halt, bool recorded);
+
+  // Writes the last checkpoints of partitions that no lane works on any more, marks a clean leave
+  // of those that are drained, and forgets them all. False where PostgreSQL could not be asked; the
+  // next owner then repeats some messages as duplicates.
+  // Blocks: at most a few round trips, or the connect timeout.
+  bool release(const std::vector<std::shared_ptr<Partition>>& partitions);
+
+  // Which database this is; empty before the first start was agreed.
+  std::string store_id() const;
+  std::string cluster_id() const;
+
+ private:
+  struct Wanted {
+    std::shared_ptr<Partition> partition;
+    std::chrono::steady_clock::time_point not_before;
+  };
+
+  void run(const std::stop_token& stop);
+  void serve_starts();
+  void start(const std::vector<std::shared_ptr<Partition>>& partitions);
+  void start_one(const std::shared_ptr<Partition>& partition, const kafka::Committed& committed);
+  bool take(const std::shared_ptr<Partition>& partition, const StartFacts& facts,
+            const StartAt& start);
+  void serve_halts();
+  void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
+  void missed(const std::shared_ptr<Partition>& partition);
+  std::vector<std::shared_ptr<Partition>> held() const;
+  store::Session& session();
+  store::Taking taking_of(const Partition& partition) const;
+  kafka::Provenance provenance(std::int64_t epoch) const;
+
+  const KeeperSetup setup_;
+  kafka::Consumer& consumer_;
+  Notices& notices_;
+  PostgresState& postgres_;
+  observe::Metrics& metrics_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any woken_;
+  std::vector<Wanted> wanted_;                             // guarded by mutex_, as to cluster_id_
+  std::map<TopicPartition, std::shared_ptr<Partition>> held_;
+  std::vector<store::Halt> to_record_;
+  std::map<TopicPartition, store::Halt> halted_;           // recorded, not ended
+  store::StoreIdentity store_;
+  std::string cluster_id_;
+
+  std::optional<store::Session> session_;                  // keeper thread only
+
+  std::mutex checkpoint_mutex_;
+  std::optional<store::Session> checkpoint_session_;       // guarded by checkpoint_mutex_
+
+  std::jthread thread_;
+};
+
+}  // namespace hapax::worker

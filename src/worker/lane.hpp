@@ -1,0 +1,55 @@
+// One lane: a thread with a PostgreSQL connection and an instance of every handler.
+//
+// Takes the next message, processes it, says what became of it. While PostgreSQL is away a lane
+// takes nothing.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "flow/processor.hpp"
+#include "observe/metrics.hpp"
+#include "worker/dispatcher.hpp"
+#include "worker/notices.hpp"
+#include "worker/postgres_state.hpp"
+
+namespace hapax::worker {
+
+// What all lanes of a worker share. Outlives them.
+struct LaneSetup {
+  const std::string& group;
+  const std::string& worker_name;
+  flow::Processor::Connect connect;
+  Dispatcher& dispatcher;
+  Notices& notices;
+  PostgresState& postgres;
+  observe::Metrics& metrics;
+  std::vector<observe::RouteMetrics> route_metrics;  // by route index
+};
+
+class Lane {
+ public:
+  // `handlers`: one a route, by route index.
+  Lane(const LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
+
+  // Asks it to end after the message it runs. Joins in the destructor.
+  void stop() { thread_.request_stop(); }
+
+ private:
+  void run(const std::stop_token& stop);
+  void run_one(Work work, const std::stop_token& stop);
+  void count(const Work& work, const flow::Outcome& outcome);
+  void log_outcome(const Work& work, const flow::Outcome& outcome) const;
+  void wait_for_postgres(const std::stop_token& stop);
+
+  const LaneSetup& setup_;
+  std::vector<std::unique_ptr<Handler>> handlers_;
+  std::vector<observe::RouteMetrics> route_metrics_;
+  flow::Processor processor_;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace hapax::worker

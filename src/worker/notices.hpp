@@ -1,0 +1,59 @@
+// What lanes and the keeper tell the poll thread: a small mailbox.
+//
+// Thread safety: all of it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "store/checkpoints.hpp"
+#include "worker/partition.hpp"
+
+namespace hapax::worker {
+
+// A partition's start is agreed: fetch it.
+struct Started {
+  std::shared_ptr<Partition> partition;
+};
+
+// A partition must stop; the halt is still to be recorded where `recorded` is false.
+struct HaltWanted {
+  std::shared_ptr<Partition> partition;
+  store::Halt halt;
+  bool recorded = false;
+};
+
+// Somebody has ended the halt: take the partition again.
+struct HaltEnded {
+  TopicPartition partition;
+};
+
+// The checkpoint could not be written: the partition was taken, moved by an operator, or
+// PostgreSQL lost its tail. Drop it and take it again from its checkpoint row.
+struct Fenced {
+  std::shared_ptr<Partition> partition;
+  bool by_another = false;  // another worker has it: give it time to be ours or theirs
+};
+
+using Notice = std::variant<Started, HaltWanted, HaltEnded, Fenced>;
+
+class Notices {
+ public:
+  void post(Notice notice) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(notice));
+  }
+  std::vector<Notice> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(waiting_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Notice> waiting_;
+};
+
+}  // namespace hapax::worker

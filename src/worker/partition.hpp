@@ -1,0 +1,117 @@
+// One assignment of one partition to this worker, from its agreed start to its end.
+//
+// A partition that is taken again gets a new object, so a completion of an old assignment can only
+// touch the old one: its watermark is nobody's any more.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "flow/route.hpp"
+#include "store/checkpoints.hpp"
+#include "worker/watermark.hpp"
+
+namespace hapax::worker {
+
+using store::TopicPartition;
+
+// What the start agreed on; written once by the keeper, before anybody else sees the partition run.
+struct Beginning {
+  std::int64_t epoch = 0;
+  std::int32_t generation = 1;
+  std::int64_t offset = 0;
+  std::int64_t guard_below = 0;  // guarantees I8
+  store::Ahead ahead;            // failed runs and skips from before
+};
+
+class Partition {
+ public:
+  Partition(TopicPartition id, const flow::Route& route, std::size_t route_index)
+      : id_(std::move(id)), route_(route), route_index_(route_index) {}
+
+  const TopicPartition& id() const { return id_; }
+  const flow::Route& route() const { return route_; }
+  std::size_t route_index() const { return route_index_; }
+
+  // By the keeper, once, before it posts Started. Before that only the above may be used.
+  void begin(Beginning beginning) {
+    beginning_ = std::move(beginning);
+    watermark_.emplace(beginning_.offset);
+    checkpointed_ = beginning_.offset;
+  }
+  const Beginning& beginning() const { return beginning_; }
+
+  // False where the offset is in hand already.
+  bool receive(std::int64_t offset, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!watermark_->receive(offset)) return false;
+    bytes_ += bytes;
+    ++messages_;
+    return true;
+  }
+
+  void settle(std::int64_t offset, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    watermark_->settle(offset);
+    bytes_ -= bytes;
+    --messages_;
+  }
+
+  void pass(std::int64_t offset) {
+    const std::lock_guard lock(mutex_);
+    watermark_->pass(offset);
+  }
+
+  struct Progress {
+    std::int64_t watermark = 0;
+    std::int64_t next = 0;
+    std::int64_t highest_settled = 0;
+    std::size_t span = 0;      // offsets from the watermark on, settled out of order included
+    std::size_t messages = 0;  // received and not settled
+    std::size_t bytes = 0;
+  };
+  Progress progress() const {
+    const std::lock_guard lock(mutex_);
+    return {watermark_->value(), watermark_->next(), watermark_->highest_settled(),
+            watermark_->span(),  messages_,          bytes_};
+  }
+
+  // The checkpoint that PostgreSQL has; Kafka's offset follows it. Any thread.
+  std::int64_t checkpointed() const { return checkpointed_; }
+  void checkpointed(std::int64_t offset) { checkpointed_ = offset; }
+
+  // The assignment is over: what is queued is dropped, what still runs settles into nothing.
+  bool over() const { return over_; }
+  void end() { over_ = true; }
+
+  // Owned by the poll thread.
+  struct Polling {
+    bool started = false;  // its start is agreed; from here on everything may be used
+    bool paused = false;
+    std::int64_t committed = -1;  // Kafka's offset as of our last successful commit
+    bool at_end = false;          // the last thing that came was the end of the partition
+    std::int32_t leader_epoch = -1;
+  };
+  Polling polling;
+
+  // Owned by the dispatcher, under its lock: messages of this partition that lanes are running.
+  int running = 0;
+
+ private:
+  const TopicPartition id_;
+  const flow::Route& route_;
+  const std::size_t route_index_;
+  Beginning beginning_;
+  mutable std::mutex mutex_;
+  std::optional<Watermark> watermark_;  // guarded by mutex_, as all below
+  std::size_t messages_ = 0;
+  std::size_t bytes_ = 0;
+  std::atomic<std::int64_t> checkpointed_{0};
+  std::atomic<bool> over_{false};
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,31 @@
+#include "worker/postgres_state.hpp"
+
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+
+void PostgresState::came_up() {
+  const std::lock_guard lock(mutex_);
+  if (known_ && up_) return;
+  if (known_) observe::log::info("postgres_up", {}, "PostgreSQL is back; partitions go on");
+  known_ = up_ = true;
+  health_.postgres(true, true);
+  metrics_.postgres_came_up();
+}
+
+void PostgresState::went_down(const std::string& what, const std::string& sqlstate,
+                              const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (known_ && !up_) return;
+  known_ = true;
+  up_ = false;
+  // The first line: libpq adds hints and repeats itself on the next ones.
+  const std::string line = text.substr(0, text.find('\n'));
+  observe::log::warning(
+      "postgres_down", {{"while", what}, {"sqlstate", sqlstate}, {"error", line}},
+      "PostgreSQL is away; messages wait, no attempt is counted, it goes on by itself");
+  health_.postgres(false, false, sqlstate.empty() ? "unreachable" : "SQLSTATE " + sqlstate);
+  metrics_.postgres_went_down();
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,103 @@
+#include "worker/start.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using Start = std::variant<StartAt, StartHalt>;
+
+std::string text(std::int64_t offset) { return std::to_string(offset); }
+
+StartAt initial(const StartFacts& facts) {
+  return {facts.initial_latest ? facts.high : facts.low, true, 0};
+}
+
+// An offset that the log no longer (or not yet) holds is never moved in silence.
+Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose) {
+  if (offset > facts.high)
+    return StartHalt{"offset_above_end",
+                     std::string(whose) + " is " + text(offset) + ", but the log ends at " +
+                         text(facts.high) +
+                         ": the topic was made again, or an unclean leader election cut its tail"};
+  if (offset >= facts.low) return StartAt{offset, false, 0};
+  if (facts.earliest_when_out_of_range) return StartAt{facts.low, false, facts.low - offset};
+  return StartHalt{"offset_out_of_range",
+                   std::string(whose) + " is " + text(offset) + ", but the log begins at " +
+                       text(facts.low) + ": Kafka deleted up to " + text(facts.low - offset) +
+                       " messages before they were processed"};
+}
+
+// Another cluster, or the topic under another id: offsets mean other messages now.
+std::optional<StartHalt> recreated(const StartFacts& facts) {
+  const store::CheckpointRow& row = *facts.row;
+  if (row.cluster_id && *row.cluster_id != facts.cluster_id)
+    return StartHalt{"other_cluster", "the checkpoint belongs to cluster " + *row.cluster_id +
+                                          ", this is cluster " + facts.cluster_id};
+  if (row.topic_id && !facts.topic_id.empty() && *row.topic_id != facts.topic_id)
+    return StartHalt{"topic_recreated", "the checkpoint belongs to topic id " + *row.topic_id +
+                                            ", the topic has id " + facts.topic_id +
+                                            " now: it was deleted and made again"};
+  return std::nullopt;
+}
+
+// Whoever ran under other keys may have settled beyond the checkpoint: under new keys that would
+// run again.
+std::optional<StartHalt> key_spec_changed(const StartFacts& facts) {
+  const store::CheckpointRow& row = *facts.row;
+  if (row.key_spec == facts.key_spec || row.key_spec.empty() || !row.next_offset)
+    return std::nullopt;
+  const bool drained = !row.owner && row.highest_settled.value_or(*row.next_offset) <=
+                                         *row.next_offset;
+  if (drained) return std::nullopt;
+  return StartHalt{"key_spec_changed",
+                   "the key, tenant or scope of this route was changed, and the last worker (" +
+                       row.owner.value_or("left cleanly") +
+                       ") had not finished all that it had begun: run the old configuration until "
+                       "the partition is drained and stop it with SIGTERM"};
+}
+
+Start with_row(const StartFacts& facts, bool ours) {
+  const store::CheckpointRow& row = *facts.row;
+  const bool no_kafka = !facts.committed.has_value();
+  if (!row.next_offset) {
+    // Killed between the commit to Kafka and the row, or on purpose by an operator.
+    return no_kafka ? Start(initial(facts)) : in_range(facts, *facts.committed, "Kafka's offset");
+  }
+  if (ours) return in_range(facts, *row.next_offset, "the checkpoint");
+  if (!no_kafka) return in_range(facts, *facts.committed, "Kafka's offset (not hapax's)");
+  const bool same_topic = row.cluster_id == facts.cluster_id && row.topic_id &&
+                          *row.topic_id == facts.topic_id && !facts.topic_id.empty();
+  if (same_topic) return in_range(facts, *row.next_offset, "the checkpoint");
+  return StartHalt{"offset_unproven",
+                   "the checkpoint is " + text(*row.next_offset) +
+                       ", but the group has no committed offset in Kafka: it has expired, or the "
+                       "topic was made again; this librdkafka cannot tell which"};
+}
+
+}  // namespace
+
+Start decide_start(const StartFacts& facts) {
+  const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
+  const bool ours = here && facts.provenance->store_id == facts.store_id;
+  if (!facts.row) {
+    if (!here) return facts.committed ? in_range(facts, *facts.committed, "Kafka's offset")
+                                      : Start(initial(facts));
+    return StartHalt{
+        "checkpoint_missing",
+        "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
+            facts.provenance->store_id + ", but store " + facts.store_id +
+            " has no checkpoint for it: PostgreSQL lost its tables, or postgres.url names the "
+            "wrong database"};
+  }
+  const std::string decided = facts.row->start_as.value_or("");
+  if (decided == "initial") return initial(facts);
+  if (decided == "earliest") return StartAt{facts.low, false, 0};
+  if (decided == "kafka" && facts.committed)
+    return in_range(facts, *facts.committed, "Kafka's offset");
+  if (decided == "checkpoint" && facts.row->next_offset)
+    return in_range(facts, *facts.row->next_offset, "the checkpoint");
+  if (auto halt = recreated(facts)) return *halt;
+  if (auto halt = key_spec_changed(facts)) return *halt;
+  return with_row(facts, ours);
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,48 @@
+// Where a partition starts: Kafka's committed offset and PostgreSQL's checkpoint held against each
+// other. A table in code; when the facts do not add up it halts and says which facts.
+//
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "kafka/provenance.hpp"
+#include "store/checkpoints.hpp"
+
+namespace hapax::worker {
+
+struct StartFacts {
+  // Kafka's side
+  std::optional<std::int64_t> committed;
+  std::optional<kafka::Provenance> provenance;  // of that commit; nothing: not a commit of hapax
+  std::int64_t low = 0;                         // the oldest offset in the log
+  std::int64_t high = 0;                        // one more than the newest
+  std::string cluster_id;
+  std::string topic_id;  // empty: this librdkafka cannot tell
+  // PostgreSQL's side
+  std::optional<store::CheckpointRow> row;
+  std::string store_id;
+  // the configuration's
+  std::string key_spec;
+  bool initial_latest = false;          // where a partition starts for the very first time
+  bool earliest_when_out_of_range = false;
+};
+
+struct StartAt {
+  std::int64_t offset = 0;
+  bool first = false;           // to be committed to Kafka before it is written to PostgreSQL
+  std::int64_t gap = 0;         // offsets that Kafka deleted before they were processed
+  bool operator==(const StartAt&) const = default;
+};
+
+struct StartHalt {
+  std::string reason;
+  std::string detail;
+};
+
+std::variant<StartAt, StartHalt> decide_start(const StartFacts& facts);
+
+}  // namespace hapax::worker

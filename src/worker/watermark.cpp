@@ -1,0 +1,32 @@
+#include "worker/watermark.hpp"
+
+#include <algorithm>
+
+#include "worker/check.hpp"
+
+namespace hapax::worker {
+
+bool Watermark::receive(std::int64_t offset) {
+  if (offset < next_) return false;
+  waiting_.push_back({offset, false});
+  next_ = offset + 1;
+  return true;
+}
+
+void Watermark::settle(std::int64_t offset) {
+  const auto entry = std::ranges::lower_bound(waiting_, offset, {}, &Entry::offset);
+  if (entry == waiting_.end() || entry->offset != offset) {
+    HAPAX_CHECK(offset < value(), "an offset was settled that was never received");
+    return;
+  }
+  entry->settled = true;
+  highest_settled_ = std::max(highest_settled_, offset + 1);
+  while (!waiting_.empty() && waiting_.front().settled) waiting_.pop_front();
+}
+
+void Watermark::pass(std::int64_t offset) {
+  next_ = std::max(next_, offset);
+  if (waiting_.empty()) highest_settled_ = std::max(highest_settled_, next_);
+}
+
+}  // namespace hapax::worker

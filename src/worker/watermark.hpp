@@ -1,0 +1,51 @@
+// How far a partition is settled: the lowest received offset that is not settled yet.
+//
+// Offsets have holes (compaction, control records), so what was received is kept, never
+// "previous + 1". The same offset may come twice, and lower ones may come again.
+//
+// Thread safety: none; the Partition that owns it locks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+namespace hapax::worker {
+
+class Watermark {
+ public:
+  // Nothing below `start` will be taken.
+  explicit Watermark(std::int64_t start) : next_(start), highest_settled_(start) {}
+
+  // False where the offset was received before (or is below the start): it is in hand already.
+  bool receive(std::int64_t offset);
+
+  // Precondition: the offset was received. Settling twice is fine.
+  void settle(std::int64_t offset);
+
+  // Nothing more is in the log below `offset` (the end of the partition, control records passed).
+  void pass(std::int64_t offset);
+
+  // Everything below is settled. Never goes back.
+  std::int64_t value() const { return waiting_.empty() ? next_ : waiting_.front().offset; }
+
+  // Where fetching goes on: one more than the highest received.
+  std::int64_t next() const { return next_; }
+
+  // One more than the highest settled offset, out of order included.
+  std::int64_t highest_settled() const { return highest_settled_; }
+
+  // Received offsets from value() on, settled or not: what memory it takes.
+  std::size_t span() const { return waiting_.size(); }
+
+ private:
+  struct Entry {
+    std::int64_t offset;
+    bool settled;
+  };
+  std::deque<Entry> waiting_;  // ascending; the front is never settled
+  std::int64_t next_;
+  std::int64_t highest_settled_;
+};
+
+}  // namespace hapax::worker

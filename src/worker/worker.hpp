@@ -1,0 +1,113 @@
+// The worker: one poll thread that reads Kafka, lanes that process, a keeper that accounts.
+//
+// run() is the house's hallway: poll → receive → (lanes settle) → checkpoint → commit. Everything
+// in this class belongs to the poll thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "flow/route.hpp"
+#include "kafka/consumer.hpp"
+#include "observe/health.hpp"
+#include "observe/metrics.hpp"
+#include "store/session.hpp"
+#include "worker/dispatcher.hpp"
+#include "worker/keeper.hpp"
+#include "worker/lane.hpp"
+#include "worker/notices.hpp"
+
+namespace hapax::worker {
+
+// Set by a signal handler: 1 drains and leaves, 2 stops at once.
+using StopSignal = std::atomic<int>;
+
+enum class Ended {
+  stopped,       // by StopSignal
+  stopped_busy,  // the same, but a handler has not returned: destroying the Worker waits for it
+  fatal,         // the consumer cannot go on; the log says why
+};
+
+class Worker final : public kafka::Listener {
+ public:
+  // Makes the handlers and calls their on_start; connects to nobody yet.
+  // Throws: what a handler's on_start throws; std::runtime_error for what librdkafka refuses.
+  Worker(const config::Config& config, std::vector<flow::Route> routes, observe::Health& health,
+         observe::Metrics& metrics);
+  ~Worker();
+
+  // Nothing when every topic is there; else the sentence that says which is missing. Waits for
+  // them where kafka.wait_for_topics says so, with one line in the log.
+  // Blocks: until they are there or `stop`; without waiting at most 10 s.
+  std::optional<std::string> await_topics(const StopSignal& stop);
+
+  // Joins the group and works until told to stop.
+  // Blocks: until `stop`; then at most worker.shutdown_timeout, and what PostgreSQL takes to answer.
+  Ended run(const StopSignal& stop);
+
+ private:
+  using Partitions = std::map<TopicPartition, std::shared_ptr<Partition>>;
+
+  void serve(kafka::Event event);
+  void receive(std::unique_ptr<kafka::Record> record);
+  void serve(const kafka::EndOfPartition& end);
+  void serve(const kafka::PartitionError& error);
+  void serve_notices();
+  void serve(const Started& started);
+  void serve(const HaltWanted& wanted);
+  void serve(const HaltEnded& ended);
+  void serve(const Fenced& fenced);
+  void stop_partition(const std::shared_ptr<Partition>& partition);
+  void take_again(const TopicPartition& id, std::chrono::milliseconds after);
+  void fetch_all();
+  void bound_queue(Partition& partition);
+  void resume_paused();
+  void unpause(Partition& partition);
+  void commit_offsets();
+  void report();
+  void probe_brokers();
+  std::uint64_t order_key(const Message& message);
+  std::vector<std::shared_ptr<Partition>> drain(const std::vector<TopicPartition>& ids,
+                                                std::chrono::milliseconds timeout);
+  bool leave(const StopSignal& stop);
+
+  void on_assigned(const std::vector<TopicPartition>& partitions) override;
+  void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) override;
+  void on_committed(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
+                    const std::string& error) override;
+  void on_client_error(const kafka::ClientError& error) override;
+
+  const config::Config& config_;
+  const std::string group_;
+  const std::vector<flow::Route> routes_;
+  observe::Health& health_;
+  observe::Metrics& metrics_;
+  PostgresState postgres_;
+  Notices notices_;
+  Dispatcher dispatcher_;
+  LaneSetup lane_setup_;
+  std::vector<observe::RouteMetrics> route_metrics_;
+  std::map<std::string, std::size_t> route_index_;
+
+  Partitions partitions_;                            // assigned and not halted
+  std::map<TopicPartition, store::Halt> halted_;     // assigned and halted
+  std::uint64_t unordered_ = 0;
+  bool fatal_ = false;
+  bool brokers_down_ = false;
+  Clock::time_point last_report_{};
+
+  std::vector<std::vector<std::unique_ptr<Handler>>> handlers_;  // by lane, until run()
+  std::unique_ptr<kafka::Consumer> consumer_;
+  std::unique_ptr<Keeper> keeper_;  // uses consumer_
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+// The PostgreSQL settings of a worker's sessions.
+store::ConnectOptions connect_options(const config::Config& config);
+
+}  // namespace hapax::worker
