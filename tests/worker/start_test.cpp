@@ -1,0 +1,175 @@
+// The start table: Kafka's offset against the checkpoint, row by row.
+#include "worker/start.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hapax::worker {
+namespace {
+
+constexpr const char* kStore = "store-1";
+constexpr const char* kCluster = "cluster-1";
+constexpr const char* kSpec = "spec-1";
+
+StartFacts facts() {
+  StartFacts facts;
+  facts.low = 0;
+  facts.high = 100;
+  facts.cluster_id = kCluster;
+  facts.topic_id = "topic-1";
+  facts.store_id = kStore;
+  facts.key_spec = kSpec;
+  return facts;
+}
+
+store::CheckpointRow row(std::optional<std::int64_t> next) {
+  store::CheckpointRow row;
+  row.epoch = 3;
+  row.next_offset = next;
+  row.highest = next;
+  row.key_spec = kSpec;
+  row.topic_id = "topic-1";
+  row.cluster_id = kCluster;
+  return row;
+}
+
+StartFacts with(std::optional<std::int64_t> committed, bool ours,
+                std::optional<store::CheckpointRow> checkpoint) {
+  StartFacts all = facts();
+  all.committed = committed;
+  if (ours) all.provenance = kafka::Provenance{kStore, kCluster, 3};
+  all.row = std::move(checkpoint);
+  return all;
+}
+
+StartAt at(const StartFacts& all) {
+  const auto decision = decide_start(all);
+  if (const auto* halt = std::get_if<StartHalt>(&decision)) {
+    ADD_FAILURE() << "halted: " << halt->reason << ": " << halt->detail;
+    return {-1, false, 0};
+  }
+  return std::get<StartAt>(decision);
+}
+
+std::string halt(const StartFacts& all) {
+  const auto decision = decide_start(all);
+  const auto* halt = std::get_if<StartHalt>(&decision);
+  return halt != nullptr ? halt->reason : "started";
+}
+
+TEST(Start, OursStartsAtTheCheckpointWhetherKafkaIsAheadOrBehind) {
+  EXPECT_EQ(at(with(60, true, row(50))), (StartAt{50, false, 0}));
+  EXPECT_EQ(at(with(40, true, row(50))), (StartAt{50, false, 0}));
+}
+
+TEST(Start, OursWithoutACheckpointHalts) {
+  EXPECT_EQ(halt(with(60, true, std::nullopt)), "checkpoint_missing");
+}
+
+TEST(Start, AnotherStoreOfThisClusterWithoutACheckpointHalts) {
+  StartFacts all = with(60, true, std::nullopt);
+  all.provenance->store_id = "store-2";
+  EXPECT_EQ(halt(all), "checkpoint_missing");
+}
+
+TEST(Start, AMirroredCommitIsForeign) {
+  StartFacts all = with(60, true, std::nullopt);
+  all.provenance->cluster_id = "cluster-2";
+  EXPECT_EQ(at(all), (StartAt{60, false, 0}));
+}
+
+TEST(Start, AnOperatorsResetIsHonoured) {
+  EXPECT_EQ(at(with(10, false, row(50))), (StartAt{10, false, 0}));
+  EXPECT_EQ(at(with(90, false, row(50))), (StartAt{90, false, 0}));
+  EXPECT_EQ(at(with(10, false, std::nullopt)), (StartAt{10, false, 0}));
+}
+
+TEST(Start, AnExpiredOffsetOfTheSameTopicStartsAtTheCheckpoint) {
+  EXPECT_EQ(at(with(std::nullopt, false, row(50))), (StartAt{50, false, 0}));
+}
+
+TEST(Start, AnExpiredOffsetHaltsWhereTheTopicCannotBeProvenTheSame) {
+  StartFacts all = with(std::nullopt, false, row(50));
+  all.topic_id = "";
+  EXPECT_EQ(halt(all), "offset_unproven");
+  all.topic_id = "topic-2";
+  EXPECT_EQ(halt(all), "topic_recreated");
+}
+
+TEST(Start, TheFirstAssignmentStartsByPolicyAndIsCommittedFirst) {
+  StartFacts all = with(std::nullopt, false, std::nullopt);
+  EXPECT_EQ(at(all), (StartAt{0, true, 0}));
+  all.initial_latest = true;
+  EXPECT_EQ(at(all), (StartAt{100, true, 0}));
+}
+
+TEST(Start, AFirstAssignmentKilledHalfWayFindsItsWay) {
+  EXPECT_EQ(at(with(std::nullopt, false, row(std::nullopt))), (StartAt{0, true, 0}));
+  EXPECT_EQ(at(with(7, true, row(std::nullopt))), (StartAt{7, false, 0}));
+}
+
+TEST(Start, AnotherClusterHaltsWhateverKafkaSays) {
+  StartFacts all = with(60, true, row(50));
+  all.cluster_id = "cluster-2";
+  EXPECT_EQ(halt(all), "other_cluster");
+}
+
+TEST(Start, ATopicUnderAnotherIdHalts) {
+  StartFacts all = with(60, true, row(50));
+  all.topic_id = "topic-2";
+  EXPECT_EQ(halt(all), "topic_recreated");
+}
+
+TEST(Start, OutOfRangeHaltsOrCountsTheGap) {
+  StartFacts all = with(10, true, row(10));
+  all.low = 30;
+  EXPECT_EQ(halt(all), "offset_out_of_range");
+  all.earliest_when_out_of_range = true;
+  EXPECT_EQ(at(all), (StartAt{30, false, 20}));
+}
+
+TEST(Start, AboveTheEndHaltsWhateverThePolicy) {
+  StartFacts all = with(101, true, row(101));
+  all.earliest_when_out_of_range = true;
+  EXPECT_EQ(halt(all), "offset_above_end");
+  all.row->next_offset = 100;
+  EXPECT_EQ(at(all), (StartAt{100, false, 0}));
+}
+
+TEST(Start, AChangedKeySpecIsRefusedUnlessTheLastOwnerLeftDrained) {
+  StartFacts all = with(50, true, row(50));
+  all.key_spec = "spec-2";
+  all.row->owner = "worker-1";
+  EXPECT_EQ(halt(all), "key_spec_changed");
+  all.row->owner.reset();
+  all.row->highest_settled = 51;
+  EXPECT_EQ(halt(all), "key_spec_changed");
+  all.row->highest_settled = 50;
+  EXPECT_EQ(at(all), (StartAt{50, false, 0}));
+}
+
+TEST(Start, AnOperatorsDecisionIsFollowed) {
+  StartFacts all = with(std::nullopt, false, row(50));
+  all.topic_id = "topic-2";
+  all.row->start_as = "checkpoint";
+  EXPECT_EQ(at(all), (StartAt{50, false, 0}));
+  all.row->start_as = "earliest";
+  all.low = 20;
+  EXPECT_EQ(at(all), (StartAt{20, false, 0}));
+  all.row->start_as = "initial";
+  EXPECT_EQ(at(all), (StartAt{20, true, 0}));
+  all.row->start_as = "kafka";
+  all.committed = 70;
+  EXPECT_EQ(at(all), (StartAt{70, false, 0}));
+}
+
+TEST(Start, AHaltNamesBothFacts) {
+  StartFacts all = with(60, true, row(50));
+  all.cluster_id = "cluster-2";
+  const auto decision = decide_start(all);
+  const std::string detail = std::get<StartHalt>(decision).detail;
+  EXPECT_NE(detail.find("cluster-1"), std::string::npos);
+  EXPECT_NE(detail.find("cluster-2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hapax::worker
