@@ -1,0 +1,125 @@
+// What one worker is told: plain values, complete and checked. load.hpp makes them from the file;
+// docs/configuration.md says what each one does. The initial values here are the defaults.
+//
+// Thread safety: values; whoever shares one does not change it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "key/key_spec.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::config {
+
+// Where a partition starts that neither Kafka nor PostgreSQL knows an offset of.
+enum class Initial { earliest, latest };
+
+// What happens when Kafka no longer has the offset to go on from (messages were lost): stop the
+// partition, or go on at the earliest there is, with the size of the gap counted.
+enum class OutOfRange { halt, earliest };
+
+struct Kafka {
+  // For librdkafka, by its own names; nothing in here breaks the promise (kafka_rules.hpp). Whether
+  // librdkafka knows a name and likes its value is seen when the consumer is made. Holds secrets:
+  // show a value only through redacted().
+  std::map<std::string, std::string> properties;
+  Initial initial = Initial::earliest;
+  OutOfRange out_of_range = OutOfRange::halt;
+  bool wait_for_topics = true;  // a missing topic at start is waited for; else the worker ends
+
+  bool operator==(const Kafka&) const = default;
+};
+
+struct Postgres {
+  std::string url;  // libpq URI or conninfo; holds secrets: show it only through redact_url()
+  std::chrono::milliseconds connect_timeout{5'000};  // for each host; libpq counts whole seconds
+  std::chrono::milliseconds lock_timeout{3'000};
+  std::chrono::milliseconds statement_timeout{30'000};
+  std::chrono::milliseconds idle_in_transaction_timeout{60'000};
+  bool wait_at_start = true;  // PostgreSQL away at start is waited for; else the worker ends
+
+  bool operator==(const Postgres&) const = default;
+};
+
+// Which messages wait for each other: all of a partition, those with one record key, none.
+enum class Ordering { partition, key, none };
+
+// Received and not yet settled; a partition is paused beyond either.
+struct Queue {
+  std::size_t messages = 10'000;
+  std::size_t bytes = std::size_t{64} << 20;
+
+  bool operator==(const Queue&) const = default;
+};
+
+struct Worker {
+  std::string name;  // shown to operators; never empty: host:pid where the file has none
+  std::size_t lanes = 8;
+  Ordering ordering = Ordering::key;
+  Queue queue;
+  std::chrono::milliseconds checkpoint_interval{1'000};
+  std::chrono::milliseconds revoke_timeout{5'000};
+  std::chrono::milliseconds shutdown_timeout{8'000};
+
+  bool operator==(const Worker&) const = default;
+};
+
+// The wait doubles with each attempt from `first` up to `max`, with jitter.
+struct Retry {
+  std::uint32_t max_attempts = 5;
+  std::chrono::milliseconds first{200};
+  std::chrono::milliseconds max{30'000};
+
+  bool operator==(const Retry&) const = default;
+};
+
+// One topic and what is done with its messages.
+struct Route {
+  std::string topic;
+  std::string handler;
+  std::string plugin;  // path of the shared library; "" where the handler is linked in
+  key::KeySpec key;    // scope is never empty: the handler's name where the file has none
+  Retry retry;
+  std::chrono::milliseconds retention = std::chrono::hours(168);
+  nlohmann::json options = nlohmann::json::object();  // for the handler's on_start; holds secrets
+  std::size_t max_result_bytes = std::size_t{64} << 10;
+};
+
+// Where /metrics, /livez and /readyz are served. Port 0: any free one.
+struct Listen {
+  std::string host;  // without the brackets of an IPv6 address
+  std::uint16_t port = 0;
+
+  bool operator==(const Listen&) const = default;
+};
+
+struct Admin {
+  std::optional<Listen> listen = Listen{"127.0.0.1", 9464};  // nothing: off
+
+  bool operator==(const Admin&) const = default;
+};
+
+struct Log {
+  observe::log::Level level = observe::log::Level::info;
+  observe::log::Format format = observe::log::Format::text;
+
+  bool operator==(const Log&) const = default;
+};
+
+struct Config {
+  Kafka kafka;
+  Postgres postgres;
+  Worker worker;
+  std::vector<Route> routes;  // at least one; no topic twice
+  Admin admin;
+  Log log;
+};
+
+}  // namespace hapax::config

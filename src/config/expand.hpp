@@ -1,0 +1,46 @@
+// What stands in a string for something outside the file:
+//
+//   ${NAME}            the environment variable; it must be set
+//   ${NAME:-default}   the default where it is unset or empty
+//   $$                 a dollar; a dollar alone is a mistake, or $NAME would pass for a value
+//   @/path/to/secret   as the whole string: the file's content without its last newline
+//   @@                 at the start: an @
+//
+// What is put in is taken as it is: a password with a dollar in it is not expanded again.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hapax::config {
+
+// The value of an environment variable, or nothing where it is unset.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+// The environment of this process.
+// Thread safety: safe as long as nobody changes the environment.
+Environment process_environment();
+
+// Why a string cannot be expanded: a sentence with names and paths, without values.
+struct NotExpanded {
+  std::string why;
+};
+
+// Adds a warning where a secret's file can be read by every user of this machine.
+// Throws: std::bad_alloc. Blocks: on the file.
+std::variant<std::string, NotExpanded> expand(std::string_view written,
+                                              const Environment& environment,
+                                              std::vector<std::string>& warnings);
+
+// Whether the value comes from outside the file, wholly or in part.
+bool is_indirect(std::string_view written);
+
+// What stands in the file itself: nothing of an @file, defaults but no values of variables. To tell
+// a password in the file from ${PASSWORD}.
+std::string literal_part(std::string_view written);
+
+}  // namespace hapax::config

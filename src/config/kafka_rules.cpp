@@ -1,0 +1,102 @@
+#include "config/kafka_rules.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+namespace hapax::config {
+namespace {
+
+struct Rule {
+  std::string_view property;
+  std::vector<std::string_view> allowed;  // the first is the one to write; as librdkafka reads it
+  std::string_view why;
+};
+
+const std::vector<std::string_view> kFalse = {"false", "f", "0"};
+const std::vector<std::string_view> kTrue = {"true", "t", "1"};
+constexpr std::string_view kOffsets =
+    "hapax moves an offset itself, after the effects are in PostgreSQL; Kafka's own commits would "
+    "lose messages";
+
+const std::vector<Rule> kRules = {
+    {"enable.auto.commit", kFalse, kOffsets},
+    {"auto.commit.enable", kFalse, kOffsets},
+    {"enable.auto.offset.store", kFalse, kOffsets},
+    {"offset.store.method", {"broker"}, kOffsets},
+    {"auto.offset.reset",
+     {"error"},
+     "a jump over lost messages must not pass in silence; say where to start with initial, and "
+     "what "
+     "happens when Kafka lost messages with out_of_range"},
+    {"allow.auto.create.topics", kFalse,
+     "a mistyped topic would be made, and found empty for ever"},
+    {"isolation.level",
+     {"read_committed"},
+     "messages of aborted Kafka transactions would take effect"},
+    {"check.crcs", kTrue, "a message damaged on its way would take effect"},
+    {"enable.partition.eof", kTrue, "hapax sees by it that a partition is idle"},
+    {"group.protocol",
+     {"classic"},
+     "the new rebalance protocol (KIP-848) needs librdkafka 2.12 and a later release of hapax"},
+};
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+// Any comma-separated mix of range and roundrobin.
+std::optional<std::string> assignment_refusal(const std::string& value) {
+  std::size_t start = 0;
+  while (start <= value.size()) {
+    const auto end = std::min(value.size(), value.find(',', start));
+    const std::string name = trimmed(value.substr(start, end - start));
+    if (name == "cooperative-sticky") {
+      return "cooperative-sticky loses its assignment with manual commits before librdkafka 2.10 "
+             "(#4059), and hapax does not take it yet; allowed: range, roundrobin, "
+             "\"range,roundrobin\"";
+    }
+    if (name != "range" && name != "roundrobin")
+      return "allowed: range, roundrobin, \"range,roundrobin\"";
+    start = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int> milliseconds_of(const std::string& value) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::string> kafka_refusal(const std::string& property, const std::string& value) {
+  for (const Rule& rule : kRules) {
+    const auto& allowed = rule.allowed;
+    if (rule.property != property) continue;
+    if (std::find(allowed.begin(), allowed.end(), lower_case(value)) != allowed.end()) return {};
+    return std::string(rule.why) + "; remove it, or set it to " + std::string(allowed[0]);
+  }
+  if (property == "partition.assignment.strategy") return assignment_refusal(value);
+  if (property == "metadata.broker.list") return "write bootstrap.servers instead";
+  if (property == "max.poll.interval.ms" &&
+      milliseconds_of(value).value_or(0) < kMinMaxPollIntervalMs) {
+    return "allowed: milliseconds, at least " + std::to_string(kMinMaxPollIntervalMs) +
+           "; Kafka would take the partitions away while a rebalance still waits for running "
+           "messages";
+  }
+  return std::nullopt;
+}
+
+}  // namespace hapax::config

@@ -1,0 +1,94 @@
+#include "config/load.hpp"
+
+#include <map>
+
+#include "config/file_text.hpp"
+#include "config/kafka_rules.hpp"
+#include "config/reader.hpp"
+#include "config/sections.hpp"
+#include "config/syntax.hpp"
+
+namespace hapax::config {
+namespace {
+
+void read_routes(Object& document, std::vector<Route>& routes) {
+  Reader& reader = document.reader();
+  const std::string what = "an array of routes, one for each topic";
+  const auto value = document.find("routes");
+  if (!value) {
+    reader.problem("routes", "is missing: " + what);
+    return;
+  }
+  std::map<std::string, std::string> route_of;
+  for (const Value& element : reader.elements(*value, what)) {
+    Object section(reader, element);
+    read_route(section, routes.emplace_back());
+    const std::string& topic = routes.back().topic;
+    const auto [first, added] = route_of.try_emplace(topic, element.path);
+    if (!added && !topic.empty()) {
+      reader.problem(element.path + ".topic",
+                     first->second + " already has the topic " + topic + "; a topic has one route");
+    }
+  }
+}
+
+// What no section can see alone.
+void check_together(Reader& reader, const Config& config) {
+  const auto found = config.kafka.properties.find("max.poll.interval.ms");
+  const std::chrono::milliseconds interval(
+      found == config.kafka.properties.end()
+          ? kDefaultMaxPollIntervalMs
+          : milliseconds_of(found->second).value_or(kDefaultMaxPollIntervalMs));
+  // A revoke waits without polling. Half of it: the checkpoint and the offset commit come after.
+  if (config.worker.revoke_timeout > interval / 2) {
+    reader.problem("worker.revoke_timeout",
+                   "is more than half of kafka's max.poll.interval.ms (" +
+                       std::to_string(interval.count()) +
+                       "): Kafka would give the partitions away meanwhile; lower it, or raise "
+                       "max.poll.interval.ms");
+  }
+}
+
+// `file`: where the text came from, or nothing.
+Loaded load(std::string_view text, const Environment& environment, const std::string* file) {
+  Loaded loaded;
+  Reader reader(environment);
+  Config config;
+  if (const auto document = parse(text, reader.problems)) {
+    Object root(reader, {&*document, ""});
+    root.find("$schema");  // for editors
+    root.section("kafka", [&](Object& section) { read_kafka(section, config.kafka); });
+    root.section("postgres", [&](Object& section) { read_postgres(section, config.postgres); });
+    root.section("worker", [&](Object& section) { read_worker(section, config.worker); });
+    if (document->is_object()) read_routes(root, config.routes);
+    root.section("admin", [&](Object& section) { read_admin(section, config.admin); });
+    root.section("log", [&](Object& section) { read_log(section, config.log); });
+    root.finish();
+    check_together(reader, config);
+  }
+  if (file && reader.literal_secret) {
+    reader.warnings.push_back(*file +
+                              " holds a password and can be read by every user of this machine; "
+                              "chmod o-r would stop that, or move it out with @/path/to/secret");
+  }
+  if (reader.problems.empty()) loaded.config = std::move(config);
+  loaded.problems = std::move(reader.problems);
+  loaded.warnings = std::move(reader.warnings);
+  return loaded;
+}
+
+}  // namespace
+
+Loaded load_text(std::string_view text, const Environment& environment) {
+  return load(text, environment, nullptr);
+}
+
+Loaded load_file(const std::string& path, const Environment& environment) {
+  const auto file = read_file(path);
+  if (const auto* error = std::get_if<NotRead>(&file))
+    return {std::nullopt, {{"", "cannot read " + path + ": " + error->why}}, {}};
+  const auto& [text, readable_by_all] = std::get<FileText>(file);
+  return load(text, environment, readable_by_all ? &path : nullptr);
+}
+
+}  // namespace hapax::config

@@ -1,0 +1,64 @@
+// One element of "routes": a topic and what is done with its messages.
+#include <algorithm>
+
+#include "config/rules.hpp"
+#include "config/sections.hpp"
+
+namespace hapax::config {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What Kafka allows. A name with a ^ would be a pattern to librdkafka: many topics, one route.
+struct Topic {
+  std::optional<std::string> operator()(Reader& reader, const Value& value) const {
+    const std::string allowed =
+        "the name of one topic: up to 249 letters, digits, '.', '_' and '-' (no patterns)";
+    const auto name = reader.text(value, allowed);
+    if (!name) return std::nullopt;
+    const bool letters = std::all_of(name->begin(), name->end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '.' || c == '_' || c == '-';
+    });
+    const bool length = !name->empty() && name->size() <= 249;
+    if (letters && length && *name != "." && *name != "..") return name;
+    reader.refuse(value, allowed);
+    return std::nullopt;
+  }
+};
+
+struct Options {
+  std::optional<nlohmann::json> operator()(Reader& reader, const Value& value) const {
+    if (value.json->is_object()) return reader.expanded(value);
+    reader.refuse(value, "an object, handed to the handler as it is");
+    return std::nullopt;
+  }
+};
+
+void read_retry(Object& section, Retry& retry) {
+  section.read("max_attempts", retry.max_attempts, Whole{1, 1'000'000});
+  section.read("first", retry.first, Duration{1ms, 24h});
+  section.read("max", retry.max, Duration{1ms, 24h});
+  section.finish();
+  if (retry.first > retry.max)
+    section.reader().problem(section.path(), "first is longer than max; raise max or lower first");
+}
+
+}  // namespace
+
+void read_route(Object& section, Route& route) {
+  constexpr std::uint64_t kLargestResult = std::uint64_t{16} << 20;
+  const std::string handler = "the name of a handler";
+  section.require("topic", route.topic, Topic{}, "the name of the topic");
+  section.require("handler", route.handler, Text{handler, 200},
+                  handler + ", as the plugin or the program names it");
+  section.read("plugin", route.plugin, Text{"the path of a plugin, such as \"./libpayments.so\""});
+  read_key_spec(section, route.handler, route.key);
+  section.section("retry", [&](Object& retry) { read_retry(retry, route.retry); });
+  section.read("retention", route.retention, Duration{1min, 24h * 3650});
+  section.read("options", route.options, Options{});
+  section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
+  section.finish();
+}
+
+}  // namespace hapax::config

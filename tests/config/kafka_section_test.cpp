@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include "config/kafka_rules.hpp"
+#include "sample.hpp"
+
+namespace hapax::config {
+namespace {
+
+std::string refusal(const std::string& property, const nlohmann::json& value) {
+  return problem_at(load(with("/kafka/" + property, value)), "kafka." + property);
+}
+
+TEST(KafkaSection, PassesLibrdkafkasPropertiesAsText) {
+  auto document = with("/kafka/session.timeout.ms", 6000);
+  document["kafka"]["client.id"] = "worker-1";
+  document["kafka"]["socket.keepalive.enable"] = true;
+  document["kafka"]["debug"] = "cgrp";
+  const Loaded loaded = load(document);
+  ASSERT_TRUE(loaded.config) << format(loaded.problems);
+  EXPECT_EQ(loaded.config->kafka.properties,
+            (std::map<std::string, std::string>{{"bootstrap.servers", "kafka:9092"},
+                                                {"group.id", "payments"},
+                                                {"session.timeout.ms", "6000"},
+                                                {"client.id", "worker-1"},
+                                                {"socket.keepalive.enable", "true"},
+                                                {"debug", "cgrp"}}));
+}
+
+TEST(KafkaSection, RefusesWhatWouldBreakThePromise) {
+  const std::vector<std::pair<std::string, std::vector<nlohmann::json>>> refused = {
+      {"enable.auto.commit", {true, "true", "True", "t", "1", 1, "", " false"}},
+      {"auto.commit.enable", {true}},
+      {"enable.auto.offset.store", {true}},
+      {"offset.store.method", {"file", "none"}},
+      {"auto.offset.reset", {"earliest", "latest", "smallest", "largest", "beginning", "end"}},
+      {"allow.auto.create.topics", {true}},
+      {"isolation.level", {"read_uncommitted", "READ_UNCOMMITTED", 0}},
+      {"check.crcs", {false, "false", 0}},
+      {"enable.partition.eof", {false}},
+      {"group.protocol", {"consumer"}},
+      {"partition.assignment.strategy",
+       {"cooperative-sticky", "range,cooperative-sticky", "", "range,", "sticky"}},
+      {"max.poll.interval.ms", {9999, "0", "-1", "300s", "", 1.5}},
+      {"metadata.broker.list", {"kafka:9092"}},
+      {"rebalance_cb", {"x"}},
+      {"enabled_events", {1}}};
+  for (const auto& [property, values] : refused)
+    for (const auto& value : values)
+      EXPECT_NE(refusal(property, value), "") << property << " = " << value;
+}
+
+TEST(KafkaSection, TakesThosePropertiesWhereTheyAreRight) {
+  const std::vector<std::pair<std::string, std::vector<nlohmann::json>>> taken = {
+      {"enable.auto.commit", {false, "false", "FALSE", "f", 0}},
+      {"auto.offset.reset", {"error"}},
+      {"isolation.level", {"read_committed"}},
+      {"check.crcs", {true}},
+      {"group.protocol", {"classic"}},
+      {"partition.assignment.strategy",
+       {"range", "roundrobin", "range,roundrobin", "range, range"}},
+      {"max.poll.interval.ms", {10'000, "300000"}}};
+  for (const auto& [property, values] : taken)
+    for (const auto& value : values)
+      EXPECT_EQ(refusal(property, value), "") << property << " = " << value;
+}
+
+TEST(KafkaSection, SaysWhyAndHowToMend) {
+  EXPECT_EQ(
+      refusal("enable.auto.commit", true),
+      "found true; hapax moves an offset itself, after the effects are in PostgreSQL; Kafka's "
+      "own commits would lose messages; remove it, or set it to false");
+  EXPECT_TRUE(has(refusal("partition.assignment.strategy", "cooperative-sticky"), "#4059"));
+  EXPECT_TRUE(has(refusal("group.protocol", "consumer"), "2.12"));
+}
+
+TEST(KafkaSection, TellsATypoInItsOwnNamesFromAProperty) {
+  EXPECT_TRUE(has(refusal("intial", "latest"), "did you mean initial?"));
+  EXPECT_TRUE(has(refusal("group_id", "x"), "did you mean group.id?"));
+  auto document = with("/kafka/bootstrap.server", "kafka:9092");
+  document["kafka"].erase("bootstrap.servers");
+  EXPECT_TRUE(has(problem_at(load(document), "kafka.bootstrap.servers"),
+                  "is bootstrap.server meant to be it?"));
+}
+
+TEST(KafkaSection, RefusesValuesThatAreNoText) {
+  for (const nlohmann::json& value :
+       {nlohmann::json(nullptr), nlohmann::json::array(), nlohmann::json::object()})
+    EXPECT_TRUE(has(refusal("client.id", value), "allowed: a string, a number, true or false"));
+}
+
+}  // namespace
+}  // namespace hapax::config

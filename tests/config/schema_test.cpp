@@ -1,0 +1,253 @@
+// Holds hapax.schema.json and docs/configuration.md against the loader, in both directions: names,
+// required members, defaults, words, bounds. So an editor never says other than hapax does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <regex>
+#include <set>
+#include <tuple>
+
+#include "sample.hpp"
+
+namespace hapax::config {
+namespace {
+
+using nlohmann::json;
+using Words = std::set<std::string>;
+
+const json& schema() {
+  static const json document = json::parse(source_file("src/config/hapax.schema.json"));
+  return document;
+}
+
+// One schema inside the schema, and the place in a document that it describes.
+struct Place {
+  json schema;
+  json::json_pointer pointer;
+  std::string path;   // as problems name it
+  std::string row;    // as docs/configuration.md names it: routes[].topic
+  bool leaf = false;  // a setting, not a section
+  bool required = false;
+};
+
+json resolved(json node) {
+  if (!node.contains("$ref")) return node;
+  json target = schema().at(json::json_pointer(node["$ref"].get<std::string>().substr(1)));
+  target.update(node);  // what stands beside the $ref is about this use of it
+  target.erase("$ref");
+  return target;
+}
+
+void walk(const Place& place, const std::function<void(const Place&)>& visit) {
+  visit(place);
+  const json& node = place.schema;
+  for (const auto& alternative : node.value("anyOf", json::array())) {
+    Place same = place;
+    same.leaf = false;
+    same.schema = resolved(alternative);
+    if (same.schema.contains("properties") || same.schema.contains("items")) walk(same, visit);
+  }
+  const json required = node.value("required", json::array());
+  const json properties = node.value("properties", json::object());
+  for (const auto& [name, property] : properties.items()) {
+    const json member = resolved(property);
+    const bool must = std::find(required.begin(), required.end(), json(name)) != required.end();
+    const bool leaf = !member.contains("properties") && !member.contains("items");
+    if (name != "$schema")
+      walk({member, place.pointer / name, place.path.empty() ? name : place.path + "." + name,
+            place.row.empty() ? name : place.row + "." + name, leaf, must},
+           visit);
+  }
+  if (node.contains("items"))
+    walk({resolved(node["items"]), place.pointer / 0, place.path + "[0]", place.row + "[]"}, visit);
+}
+
+std::vector<Place> places() {
+  std::vector<Place> result;
+  walk({schema(), json::json_pointer(), "", ""},
+       [&](const Place& place) { result.push_back(place); });
+  return result;
+}
+
+// The settings: inside a source or a fingerprint there are none of their own.
+std::vector<Place> settings() {
+  std::vector<Place> result;
+  const std::regex inside("routes\\[\\]\\.(key|tenant|fingerprint).+");
+  for (const Place& place : places())
+    if (place.leaf && !std::regex_match(place.row, inside)) result.push_back(place);
+  return result;
+}
+
+json changed(const Place& place, const json& value) {
+  json document = minimal();
+  if (place.pointer.empty()) return value;
+  json& parent = document[place.pointer.parent_pointer()];
+  if (place.path.ends_with("[0]") && !parent.is_array()) parent = json::array();
+  if (!place.path.ends_with("[0]") && !parent.is_object()) parent = json::object();
+  document[place.pointer] = value;
+  return document;
+}
+
+Words quoted_words(const std::string& text) {
+  Words words;
+  static const std::regex word("\"([a-z_]+)\"(?!:)");
+  for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it)
+    words.insert((*it)[1]);
+  return words;
+}
+
+bool same(const Config& a, const Config& b) {
+  const auto fields = [](const Route& r) {
+    return std::tie(r.topic, r.handler, r.plugin, r.retry, r.retention, r.options,
+                    r.max_result_bytes, r.key.scope, r.key.sources, r.key.tenant, r.key.missing_key,
+                    r.key.tombstone, r.key.fingerprint);
+  };
+  return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&
+         a.admin == b.admin && a.log == b.log && a.routes.size() == b.routes.size() &&
+         std::equal(a.routes.begin(), a.routes.end(), b.routes.begin(),
+                    [&](const Route& x, const Route& y) { return fields(x) == fields(y); });
+}
+
+TEST(Schema, KnowsTheNamesThatTheLoaderKnows) {
+  std::size_t objects = 0;
+  for (const Place& place : places()) {
+    if (!place.schema.contains("properties")) continue;
+    ++objects;
+    EXPECT_EQ(place.schema.at("additionalProperties"), false) << place.path;
+    Words in_schema;
+    for (const auto& [name, property] : place.schema["properties"].items()) in_schema.insert(name);
+
+    json document = changed(place, {{"not_a_setting", 1}});
+    const std::string path = (place.path.empty() ? "" : place.path + ".") + "not_a_setting";
+    const std::string message = problem_at(load(document), path);
+    const auto list = message.find("Known here: ");
+    ASSERT_NE(list, std::string::npos) << path << ": " << message;
+    Words in_loader;
+    static const std::regex name("[^, ]+");
+    const std::string known = message.substr(list + 12);
+    for (std::sregex_iterator it(known.begin(), known.end(), name), end; it != end; ++it)
+      in_loader.insert(it->str());
+    EXPECT_EQ(in_schema, in_loader) << place.path;
+  }
+  EXPECT_GE(objects, 12u);  // what finds nothing compares nothing
+}
+
+TEST(Schema, RequiresWhatTheLoaderRequires) {
+  for (const Place& place : settings()) {
+    json document = minimal();
+    if (document.contains(place.pointer))
+      document[place.pointer.parent_pointer()].erase(place.pointer.back());
+    const std::string message = problem_at(load(document), place.path);
+    EXPECT_EQ(place.required, message.starts_with("is missing: ")) << place.path;
+  }
+}
+
+TEST(Schema, NamesTheDefaultsOfTheLoader) {
+  const Config defaults = load(minimal()).config.value();
+  for (const Place& place : settings()) {
+    const json examples = place.schema.at("examples");
+    ASSERT_FALSE(examples.empty()) << place.path;
+    for (const auto& example : examples) {
+      const Loaded loaded = load(changed(place, example));
+      ASSERT_TRUE(loaded.config) << format(loaded.problems);
+      if (!place.required) {
+        EXPECT_FALSE(same(*loaded.config, defaults)) << place.path << " is not read";
+      }
+    }
+    if (!place.schema.contains("default")) continue;
+    const Loaded loaded = load(changed(place, place.schema["default"]));
+    ASSERT_TRUE(loaded.config) << format(loaded.problems);
+    EXPECT_TRUE(same(*loaded.config, defaults)) << place.path;
+  }
+}
+
+TEST(Schema, AllowsTheWordsAndBoundsOfTheLoader) {
+  std::size_t words = 0, bounds = 0;
+  for (const Place& place : places()) {
+    for (const auto& alternative : place.schema.value("anyOf", json::array())) {
+      const auto accepted = [&](const json& value) {
+        return problem_at(load(changed(place, value)), place.path).empty();
+      };
+      if (alternative.contains("enum") && place.row != "routes[].tenant") {
+        ++words;
+        const std::string refusal = problem_at(load(changed(place, "no such word")), place.path);
+        EXPECT_EQ(alternative["enum"].get<Words>(), quoted_words(refusal)) << place.path;
+        for (const auto& word : alternative["enum"]) EXPECT_TRUE(accepted(word)) << word;
+      }
+      if (alternative.contains("maximum") && place.schema.contains("default")) {
+        ++bounds;
+        const auto min = alternative["minimum"].get<std::int64_t>();
+        const auto max = alternative["maximum"].get<std::int64_t>();
+        EXPECT_TRUE(accepted(min) && accepted(max)) << place.path;
+        EXPECT_FALSE(accepted(min - 1) || accepted(max + 1)) << place.path;
+      }
+    }
+  }
+  EXPECT_GE(words, 9u);
+  EXPECT_GE(bounds, 3u);
+}
+
+// The rows "| `setting` | default | allowed | effect |".
+std::map<std::string, std::pair<std::string, std::string>> documented() {
+  std::map<std::string, std::pair<std::string, std::string>> rows;
+  const std::string page = source_file("docs/configuration.md");
+  const std::regex row(R"(\n\| `((?:kafka|postgres|worker|routes\[\]|admin|log)\.[^`]+)` )"
+                       R"(\| ([^|]+) \| ([^|]+) \| [^|]+ \|(?=\n))");
+  for (std::sregex_iterator it(page.begin(), page.end(), row), end; it != end; ++it)
+    EXPECT_TRUE(rows.try_emplace((*it)[1], (*it)[2], (*it)[3]).second) << (*it)[1] << " twice";
+  return rows;
+}
+
+TEST(Documentation, ListsEverySettingWithItsDefault) {
+  auto rows = documented();
+  for (const Place& place : settings()) {
+    ASSERT_TRUE(rows.contains(place.row)) << place.row << " is not in docs/configuration.md";
+    const auto& [written_default, allowed] = rows[place.row];
+    const auto value = place.schema.find("default");
+    EXPECT_EQ(place.required, written_default == "required") << place.row;
+    EXPECT_EQ(value != place.schema.end(), written_default.starts_with('`')) << place.row;
+    if (value != place.schema.end()) {
+      EXPECT_EQ(written_default, "`" + value->dump() + "`") << place.row;
+    }
+
+    // Durations and sizes: the bounds that the loader names.
+    const std::string refusal = problem_at(load(changed(place, json::array())), place.path);
+    static const std::regex range("from (\"([^\"]+)\" to \"([^\"]+)\"|([0-9]+) to ([0-9]+))");
+    if (std::smatch bounds; std::regex_search(refusal, bounds, range)) {
+      const std::string expected = bounds[2].matched
+                                       ? "`" + bounds[2].str() + "` to `" + bounds[3].str() + "`"
+                                       : bounds[4].str() + " to " + bounds[5].str();
+      EXPECT_TRUE(has(allowed, expected)) << place.row << ": " << expected;
+    }
+    rows.erase(place.row);
+  }
+  for (const auto& [name, row] : rows) ADD_FAILURE() << name << " is no setting";
+}
+
+TEST(Documentation, ShowsExamplesThatLoad) {
+  const TemporaryFile secret("pw\n", 0600);
+  std::string page = source_file("docs/configuration.md");
+  const std::string shown = "/run/secrets/kafka_password";
+  page.replace(page.find(shown), shown.size(), secret.path());
+  static const std::regex block("```jsonc\n([^`]+)```");
+  std::size_t examples = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), block), end; it != end; ++it) {
+    const Loaded loaded =
+        load_text((*it)[1].str(), environment({{"DATABASE_URL", "postgresql:///db"}}));
+    EXPECT_TRUE(loaded.config) << format(loaded.problems);
+    ++examples;
+  }
+  EXPECT_EQ(examples, 2u);
+}
+
+TEST(Documentation, ShowsEverySettingInTheFullExample) {
+  const std::string page = source_file("docs/configuration.md");
+  const auto start = page.find("```jsonc\n", page.find("## All there is")) + 9;
+  const json full =
+      json::parse(page.substr(start, page.find("```", start) - start), nullptr, true, true);
+  for (const Place& place : settings()) EXPECT_TRUE(full.contains(place.pointer)) << place.path;
+}
+
+}  // namespace
+}  // namespace hapax::config
