@@ -1,13 +1,14 @@
 -- All dirty checkpoints of a worker at once, each only where this worker still owns the partition,
 -- the row still says what it wrote last, and PostgreSQL has lost no tail meanwhile.
--- $1 group, $2 incarnation, $3 topics, $4 partitions, $5 epochs, $6 last written, $7 next offsets.
+-- $1 group, $2 incarnations (each as the partition's start found it), $3 topics, $4 partitions,
+-- $5 epochs, $6 last written, $7 next offsets.
 -- One row each that was written. Locks those rows; callers sort by topic, partition.
 UPDATE hapax.checkpoints c
 SET next_offset = d.next_offset, highest = greatest(c.highest, d.next_offset), started_runs = 0,
     updated_at = now()
-FROM unnest($3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[])
-  AS d (topic, partition, epoch, last, next_offset)
+FROM unnest($2::uuid[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[])
+  AS d (incarnation, topic, partition, epoch, last, next_offset)
 WHERE c.group_id = $1 AND c.topic = d.topic COLLATE "C" AND c.partition = d.partition
   AND c.epoch = d.epoch AND c.next_offset = d.last
-  AND EXISTS (SELECT FROM hapax.incarnation WHERE id = $2)
+  AND EXISTS (SELECT FROM hapax.incarnation i WHERE i.id = d.incarnation)
 RETURNING c.topic, c.partition

@@ -18,7 +18,10 @@ namespace log = observe::log;
 
 worker::StopSignal stop_signal{0};
 
-extern "C" void on_signal(int) { stop_signal.fetch_add(1); }
+// The second one leaves at once: whatever is half done rolls back, that is the promise.
+extern "C" void on_signal(int) {
+  if (stop_signal.fetch_add(1) > 0) std::_Exit(kFailed);
+}
 
 void catch_signals() {
   struct sigaction action = {};
@@ -91,9 +94,9 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   switch (running->run(stop_signal)) {
     case worker::Ended::stopped:
       return kDone;
-    case worker::Ended::stopped_busy:
-      // A handler that does not return cannot be waited for; its transaction rolls back.
-      log::warning("handler_still_runs", {}, "leaving it behind; PostgreSQL rolls it back");
+    case worker::Ended::gave_up_waiting:
+      log::warning("gave_up_waiting", {},
+                   "a handler or Kafka does not answer; leaving all the same, PostgreSQL rolls back");
       std::_Exit(kDone);
     case worker::Ended::fatal:
       break;

@@ -31,6 +31,7 @@ struct Outcome {
   std::string sqlstate = {};
   std::chrono::milliseconds wait{0};  // retry, busy
   int attempts = 0;                   // failed runs so far, this one included
+  bool lost_in_handler = false;       // outage: the connection broke while the handler ran
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
 
   static Outcome of(Result result) { return {.result = result}; }

@@ -256,7 +256,9 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
   if (in_handler && reachable(why) &&
       (fault.sqlstate.empty() || fault.sqlstate == "25P03" || task.outages + 1 >= kMaxOutages))
     return count_attempt(task, identity, fault, std::nullopt);
-  return halt(Result::outage, "postgres", fault.text, fault.sqlstate);
+  Outcome outage = halt(Result::outage, "postgres", fault.text, fault.sqlstate);
+  outage.lost_in_handler = in_handler;
+  return outage;
 }
 
 Outcome Processor::count_attempt(const Task& task, const key::Identity& identity,

@@ -78,7 +78,7 @@ int BoundedHttpServer::bind(const std::string& host, int port) {
   host_ = host;
   port_ = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
   // httplib's backlog of 5 drops the SYNs of a burst, and each is tried again a second later.
-  if (port_ > 0) ::listen(svr_sock_, kMaxWaitingConnections);
+  if (port_ > 0) ::listen(svr_sock_, kBacklog);
   return port_;
 }
 

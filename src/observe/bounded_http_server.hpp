@@ -22,6 +22,7 @@ namespace hapax::observe {
 
 inline constexpr std::size_t kAdminThreads = 4;
 inline constexpr int kMaxWaitingConnections = 32;
+inline constexpr int kBacklog = 128;  // in the kernel, not accepted yet: these cost no descriptor
 inline constexpr std::size_t kMaxRequestBytes = 4096;
 inline constexpr std::chrono::milliseconds kConnectionDeadline{2000};
 

@@ -93,7 +93,6 @@ std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
 }
 
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
-                                           const std::string& incarnation,
                                            std::vector<CheckpointWrite> writes) {
   if (writes.empty()) return {};
   std::ranges::sort(writes, {}, &CheckpointWrite::partition);
@@ -101,7 +100,8 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
   transaction.add("SET LOCAL synchronous_commit = on");
   const Rows rows = transaction.run(
       sql::kWriteCheckpoints,
-      {group, incarnation, array_of(writes, [](const auto& w) { return w.partition.first; }),
+      {group, array_of(writes, [](const auto& w) { return w.incarnation; }),
+       array_of(writes, [](const auto& w) { return w.partition.first; }),
        array_of(writes, [](const auto& w) { return w.partition.second; }),
        array_of(writes, [](const auto& w) { return w.epoch; }),
        array_of(writes, [](const auto& w) { return w.last_written; }),

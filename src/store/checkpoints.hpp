@@ -53,6 +53,10 @@ struct Halt {
   std::string detail;  // for people, with the facts
   std::string since;
   std::string halted_by;
+
+  bool stops(const TopicPartition& which) const {
+    return topic == which.first && (whole_route || partition == which.second);
+  }
 };
 
 // Makes the incarnation row where it is missing, and reads which database this is.
@@ -86,6 +90,7 @@ std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
 
 struct CheckpointWrite {
   TopicPartition partition;
+  std::string incarnation;  // as read_store told when the partition was started
   std::int64_t epoch = 0;
   std::int64_t last_written = 0;
   std::int64_t next_offset = 0;
@@ -94,7 +99,6 @@ struct CheckpointWrite {
 // Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those
 // that were written: a missing one is not ours any more, or PostgreSQL lost its tail.
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
-                                           const std::string& incarnation,
                                            std::vector<CheckpointWrite> writes);
 
 // A clean leave. `highest_settled`: one more than the highest settled offset.

@@ -114,40 +114,71 @@ void Keeper::serve_starts() {
   acquire(due, kStartAgain);
 }
 
+// The starts, agreed on both sides before anything is fetched: decided for all, taken in PostgreSQL,
+// first ones committed to Kafka, written to PostgreSQL. A kill between any two steps finds its way:
+// a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
 void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   const store::StoreIdentity store = store::read_store(session());
   postgres_.came_up();
-  const std::vector<store::Halt> halts = store::read_halts(session(), setup_.group);
   std::string cluster = consumer_.cluster_id(kKafkaTimeout);
   {
     const std::lock_guard lock(mutex_);
     store_ = store;
     cluster_id_ = std::move(cluster);
   }
+  std::vector<Starting> starting = decide(partitions);
+  take(starting);
+  flow::crash_point("taken");
+  std::vector<kafka::Commit> first;
+  for (const Starting& one : starting)
+    if (one.at.first)
+      first.push_back({one.partition->id(), one.at.offset, -1, provenance(one.epoch).text()});
+  if (!first.empty()) consumer_.commit_and_wait(first, kKafkaTimeout);
+  flow::crash_point("start_committed");
+  for (const Starting& one : starting)
+    if (!agree(one, store.incarnation)) acquire({one.partition}, kStartAgain);
+  flow::crash_point("start_agreed");
+}
+
+// What stands in the way of each is posted as HaltWanted; the rest may start.
+std::vector<Keeper::Starting> Keeper::decide(
+    const std::vector<std::shared_ptr<Partition>>& partitions) {
+  const std::vector<store::Halt> halts = store::read_halts(session(), setup_.group);
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) ids.push_back(partition->id());
   const auto committed = consumer_.committed(ids, kKafkaTimeout);
+  std::vector<Starting> starting;
   for (const auto& partition : partitions) {
-    const auto halt = std::ranges::find_if(halts, [&](const store::Halt& open) {
-      return open.topic == partition->id().first &&
-             (open.whole_route || open.partition == partition->id().second);
-    });
-    if (halt != halts.end()) {
-      notices_.post(HaltWanted{partition, *halt, true});
-    } else if (store.copied) {
-      store::Halt copied{0, partition->id().first, partition->id().second, false, 1, {},
-                         "store_copied", "the database is a copy: hapax.store was " + store.facts,
-                         {}, setup_.worker_name};
-      notices_.post(HaltWanted{partition, copied, false});
-    } else if (!partition->over()) {
-      start_one(partition, committed.at(partition->id()));
+    const TopicPartition& id = partition->id();
+    store::Halt halt{0, id.first, id.second, false, 1, {}, {}, {}, {}, setup_.worker_name};
+    const auto open = std::ranges::find_if(
+        halts, [&](const store::Halt& other) { return other.stops(id); });
+    if (open != halts.end()) {
+      notices_.post(HaltWanted{partition, *open, true});
+      continue;
     }
+    if (store_.copied) {
+      halt.reason = "store_copied";
+      halt.detail = "the database is a copy: hapax.store was " + store_.facts;
+      notices_.post(HaltWanted{partition, halt, false});
+      continue;
+    }
+    StartFacts facts = facts_of(*partition, committed.at(id));
+    const auto decision = decide_start(facts);
+    if (const auto* refused = std::get_if<StartHalt>(&decision)) {
+      halt.generation = facts.row ? facts.row->generation : 1;
+      halt.reason = refused->reason;
+      halt.detail = refused->detail;
+      notices_.post(HaltWanted{partition, halt, false});
+      continue;
+    }
+    starting.push_back({partition, std::move(facts), std::get<StartAt>(decision), 0});
   }
+  return starting;
 }
 
-void Keeper::start_one(const std::shared_ptr<Partition>& partition,
-                       const kafka::Committed& committed) {
-  const TopicPartition& id = partition->id();
+StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& committed) {
+  const TopicPartition& id = partition.id();
   const kafka::OffsetRange range = consumer_.range(id, kKafkaTimeout);
   StartFacts facts;
   facts.committed = committed.offset;
@@ -158,53 +189,47 @@ void Keeper::start_one(const std::shared_ptr<Partition>& partition,
   facts.topic_id = consumer_.topic_id(id.first, kKafkaTimeout);
   facts.row = store::read_checkpoint(session(), setup_.group, id);
   facts.store_id = store_id();
-  facts.key_spec = key::spec_digest(partition->route().key);
+  facts.key_spec = key::spec_digest(partition.route().key);
   facts.initial_latest = setup_.initial_latest;
   facts.earliest_when_out_of_range = setup_.earliest_when_out_of_range;
-
-  const auto decision = decide_start(facts);
-  if (const auto* halt = std::get_if<StartHalt>(&decision)) {
-    const std::int32_t generation = facts.row ? facts.row->generation : 1;
-    notices_.post(HaltWanted{partition,
-                             {0, id.first, id.second, false, generation, {}, halt->reason,
-                              halt->detail, {}, setup_.worker_name},
-                             false});
-    return;
-  }
-  const StartAt& start = std::get<StartAt>(decision);
-  if (start.gap > 0)
-    observe::log::error("messages_lost",
-                        {{"topic", id.first}, {"partition", id.second}, {"messages", start.gap}},
-                        "Kafka deleted messages before they were processed; going on at the "
-                        "earliest, as kafka.out_of_range says");
-  if (!take(partition, facts, start)) acquire({partition}, kStartAgain);
+  return facts;
 }
 
-// The start, agreed on both sides before anything is fetched. A kill between any two steps finds
-// its way: an untold start is found in Kafka, with our provenance.
-bool Keeper::take(const std::shared_ptr<Partition>& partition, const StartFacts& facts,
-                  const StartAt& start) {
-  store::Taking taking = taking_of(*partition);
-  taking.read_epoch = facts.row ? facts.row->epoch : 0;
-  const auto epoch = store::take_partition(session(), taking);
-  if (!epoch) return false;
-  flow::crash_point("taken");
-  if (start.first) {
-    consumer_.commit_and_wait(
-        {{partition->id(), start.offset, -1, provenance(*epoch).text()}}, kKafkaTimeout);
-    flow::crash_point("start_committed");
-  }
-  const auto highest = store::agree_start(
-      session(), taking, {*epoch, start.offset, facts.cluster_id, facts.topic_id});
+// Raises the epoch of each; one that somebody took meanwhile is left for later.
+void Keeper::take(std::vector<Starting>& starting) {
+  std::erase_if(starting, [&](Starting& one) {
+    if (one.partition->over()) return true;
+    store::Taking taking = taking_of(*one.partition);
+    taking.read_epoch = one.facts.row ? one.facts.row->epoch : 0;
+    const auto epoch = store::take_partition(session(), taking);
+    one.epoch = epoch.value_or(0);
+    if (!epoch) acquire({one.partition}, kStartAgain);
+    return !epoch;
+  });
+}
+
+bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
+  const std::shared_ptr<Partition>& partition = starting.partition;
+  const StartFacts& facts = starting.facts;
+  const auto highest =
+      store::agree_start(session(), taking_of(*partition),
+                         {starting.epoch, starting.at.offset, facts.cluster_id, facts.topic_id});
   if (!highest) return false;
-  flow::crash_point("start_agreed");
+  if (starting.at.gap > 0)
+    observe::log::error("messages_lost",
+                        {{"topic", partition->id().first},
+                         {"partition", partition->id().second},
+                         {"messages", starting.at.gap}},
+                        "Kafka deleted messages before they were processed; going on at the "
+                        "earliest, as kafka.out_of_range says");
   Beginning beginning;
-  beginning.epoch = *epoch;
+  beginning.epoch = starting.epoch;
+  beginning.incarnation = incarnation;
   beginning.generation = facts.row ? facts.row->generation : 1;
-  beginning.offset = start.offset;
+  beginning.offset = starting.at.offset;
   beginning.guard_below = *highest;
   beginning.ahead = store::read_ahead(session(), setup_.group, partition->id(),
-                                      beginning.generation, start.offset);
+                                      beginning.generation, starting.at.offset);
   partition->begin(std::move(beginning));
   {
     const std::lock_guard lock(mutex_);
@@ -226,9 +251,7 @@ void Keeper::serve_halts() {
     for (const store::Halt& halt : to_record) store::open_halt(session(), setup_.group, halt);
     const std::vector<store::Halt> open = store::read_halts(session(), setup_.group);
     const auto stands = [&](const TopicPartition& id) {
-      return std::ranges::find_if(open, [&](const store::Halt& halt) {
-        return halt.topic == id.first && (halt.whole_route || halt.partition == id.second);
-      });
+      return std::ranges::find_if(open, [&](const store::Halt& halt) { return halt.stops(id); });
     };
     const std::lock_guard lock(mutex_);
     to_record_.erase(to_record_.begin(),
@@ -269,19 +292,14 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
       const std::int64_t watermark = partition->progress().watermark;
       if (watermark <= partition->checkpointed()) continue;
       dirty.push_back(partition);
-      writes.push_back({partition->id(), partition->beginning().epoch, partition->checkpointed(),
-                        watermark});
+      writes.push_back({partition->id(), partition->beginning().incarnation,
+                        partition->beginning().epoch, partition->checkpointed(), watermark});
     }
     if (writes.empty()) return;
     if (!checkpoint_session_) checkpoint_session_.emplace(setup_.connect());
-    std::string incarnation;
-    {
-      const std::lock_guard inner(mutex_);
-      incarnation = store_.incarnation;
-    }
     flow::crash_point("checkpoint_begun");
     const auto written =
-        store::write_checkpoints(*checkpoint_session_, setup_.group, incarnation, writes);
+        store::write_checkpoints(*checkpoint_session_, setup_.group, writes);
     flow::crash_point("checkpointed");
     for (std::size_t i = 0; i < dirty.size(); ++i) {
       if (written.contains(dirty[i]->id())) {

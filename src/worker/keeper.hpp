@@ -68,9 +68,16 @@ class Keeper {
   void run(const std::stop_token& stop);
   void serve_starts();
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);
-  void start_one(const std::shared_ptr<Partition>& partition, const kafka::Committed& committed);
-  bool take(const std::shared_ptr<Partition>& partition, const StartFacts& facts,
-            const StartAt& start);
+  StartFacts facts_of(const Partition& partition, const kafka::Committed& committed);
+  struct Starting {
+    std::shared_ptr<Partition> partition;
+    StartFacts facts;
+    StartAt at;
+    std::int64_t epoch = 0;
+  };
+  std::vector<Starting> decide(const std::vector<std::shared_ptr<Partition>>& partitions);
+  void take(std::vector<Starting>& starting);
+  bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
   void missed(const std::shared_ptr<Partition>& partition);

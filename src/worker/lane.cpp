@@ -105,7 +105,7 @@ void Lane::run_one(Work work, const std::stop_token& stop) {
   if (work.item.agains > 0) pause = milliseconds(work.item.agains * (1 + message.offset() % 7));
   if (work.item.agains >= kMaxAgains) pause = kAgainsWait;
   const bool outage = outcome.result == Result::outage;
-  if (outage) ++work.item.outages;
+  if (outcome.lost_in_handler) ++work.item.outages;
   setup_.dispatcher.again(std::move(work), pause);
   if (outage) {
     setup_.postgres.went_down("processing a message", outcome.sqlstate, outcome.detail);

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "flow/route.hpp"
 #include "store/checkpoints.hpp"
@@ -19,9 +20,20 @@ namespace hapax::worker {
 
 using store::TopicPartition;
 
+// Orders partitions, and finds them without making a string.
+struct PartitionOrder {
+  using is_transparent = void;
+  template <class Left, class Right>
+  bool operator()(const Left& left, const Right& right) const {
+    const int order = std::string_view(left.first).compare(std::string_view(right.first));
+    return order != 0 ? order < 0 : left.second < right.second;
+  }
+};
+
 // What the start agreed on; written once by the keeper, before anybody else sees the partition run.
 struct Beginning {
   std::int64_t epoch = 0;
+  std::string incarnation;  // of PostgreSQL, when the start was agreed
   std::int32_t generation = 1;
   std::int64_t offset = 0;
   std::int64_t guard_below = 0;  // guarantees I8

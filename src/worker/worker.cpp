@@ -12,9 +12,11 @@ using std::chrono::milliseconds;
 namespace log = observe::log;
 
 constexpr milliseconds kPollTimeout{100};
+constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
 constexpr milliseconds kReportInterval{500};
+constexpr milliseconds kCommitAgain{500};  // after one that did not get through
 constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
 
 // So long a partition that another worker has taken is left to the group to sort out.
@@ -107,20 +109,21 @@ Ended Worker::run(const StopSignal& stop) {
   consumer_->subscribe(topics);
   health_.started();
 
-  bool paused = false;
+  auto next_turn = Clock::now();
   while (stop == 0 && !fatal_) {
-    serve(consumer_->poll(paused ? kPollTimeoutPaused : kPollTimeout));
-    serve_notices();
-    resume_paused();
-    commit_offsets();
-    report();
-    health_.poll_turned();
-    paused = std::ranges::any_of(partitions_,
-                                 [](const auto& entry) { return entry.second->polling.paused; });
+    serve(consumer_->poll(paused_ > 0 ? kPollTimeoutPaused : kPollTimeout));
+    if (const auto now = Clock::now(); now >= next_turn) {
+      next_turn = now + kTurn;
+      serve_notices();
+      resume_paused();
+      commit_offsets();
+      report();
+      health_.poll_turned();
+    }
   }
-  const bool idle = leave(stop);
+  const bool clean = leave();
   if (fatal_) return Ended::fatal;
-  return idle ? Ended::stopped : Ended::stopped_busy;
+  return clean ? Ended::stopped : Ended::gave_up_waiting;
 }
 
 void Worker::serve(kafka::Event event) {
@@ -137,7 +140,7 @@ void Worker::serve(kafka::Event event) {
 
 void Worker::receive(std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
-  const auto found = partitions_.find({std::string(message.topic()), message.partition()});
+  const auto found = partitions_.find(std::pair(message.topic(), message.partition()));
   if (found == partitions_.end() || found->second->over()) return;  // revoked or halted meanwhile
   const std::shared_ptr<Partition>& partition = found->second;
   if (!partition->receive(message.offset(), record->bytes())) return;
@@ -182,6 +185,7 @@ void Worker::bound_queue(Partition& partition) {
     return;
   consumer_->pause(partition.id());
   partition.polling.paused = true;
+  ++paused_;
 }
 
 // With hysteresis: a pause drops what librdkafka has fetched ahead.
@@ -202,6 +206,7 @@ void Worker::unpause(Partition& partition) {
   if (!partition.polling.paused) return;
   consumer_->resume(partition.id());
   partition.polling.paused = false;
+  --paused_;
 }
 
 void Worker::serve(const kafka::EndOfPartition& end) {
@@ -234,12 +239,13 @@ void Worker::serve(const kafka::PartitionError& error) {
     halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(error.offset) +
                   " (" + error.name + ": " + error.text + ")";
   }
-  serve(HaltWanted{partition, halt, false});
+  notices_.post(HaltWanted{partition, halt, false});
 }
 
 void Worker::serve_notices() {
   for (const Notice& notice : notices_.take())
     std::visit([this](const auto& what) { serve(what); }, notice);
+  if (std::exchange(fetch_changed_, false)) fetch_all();
 }
 
 void Worker::serve(const Started& started) {
@@ -255,7 +261,7 @@ void Worker::serve(const Started& started) {
              {"epoch", started.partition->beginning().epoch}},
             "agreed where to start");
   started.partition->polling.started = true;
-  fetch_all();
+  fetch_changed_ = true;
 }
 
 // librdkafka takes whole lists: those that run go on where they are.
@@ -273,7 +279,7 @@ void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
   dispatcher_.drop(*partition);
   unpause(*partition);
   partitions_.erase(partition->id());
-  fetch_all();
+  fetch_changed_ = true;
 }
 
 void Worker::serve(const HaltWanted& wanted) {
@@ -330,23 +336,31 @@ void Worker::take_again(const TopicPartition& id, milliseconds after) {
 
 // Kafka's offset follows the checkpoint; one commit is in flight at a time.
 void Worker::commit_offsets() {
-  const std::string store = keeper_->store_id();
-  const std::string cluster = keeper_->cluster_id();
+  if (Clock::now() < commit_not_before_) return;
+  std::vector<std::shared_ptr<Partition>> all;
+  for (const auto& [id, partition] : partitions_) all.push_back(partition);
+  consumer_->commit(due_commits(all));
+}
+
+std::vector<kafka::Commit> Worker::due_commits(
+    const std::vector<std::shared_ptr<Partition>>& partitions) const {
   std::vector<kafka::Commit> commits;
-  for (const auto& [id, partition] : partitions_) {
-    if (partition->over() || !partition->polling.started) continue;
+  for (const auto& partition : partitions) {
+    if (!partition->polling.started) continue;
     const std::int64_t offset = partition->checkpointed();
     if (offset == partition->polling.committed) continue;
-    commits.push_back(
-        {id, offset, partition->polling.leader_epoch,
-         kafka::Provenance{store, cluster, partition->beginning().epoch}.text()});
+    commits.push_back({partition->id(), offset, partition->polling.leader_epoch,
+                       kafka::Provenance{keeper_->store_id(), keeper_->cluster_id(),
+                                         partition->beginning().epoch}
+                           .text()});
   }
-  if (!commits.empty()) consumer_->commit(commits);
+  return commits;
 }
 
 void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
                           const std::string& error) {
   using observe::OffsetCommitResult;
+  if (result != kafka::CommitResult::done) commit_not_before_ = Clock::now() + kCommitAgain;
   switch (result) {
     case kafka::CommitResult::done:
       metrics_.offset_commit_ended(OffsetCommitResult::committed);
@@ -421,7 +435,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
             "the group takes partitions away");
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
   keeper_->release(drained);
-  if (!lost) commit_offsets();
+  if (!lost) consumer_->commit(due_commits(drained));
   for (const TopicPartition& id : partitions) {
     partitions_.erase(id);
     halted_.erase(id);
@@ -431,28 +445,20 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
 }
 
 // Ends within shutdown_timeout, whatever Kafka does: giving up is safe.
-bool Worker::leave(const StopSignal& stop) {
+bool Worker::leave() {
   health_.draining();
   log::info("stopping", {{"partitions", partitions_.size()}}, "draining; again to stop at once");
   const auto until = Clock::now() + config_.worker.shutdown_timeout;
   const auto left = [&] {
     const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    return stop > 1 ? milliseconds(0) : std::max(rest, milliseconds(0));
+    return std::max(rest, milliseconds(0));
   };
   std::vector<TopicPartition> ids;
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
   keeper_->release(drained);
-  std::vector<kafka::Commit> commits;
-  for (const auto& partition : drained)
-    if (partition->polling.started &&
-        partition->checkpointed() != partition->polling.committed)
-      commits.push_back({partition->id(), partition->checkpointed(),
-                         partition->polling.leader_epoch,
-                         kafka::Provenance{keeper_->store_id(), keeper_->cluster_id(),
-                                           partition->beginning().epoch}
-                             .text()});
+  const std::vector<kafka::Commit> commits = due_commits(drained);
   try {
     if (!commits.empty() && left().count() > 0)
       consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000)));
@@ -463,7 +469,7 @@ bool Worker::leave(const StopSignal& stop) {
   partitions_.clear();
   const bool closed = left().count() > 0 && consumer_->close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
-  return dispatcher_.wait_idle(drained, Clock::now());
+  return closed && dispatcher_.wait_idle(drained, Clock::now());
 }
 
 void Worker::report() {

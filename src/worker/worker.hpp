@@ -24,13 +24,14 @@
 
 namespace hapax::worker {
 
-// Set by a signal handler: 1 drains and leaves, 2 stops at once.
+// Set by a signal handler: drain and leave.
 using StopSignal = std::atomic<int>;
 
 enum class Ended {
-  stopped,       // by StopSignal
-  stopped_busy,  // the same, but a handler has not returned: destroying the Worker waits for it
-  fatal,         // the consumer cannot go on; the log says why
+  stopped,          // by StopSignal
+  gave_up_waiting,  // the same, but a handler or Kafka does not answer: destroying the Worker would
+                    // wait for it, so leave the process with _Exit
+  fatal,            // the consumer cannot go on; the log says why
 };
 
 class Worker final : public kafka::Listener {
@@ -51,7 +52,7 @@ class Worker final : public kafka::Listener {
   Ended run(const StopSignal& stop);
 
  private:
-  using Partitions = std::map<TopicPartition, std::shared_ptr<Partition>>;
+  using Partitions = std::map<TopicPartition, std::shared_ptr<Partition>, PartitionOrder>;
 
   void serve(kafka::Event event);
   void receive(std::unique_ptr<kafka::Record> record);
@@ -69,12 +70,14 @@ class Worker final : public kafka::Listener {
   void resume_paused();
   void unpause(Partition& partition);
   void commit_offsets();
+  std::vector<kafka::Commit> due_commits(
+      const std::vector<std::shared_ptr<Partition>>& partitions) const;
   void report();
   void probe_brokers();
   std::uint64_t order_key(const Message& message);
   std::vector<std::shared_ptr<Partition>> drain(const std::vector<TopicPartition>& ids,
                                                 std::chrono::milliseconds timeout);
-  bool leave(const StopSignal& stop);
+  bool leave();
 
   void on_assigned(const std::vector<TopicPartition>& partitions) override;
   void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) override;
@@ -96,6 +99,9 @@ class Worker final : public kafka::Listener {
 
   Partitions partitions_;                            // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;     // assigned and halted
+  std::size_t paused_ = 0;
+  bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn
+  Clock::time_point commit_not_before_{};
   std::uint64_t unordered_ = 0;
   bool fatal_ = false;
   bool brokers_down_ = false;

@@ -1,0 +1,12 @@
+-- Decision recreated: the topic's offsets mean other messages now. A new generation, so that they
+-- do not inherit attempts and dead letters of the old ones, and nothing of the old checkpoint.
+-- $1 group, $2 topic, $3 partition, $4 scope and $5 generation where there is no checkpoint yet.
+-- One row as JSON.
+INSERT INTO hapax.checkpoints AS c (group_id, topic, partition, epoch, key_spec, scope, start_as,
+  generation)
+VALUES ($1, $2, $3, 1, '', $4, 'initial', $5)
+ON CONFLICT (group_id, topic, partition) DO UPDATE
+SET generation = c.generation + 1, next_offset = NULL, highest = NULL, highest_settled = NULL,
+    start_as = 'initial', topic_id = NULL, cluster_id = NULL, epoch = c.epoch + 1,
+    updated_at = now()
+RETURNING to_json(c)

@@ -1,0 +1,36 @@
+#include "kafka/mock_cluster.hpp"
+
+#include <stdexcept>
+
+#include "kafka/handles.hpp"
+
+#include <librdkafka/rdkafka_mock.h>
+
+namespace hapax::kafka {
+
+MockCluster::MockCluster(int brokers) : client_(nullptr), cluster_(nullptr) {
+  char error[512];
+  ConfHandle conf(rd_kafka_conf_new());
+  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
+  if (client_ == nullptr) throw std::runtime_error(std::string("mock cluster: ") + error);
+  conf.release();
+  cluster_ = rd_kafka_mock_cluster_new(client_, brokers);
+  if (cluster_ != nullptr) return;
+  rd_kafka_destroy(client_);
+  throw std::runtime_error("mock cluster: librdkafka could not start it");
+}
+
+MockCluster::~MockCluster() {
+  rd_kafka_mock_cluster_destroy(cluster_);
+  rd_kafka_destroy(client_);
+}
+
+std::string MockCluster::bootstrap() const { return rd_kafka_mock_cluster_bootstraps(cluster_); }
+
+void MockCluster::create_topic(const std::string& name, int partitions) {
+  const auto error = rd_kafka_mock_topic_create(cluster_, name.c_str(), partitions, 1);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw std::runtime_error("mock cluster: topic " + name + ": " + rd_kafka_err2str(error));
+}
+
+}  // namespace hapax::kafka

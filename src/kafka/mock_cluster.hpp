@@ -1,0 +1,36 @@
+// librdkafka's built-in Kafka: a few brokers inside this process, for the demo and the fast tests.
+//
+// It is no Kafka: no transactions' control records, no isolation, no admin requests, and it keeps
+// only 5 MiB of *compressed* bytes a partition and drops older data without a word. So produce
+// with lz4, to several partitions, or consume meanwhile. Other processes of this machine can use
+// it too.
+#pragma once
+
+#include <string>
+
+struct rd_kafka_s;
+struct rd_kafka_mock_cluster_s;
+
+namespace hapax::kafka {
+
+// Thread safety: any thread.
+class MockCluster {
+ public:
+  // Throws: std::runtime_error.
+  explicit MockCluster(int brokers = 1);
+  ~MockCluster();
+  MockCluster(const MockCluster&) = delete;
+  MockCluster& operator=(const MockCluster&) = delete;
+
+  // For `bootstrap.servers`: host:port, separated by commas.
+  std::string bootstrap() const;
+
+  // Throws: std::runtime_error (it is there already).
+  void create_topic(const std::string& name, int partitions);
+
+ private:
+  rd_kafka_s* client_;
+  rd_kafka_mock_cluster_s* cluster_;
+};
+
+}  // namespace hapax::kafka

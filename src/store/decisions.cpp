@@ -1,0 +1,70 @@
+#include "store/decisions.hpp"
+
+#include <algorithm>
+
+namespace hapax::store {
+namespace {
+
+constexpr std::string_view kCheckpointMissing[] = {"checkpoint_missing"};
+constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster",
+                                           "offset_above_end"};
+constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated", "other_cluster",
+                                           "offset_above_end", "offset_out_of_range"};
+constexpr std::string_view kOutOfRange[] = {"offset_out_of_range"};
+constexpr std::string_view kKeySpec[] = {"key_spec_changed"};
+constexpr std::string_view kUnknown[] = {"unknown_below_highest"};
+constexpr std::string_view kOneMessage[] = {
+    "unknown_below_highest", "handler_ended_transaction", "key_started",
+    "unexpected_error",      "cannot_account",            "unreadable"};
+constexpr std::string_view kCopied[] = {"store_copied"};
+
+constexpr Decision kAll[] = {
+    {"retry", {}, false, "the cause is mended: go on where it stopped"},
+    {"accept_kafka", kCheckpointMissing, false,
+     "start where the group stands in Kafka; what was settled beyond that runs again, unless its "
+     "key is known"},
+    {"same_topic", kSameTopic, false,
+     "it is the same topic: go on at the checkpoint (halts again where the log ends below it)"},
+    {"recreated", kRecreated, true,
+     "the topic was made again: a new generation starts at kafka.initial, and nothing of the old "
+     "checkpoint counts"},
+    {"earliest", kOutOfRange, true,
+     "go on at the oldest message there is; those that Kafka deleted are lost"},
+    {"accept", kKeySpec, false,
+     "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
+     "under another key"},
+    {"run", kUnknown, true,
+     "run this message and all unknown ones above it; if one took effect before retention forgot "
+     "its key, it takes effect twice"},
+    {"skip", kOneMessage, true, "this one message never runs; it becomes a dead letter"},
+    {"moved", kCopied, false,
+     "this database is the original, moved: it keeps its id and checkpoints"},
+    {"copy", kCopied, true,
+     "this database is a copy: it gets an id of its own, and ALL checkpoints of ALL groups in it "
+     "are deleted"},
+};
+
+}  // namespace
+
+bool Decision::fits(std::string_view reason) const {
+  return reasons.empty() || std::ranges::find(reasons, reason) != reasons.end();
+}
+
+std::span<const Decision> all_decisions() { return kAll; }
+
+const Decision* decision_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kAll, name, &Decision::name);
+  return found == std::end(kAll) ? nullptr : found;
+}
+
+std::string decisions_for(std::string_view reason) {
+  std::string names;
+  for (const Decision& decision : kAll) {
+    if (!decision.fits(reason)) continue;
+    if (!names.empty()) names += ", ";
+    names += decision.name;
+  }
+  return names;
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,32 @@
+// How a halt may be ended: which decisions fit which reason, and what each one does.
+//
+// A halt means that the facts do not add up; the decision is the fact that only a person knows.
+// One that does not fit would end the halt and let the partition halt again, or lose messages.
+//
+// Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hapax::store {
+
+struct Decision {
+  std::string_view name;
+  std::span<const std::string_view> reasons;  // empty: any
+  bool destructive;                           // asks first: messages may be lost or run twice
+  std::string_view effect;                    // "…, so …", for people
+
+  bool fits(std::string_view reason) const;
+};
+
+std::span<const Decision> all_decisions();
+
+// Null where there is no such decision.
+const Decision* decision_named(std::string_view name);
+
+// "retry, skip"
+std::string decisions_for(std::string_view reason);
+
+}  // namespace hapax::store

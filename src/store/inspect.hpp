@@ -1,0 +1,74 @@
+// What people ask of hapax's tables, for the operator's commands. Reads only, each one short
+// transaction, each bounded; the rows as JSON objects by column name, times in ISO 8601.
+//
+// Throws: DatabaseError.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+using Json = nlohmann::ordered_json;
+using OptionalText = std::optional<std::string>;
+
+// The server and this role: sql/read_server.sql.
+Json read_server(Session& session);
+std::int64_t read_backend_pid(Session& session);
+// The port that the url dials; nothing where it names none that can be told (several, a service).
+std::optional<int> dialled_port(const std::string& url);
+
+Json read_tables(Session& session);
+Json read_seal_trigger(Session& session);  // null: it is gone
+Json read_missing_rights(Session& session);
+Json read_other_groups(Session& session, const std::string& group,
+                       const std::vector<std::string>& topics);
+
+Json read_partitions(Session& session, const std::string& group);
+Json read_waiting(Session& session, const std::string& group, int limit);
+Json count_dead_letters(Session& session, const std::string& group);
+inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
+
+Json read_keys(Session& session, const std::string& key, const OptionalText& scope = {},
+               const OptionalText& tenant = {});
+
+// A list never looks at more rows than this, whatever its filters miss.
+inline constexpr int kMaxScan = 100'000;
+
+struct Listed {
+  Json rows = Json::array();
+  bool all = true;  // false: the look ended at kMaxScan rows
+  Json last;        // where it ended: a key, an id
+};
+
+struct KeyFilter {
+  std::string from;  // first key to look at
+  OptionalText status, scope, tenant;
+  std::optional<std::chrono::seconds> older_than;  // since the last change
+  int limit = 50;
+};
+Listed list_keys(Session& session, const KeyFilter& filter);
+
+struct DeadLetterFilter {
+  std::string group;
+  std::optional<std::int64_t> before;  // ids below this one
+  OptionalText topic, handler, reason;
+  OptionalText key;  // as stored; then neither `before` nor kMaxScan matters
+  std::optional<std::chrono::seconds> since;
+  int limit = 50;
+};
+Listed list_dead_letters(Session& session, const DeadLetterFilter& filter);
+
+std::optional<std::int64_t> find_dead_letter(Session& session, const std::string& group,
+                                             const std::string& topic, std::int32_t partition,
+                                             std::int64_t offset);
+// Bytes as hex. null: there is none.
+Json read_dead_letter(Session& session, std::int64_t id);
+
+}  // namespace hapax::store

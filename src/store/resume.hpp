@@ -1,0 +1,45 @@
+// Ends halts: the operator's decision, the checkpoint as it says, and the log of it, in one
+// transaction. Workers notice within a checkpoint interval.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "store/checkpoints.hpp"
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+struct Resumption {
+  std::string group;
+  std::string topic;
+  std::optional<std::int32_t> partition;  // nothing: every open halt of the topic
+  std::string decision;                   // a name of decisions.hpp
+  std::string who;
+  std::string why;
+  std::string scope;     // of the topic's route, for a checkpoint that has to be made
+  bool dry_run = false;  // do it all, then roll back
+};
+
+struct Resumed {
+  std::vector<Halt> halts;  // those that were ended; empty: none is open there
+  nlohmann::json facts;     // the rows before and after, as the operator's log keeps them
+};
+
+// The decision does not fit; the sentence says what does. Nothing was changed.
+class ResumeRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// `moved` and `copy` are about the database: they end the store_copied halts of every group, and
+// need the owner's rights. All others raise the epoch of every checkpoint they touch, so that a
+// frozen worker that wakes can't undo them.
+// Throws: ResumeRefused, DatabaseError. Blocks: at most lock_timeout.
+Resumed resume(Session& session, const Resumption& wanted);
+
+}  // namespace hapax::store
