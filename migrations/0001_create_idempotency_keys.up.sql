@@ -21,6 +21,7 @@ CREATE TABLE hapax.idempotency_keys (
   partition        integer NOT NULL,
   kafka_offset     bigint NOT NULL,
   result           json,
+  duplicates       integer NOT NULL DEFAULT 0,  -- counted only for handlers that want to see them
   error            text,
   created_at       timestamptz NOT NULL DEFAULT now(),
   updated_at       timestamptz NOT NULL DEFAULT now(),

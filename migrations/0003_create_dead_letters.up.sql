@@ -8,7 +8,8 @@ CREATE TABLE hapax.attempts (
   generation   integer NOT NULL,
   partition    integer NOT NULL,
   kafka_offset bigint NOT NULL,
-  count        integer NOT NULL,
+  count        integer NOT NULL,     -- failed runs
+  crashes      integer NOT NULL DEFAULT 0,  -- runs that the process did not survive
   last_error   text NOT NULL,
   sqlstate     text COLLATE "C",
   handler      text NOT NULL,

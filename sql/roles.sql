@@ -10,8 +10,8 @@ ALTER ROLE :"worker" SET default_transaction_read_only = on;
 
 GRANT USAGE ON SCHEMA hapax TO :"worker";
 GRANT SELECT, INSERT, UPDATE ON hapax.idempotency_keys, hapax.checkpoints, hapax.halts,
-  hapax.attempts TO :"worker";
-GRANT DELETE ON hapax.idempotency_keys TO :"worker";  -- retention
+  hapax.attempts, hapax.leases TO :"worker";
+GRANT DELETE ON hapax.idempotency_keys, hapax.attempts TO :"worker";
 GRANT SELECT, INSERT ON hapax.dead_letters, hapax.incarnation TO :"worker";
 GRANT SELECT ON hapax.store, hapax.schema_migrations TO :"worker";
 

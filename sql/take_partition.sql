@@ -8,4 +8,4 @@ VALUES ($1, $2, $3, $4, $5, $6, 1, 1)
 ON CONFLICT (group_id, topic, partition) DO UPDATE
 SET owner = $4, epoch = c.epoch + 1, started_runs = c.started_runs + 1, updated_at = now()
 WHERE c.epoch = $7
-RETURNING epoch
+RETURNING epoch, started_runs

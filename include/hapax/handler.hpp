@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,18 @@ class Handler {
   // Throws: Reject (never works: dead letter), Retry (later), any other exception (later, by the
   //   route's retry policy).
   virtual void handle(const Message& message, Context& context) = 0;
+
+  // Whether on_duplicate is wanted. Each duplicate then costs a transaction that writes.
+  virtual bool wants_duplicates() const { return false; }
+
+  // A message whose operation is completed already, by this message delivered before or by another
+  // one of the same key; `stored` is what `result` stored then. For answering the producer again,
+  // say. Runs in a transaction under the same seal, and at least once for each duplicate, not
+  // exactly once: a duplicate delivered again is a duplicate again.
+  // Throws: as `handle`; after `max_attempts` the duplicate is settled without it.
+  virtual void on_duplicate(const Message& /*message*/,
+                            const std::optional<nlohmann::json>& /*stored*/,
+                            Context& /*context*/) {}
 };
 
 // A named way to make instances of one handler.

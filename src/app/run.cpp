@@ -98,6 +98,8 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
       log::warning("gave_up_waiting", {},
                    "a handler or Kafka does not answer; leaving all the same, PostgreSQL rolls back");
       std::_Exit(kDone);
+    case worker::Ended::handler_hangs:
+      std::_Exit(kFailed);
     case worker::Ended::fatal:
       break;
   }

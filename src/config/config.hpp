@@ -67,6 +67,7 @@ struct Worker {
   std::chrono::milliseconds checkpoint_interval{1'000};
   std::chrono::milliseconds revoke_timeout{5'000};
   std::chrono::milliseconds shutdown_timeout{8'000};
+  std::chrono::milliseconds handler_timeout{300'000};
 
   bool operator==(const Worker&) const = default;
 };
@@ -74,6 +75,7 @@ struct Worker {
 // The wait doubles with each attempt from `first` up to `max`, with jitter.
 struct Retry {
   std::uint32_t max_attempts = 5;
+  std::uint32_t max_crashes = 3;
   std::chrono::milliseconds first{200};
   std::chrono::milliseconds max{30'000};
 
@@ -90,6 +92,7 @@ struct Route {
   std::chrono::milliseconds retention = std::chrono::hours(168);
   nlohmann::json options = nlohmann::json::object();  // for the handler's on_start; holds secrets
   std::size_t max_result_bytes = std::size_t{64} << 10;
+  std::uint32_t breaker = 100;  // dead letters in a row for one cause that halt the route; 0: never
 };
 
 // Where /metrics, /livez and /readyz are served. Port 0: any free one.

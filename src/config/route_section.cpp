@@ -37,6 +37,7 @@ struct Options {
 
 void read_retry(Object& section, Retry& retry) {
   section.read("max_attempts", retry.max_attempts, Whole{1, 1'000'000});
+  section.read("max_crashes", retry.max_crashes, Whole{1, 1'000});
   section.read("first", retry.first, Duration{1ms, 24h});
   section.read("max", retry.max, Duration{1ms, 24h});
   section.finish();
@@ -57,6 +58,7 @@ void read_route(Object& section, Route& route) {
   section.section("retry", [&](Object& retry) { read_retry(retry, route.retry); });
   section.read("retention", route.retention, Duration{1min, 24h * 3650});
   section.read("options", route.options, Options{});
+  section.read("breaker", route.breaker, Whole{0, 1'000'000});
   section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
   section.finish();
 }

@@ -109,6 +109,7 @@ void read_worker(Object& section, Worker& worker) {
   section.read("checkpoint_interval", worker.checkpoint_interval, Duration{50ms, 1min});
   section.read("revoke_timeout", worker.revoke_timeout, Duration{0ms, 5min});
   section.read("shutdown_timeout", worker.shutdown_timeout, Duration{0ms, 1h});
+  section.read("handler_timeout", worker.handler_timeout, Duration{1s, 24h});
   section.finish();
 }
 

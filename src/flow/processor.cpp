@@ -108,15 +108,63 @@ Outcome Processor::process(const Task& task, Handler& handler) {
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
   if (task.skip != nullptr)
     return give_up(task, nullptr, gave_up("skipped_by_operator", *task.skip, task.attempts));
+  if (!task.cautious) return derive_and_run(task, handler);
+  if (auto decided = announce(task)) return *decided;
+  Outcome outcome = derive_and_run(task, handler);
+  withdraw(task);
+  return outcome;
+}
+
+// Cautious mode: committed before even the key is derived, so that the message that kills the
+// process names itself, and after max_crashes is kept without being run.
+std::optional<Outcome> Processor::announce(const Task& task) {
+  int crashes = 0;
+  try {
+    crashes = store::announce_run(*session_, source_of(task), task.route.handler.name);
+  } catch (...) {
+    return account_failed(std::current_exception());
+  }
+  if (crashes <= task.route.retry.max_crashes) return std::nullopt;
+  return give_up(task, nullptr,
+                 gave_up("crashed",
+                         "the worker process ended " + std::to_string(crashes - 1) +
+                             " times while this message ran; it was not run again",
+                         task.attempts));
+}
+
+void Processor::withdraw(const Task& task) {
+  try {
+    if (session_) store::withdraw_run(*session_, source_of(task));
+  } catch (const store::DatabaseError&) {
+    session_.reset();  // the row counts one crash too many, which is fewer than max_crashes
+  }
+}
+
+Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
   const key::Derived derived = key::identify(task.route.key, task.message, task.generation);
   if (const auto* refusal = std::get_if<key::Refusal>(&derived))
     return give_up(task, nullptr, gave_up(refusal->reason, refusal->detail, task.attempts));
   if (std::holds_alternative<key::SkippedTombstone>(derived)) return Outcome::of(Result::skipped);
   const key::Identity& identity = std::get<key::Identity>(derived);
+  if (task.attempts >= task.route.retry.max_attempts)  // the last one ended in the watchdog
+    return give_up(task, &identity,
+                   gave_up("attempts_exhausted", "the last run did not end", task.attempts));
+  Outcome outcome;
   try {
-    return run(task, identity, handler);
+    outcome = run(task, identity, handler);
   } catch (...) {
-    return failed(task, identity, std::current_exception());
+    outcome = failed(task, identity, std::current_exception());
+  }
+  clean_session();
+  return outcome;
+}
+
+// The next message finds the session as if this one had never been there.
+void Processor::clean_session() {
+  try {
+    if (session_ && !session_->clean()) session_.reset();
+  } catch (const store::DatabaseError&) {
+    session_.reset();  // a new one is clean
   }
 }
 
@@ -129,7 +177,10 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
 
   phase_ = Phase::claim;
   const store::Claim claim = store::claim(transaction, request);
-  if (auto decided = judge(task, request, claim, transaction)) return *decided;
+  if (auto decided = judge(task, request, claim, transaction)) {
+    const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
+    return hook ? run_duplicate(task, request, claim.nonce, transaction, handler) : *decided;
+  }
   crash_point("claimed");
 
   phase_ = Phase::handler;
@@ -144,6 +195,21 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   store::complete(transaction, request, claim.nonce, context.stored_result());
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};
+}
+
+Outcome Processor::run_duplicate(const Task& task, const store::ClaimRequest& request,
+                                 const std::string& nonce, store::Transaction& transaction,
+                                 Handler& handler) {
+  std::optional<std::string> stored;
+  if (!store::count_duplicate(transaction, request, stored)) return Outcome::of(Result::again);
+  phase_ = Phase::handler;
+  LentContext context(transaction, task.route.max_result_bytes);
+  handler.on_duplicate(task.message,
+                       stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt,
+                       context);
+  phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
+  store::complete(transaction, request, nonce, std::nullopt);
+  return Outcome::of(Result::duplicate);
 }
 
 std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,

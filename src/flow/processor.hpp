@@ -28,6 +28,7 @@ struct Task {
   std::int64_t guard_below = 0;
   int attempts = 0;                 // failed runs so far
   int outages = 0;                  // connections lost while it ran, in this process
+  bool cautious = false;            // announce the run first: the last processes died (guarantees)
   const std::string* skip = nullptr;  // an operator's decision not to run it: who and why
 };
 
@@ -52,12 +53,18 @@ class Processor {
   bool reachable(std::string& why);
 
  private:
+  Outcome derive_and_run(const Task& task, Handler& handler);
+  std::optional<Outcome> announce(const Task& task);
+  void withdraw(const Task& task);
   // A key row or a guard that decides without running the handler.
   std::optional<Outcome> judge(const Task& task, const store::ClaimRequest& request,
                                const store::Claim& claim, store::Transaction& transaction);
   Outcome judge_completed(const Task& task, const store::ClaimRequest& request,
                           const store::KeyHolder& holder, store::Transaction& transaction);
   Outcome run(const Task& task, const key::Identity& identity, Handler& handler);
+  Outcome run_duplicate(const Task& task, const store::ClaimRequest& request,
+                        const std::string& nonce, store::Transaction& transaction,
+                        Handler& handler);
   Outcome failed(const Task& task, const key::Identity& identity, const std::exception_ptr& error);
   Outcome lost_connection(const Task& task, const key::Identity& identity,
                           const store::Fault& fault);
@@ -65,6 +72,7 @@ class Processor {
                         std::optional<std::chrono::milliseconds> after);
   Outcome give_up(const Task& task, const key::Identity* identity, Outcome verdict);
   Outcome account_failed(const std::exception_ptr& error);
+  void clean_session();
   store::Source source_of(const Task& task) const;
 
   Connect connect_;

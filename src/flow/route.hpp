@@ -14,6 +14,7 @@ namespace hapax::flow {
 // failed together does not come back together.
 struct RetryPolicy {
   int max_attempts = 5;
+  int max_crashes = 3;  // runs in cautious mode that the process does not survive
   std::chrono::milliseconds first{200};
   std::chrono::milliseconds max{30000};
 
@@ -29,6 +30,7 @@ struct Route {
   RetryPolicy retry;
   std::chrono::seconds retention{0};
   std::size_t max_result_bytes = 0;
+  int breaker = 0;  // dead letters in a row for one cause that halt the route; 0: never
 };
 
 }  // namespace hapax::flow

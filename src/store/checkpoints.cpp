@@ -67,15 +67,15 @@ std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string
   return checkpoint;
 }
 
-std::optional<std::int64_t> take_partition(Session& session, const Taking& taking) {
+std::optional<Taken> take_partition(Session& session, const Taking& taking) {
   Transaction transaction(session);
   const Rows rows = transaction.run(
       sql::kTakePartition, {taking.group, taking.partition.first, taking.partition.second,
                             taking.owner, taking.key_spec, taking.scope, taking.read_epoch});
   if (rows.empty()) return std::nullopt;
-  const auto epoch = rows[0][0].as<std::int64_t>();
+  const Taken taken{rows[0][0].as<std::int64_t>(), rows[0][1].as<int>()};
   transaction.commit();
-  return epoch;
+  return taken;
 }
 
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,

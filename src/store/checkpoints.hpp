@@ -74,8 +74,13 @@ struct Taking {
   std::int64_t read_epoch = 0;  // 0: there was no row
 };
 
-// Takes the partition and returns the new epoch; nothing when somebody took it meanwhile.
-std::optional<std::int64_t> take_partition(Session& session, const Taking& taking);
+struct Taken {
+  std::int64_t epoch = 0;
+  int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
+};
+
+// Takes the partition under a new epoch; nothing when somebody took it meanwhile.
+std::optional<Taken> take_partition(Session& session, const Taking& taking);
 
 struct AgreedStart {
   std::int64_t epoch = 0;

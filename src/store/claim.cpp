@@ -73,6 +73,14 @@ bool take_over(Transaction& transaction, const ClaimRequest& request) {
   return !transaction.run(sql::kTakeOver, claim_parameters(request)).empty();
 }
 
+bool count_duplicate(Transaction& transaction, const ClaimRequest& request,
+                     std::optional<std::string>& stored_result) {
+  const Rows rows = transaction.run(sql::kCountDuplicate, key_parameters(request));
+  if (rows.empty()) return false;
+  stored_result = rows[0]["result"].as<std::optional<std::string>>();
+  return true;
+}
+
 Known known_coordinates(Transaction& transaction, const Source& source) {
   const Rows rows = transaction.run(sql::kKnownCoordinates, source.parameters());
   return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};

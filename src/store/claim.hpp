@@ -48,6 +48,11 @@ Claim claim(Transaction& transaction, const ClaimRequest& request);
 // Takes a `failed` or `forgotten` key over. False when somebody else was faster.
 bool take_over(Transaction& transaction, const ClaimRequest& request);
 
+// Counts a duplicate on the completed key, which arms the seal for what its handler writes.
+// False: the key is not completed any more.
+bool count_duplicate(Transaction& transaction, const ClaimRequest& request,
+                     std::optional<std::string>& stored_result);
+
 struct Known {
   bool dead_letter = false;
   bool attempted = false;

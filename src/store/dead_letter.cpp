@@ -94,4 +94,19 @@ int record_attempt(Session& session, const FailedRun& run) {
   return count;
 }
 
+int announce_run(Session& session, const Source& source, const std::string& handler) {
+  Transaction transaction(session);
+  std::vector<Parameter> parameters = source.parameters();
+  parameters.emplace_back(handler);
+  const int crashes = transaction.run(sql::kAnnounceRun, parameters)[0][0].as<int>();
+  transaction.commit();
+  return crashes;
+}
+
+void withdraw_run(Session& session, const Source& source) {
+  Transaction transaction(session);
+  transaction.run(sql::kWithdrawRun, source.parameters());
+  transaction.commit();
+}
+
 }  // namespace hapax::store

@@ -44,6 +44,12 @@ struct FailedRun {
 // Throws: DatabaseError (Phase::account).
 int record_attempt(Session& session, const FailedRun& run);
 
+// Cautious mode: commits that the message is about to run, before anything is done with it; how
+// often it was announced and not withdrawn, this time included.
+// Throws: DatabaseError (Phase::account).
+int announce_run(Session& session, const Source& source, const std::string& handler);
+void withdraw_run(Session& session, const Source& source);
+
 // UTF-8 that PostgreSQL text can hold: NUL and invalid bytes replaced, cut at kMaxErrorText.
 std::string storable(std::string_view text);
 inline constexpr std::size_t kMaxErrorText = 8192;

@@ -67,6 +67,32 @@ std::string settings_of(const ConnectOptions& options) {
          "; SET idle_in_transaction_session_timeout TO " + ms(options.idle_in_transaction_timeout);
 }
 
+// What a handler's statement may leave behind in its session.
+enum class Leaves { nothing, settings, prepared_statements };
+
+// By the text alone, once for each distinct one: plain queries leave nothing, unless they call the
+// functions that do. Whatever is not recognised as plain counts as leaving something.
+Leaves leaves(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  const std::size_t begin = lower.find_first_not_of(" \t\r\n(");
+  if (begin == std::string::npos) return Leaves::nothing;
+  const std::string word = lower.substr(begin, lower.find_first_not_of("abcdefghijklmnopqrstuvwxyz",
+                                                                       begin) - begin);
+  for (const char* spoiling : {"prepare", "deallocate", "discard"})
+    if (word == spoiling) return Leaves::prepared_statements;
+  bool plain = false;
+  for (const char* query : {"select", "insert", "update", "delete", "with", "values", "merge"})
+    plain = plain || word == query;
+  for (const char* suspect : {"set_config", "advisory", "into temp"})
+    plain = plain && lower.find(suspect) == std::string::npos;
+  return plain ? Leaves::nothing : Leaves::settings;
+}
+
+constexpr const char* kClean =
+    "UNLISTEN *; SELECT pg_advisory_unlock_all(); CLOSE ALL; DISCARD TEMP;"
+    "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL;";
+
 // E'…' reads the same whatever standard_conforming_strings a handler has left behind.
 void append_quoted(std::string& text, std::string_view value) {
   if (value.find('\0') != std::string_view::npos)
@@ -95,9 +121,15 @@ struct Session::State {
 
   pqxx::connection connection;
   std::unordered_map<const Statement*, bool> prepared;
-  std::unordered_map<std::string, std::string> user_statements;  // text → name
+  struct UserStatement {
+    std::string name;
+    Leaves leaves;
+  };
+  std::unordered_map<std::string, UserStatement> user_statements;  // by text
   std::deque<std::string> user_order;                            // texts, oldest first
   std::uint64_t user_count = 0;
+  std::string settings;  // to be set again after RESET ALL
+  Leaves left_behind = Leaves::nothing;
   std::string nonce_prefix;
   std::uint64_t nonce_count = 0;
 };
@@ -113,8 +145,9 @@ Session::Session(const ConnectOptions& options) {
     state_->connection.inhibit_reactivation(true);
 #pragma GCC diagnostic pop
 #endif
+    state_->settings = settings_of(options);
     pqxx::nontransaction work(state_->connection);
-    work.exec(settings_of(options));
+    work.exec(state_->settings);
   } catch (...) {
     Fault fault = fault_of(std::current_exception());
     if (fault.kind == Fault::Kind::other) fault.kind = Fault::Kind::connection;
@@ -170,7 +203,7 @@ std::string Session::execute(std::string_view text, const std::vector<Parameter>
     const std::string name = "hapax_user_" + std::to_string(++state_->user_count);
     try {
       if (known.size() >= kMaxUserStatements) {
-        state_->connection.unprepare(known.at(state_->user_order.front()));
+        state_->connection.unprepare(known.at(state_->user_order.front()).name);
         known.erase(state_->user_order.front());
         state_->user_order.pop_front();
       }
@@ -178,10 +211,24 @@ std::string Session::execute(std::string_view text, const std::vector<Parameter>
     } catch (...) {
       rethrow(std::string(text));
     }
-    found = known.emplace(std::string(text), name).first;
+    found = known.emplace(std::string(text), State::UserStatement{name, leaves(text)}).first;
     state_->user_order.emplace_back(text);
   }
-  return execute_text(found->second, values);
+  state_->left_behind = std::max(state_->left_behind, found->second.leaves);
+  return execute_text(found->second.name, values);
+}
+
+bool Session::clean() {
+  const Leaves left = std::exchange(state_->left_behind, Leaves::nothing);
+  if (left == Leaves::prepared_statements) return false;
+  if (left == Leaves::nothing) return true;
+  try {
+    pqxx::nontransaction work(state_->connection);
+    work.exec(kClean + state_->settings);
+    return true;
+  } catch (...) {
+    rethrow("cleaning the session");
+  }
 }
 
 std::string Session::next_nonce() {
@@ -311,6 +358,8 @@ void Transaction::flush() {
 
 pqxx::dbtransaction& Transaction::pqxx() {
   flush();
+  // What runs there is not seen here.
+  session_.state_->left_behind = std::max(session_.state_->left_behind, Leaves::settings);
   return *work_;
 }
 

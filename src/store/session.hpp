@@ -46,6 +46,13 @@ class Session {
   // kMaxUserStatements of them; beyond that the oldest is forgotten.
   std::string execute(std::string_view text, const std::vector<Parameter>& values);
 
+  // Undoes what a handler's SQL may have left in this session for the next message: search_path and
+  // other settings, roles, LISTEN, session advisory locks, temporary tables, cursors. Nothing where
+  // only plain queries ran since the last time. False where the session must be replaced instead.
+  // Throws: DatabaseError. Blocks: one round trip, where there may be something.
+  // Precondition: no transaction is open.
+  bool clean();
+
   // A new nonce for a claim: random for each session, counted within it.
   std::string next_nonce();
 

@@ -47,8 +47,9 @@ std::optional<Work> Dispatcher::take() {
   for (;;) {
     if (stopped_) return std::nullopt;
     ready_the_due(Clock::now());
-    if (!ready_.empty()) break;
-    if (waiting_.empty()) {
+    const bool may_run = !cautious_ || running_ == 0;
+    if (!ready_.empty() && may_run) break;
+    if (waiting_.empty() || !may_run) {
       work_there_.wait(lock);
     } else {
       work_there_.wait_until(lock, Clock::time_point(waiting_.begin()->first));
@@ -59,8 +60,9 @@ std::optional<Work> Dispatcher::take() {
   Strand& strand = strands_.at(id);
   strand.state = State::running;
   ++strand.partition->running;
+  ++running_;
   --queued_;
-  Work work{strand.partition, id.order_key, std::move(strand.items.front())};
+  Work work{strand.partition, id.order_key, std::move(strand.items.front()), cautious_};
   strand.items.pop_front();
   return work;
 }
@@ -69,6 +71,8 @@ std::optional<Work> Dispatcher::take() {
 Dispatcher::Strand* Dispatcher::finish(const Work& work) {
   const auto found = strands_.find({work.partition.get(), work.order_key});
   HAPAX_CHECK(found != strands_.end(), "a message was finished that nobody had taken");
+  --running_;
+  if (cautious_) work_there_.notify_one();
   if (--work.partition->running == 0) idle_.notify_all();
   if (!work.partition->over()) return &found->second;
   strands_.erase(found);
@@ -122,6 +126,12 @@ bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partit
       if (partition->running > 0) return false;
     return true;
   });
+}
+
+void Dispatcher::set_cautious(bool cautious) {
+  const std::lock_guard lock(mutex_);
+  cautious_ = cautious;
+  work_there_.notify_all();
 }
 
 void Dispatcher::stop() {

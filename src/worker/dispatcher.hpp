@@ -38,6 +38,7 @@ struct Work {
   std::shared_ptr<Partition> partition;
   std::uint64_t order_key = 0;
   Item item;
+  bool cautious = false;  // nothing else runs in this process
 };
 
 class Dispatcher {
@@ -62,6 +63,10 @@ class Dispatcher {
   // Waits until no lane runs a message of these. False at the deadline.
   // Precondition: drop() was called for each.
   bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions, Clock::time_point until);
+
+  // Cautious: one message at a time in the whole process, so that no innocent neighbour is blamed
+  // when it dies.
+  void set_cautious(bool cautious);
 
   // Every take() returns nothing from now on.
   void stop();
@@ -102,6 +107,8 @@ class Dispatcher {
   std::deque<StrandId> ready_;
   std::multimap<Clock::time_point, StrandId> waiting_;
   std::size_t queued_ = 0;
+  int running_ = 0;  // messages that lanes run
+  bool cautious_ = false;
   bool stopped_ = false;
 };
 

@@ -132,7 +132,7 @@ void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   std::vector<kafka::Commit> first;
   for (const Starting& one : starting)
     if (one.at.first)
-      first.push_back({one.partition->id(), one.at.offset, -1, provenance(one.epoch).text()});
+      first.push_back({one.partition->id(), one.at.offset, -1, provenance(one.taken.epoch).text()});
   if (!first.empty()) consumer_.commit_and_wait(first, kKafkaTimeout);
   flow::crash_point("start_committed");
   for (const Starting& one : starting)
@@ -172,7 +172,7 @@ std::vector<Keeper::Starting> Keeper::decide(
       notices_.post(HaltWanted{partition, halt, false});
       continue;
     }
-    starting.push_back({partition, std::move(facts), std::get<StartAt>(decision), 0});
+    starting.push_back({partition, std::move(facts), std::get<StartAt>(decision), {}});
   }
   return starting;
 }
@@ -201,10 +201,10 @@ void Keeper::take(std::vector<Starting>& starting) {
     if (one.partition->over()) return true;
     store::Taking taking = taking_of(*one.partition);
     taking.read_epoch = one.facts.row ? one.facts.row->epoch : 0;
-    const auto epoch = store::take_partition(session(), taking);
-    one.epoch = epoch.value_or(0);
-    if (!epoch) acquire({one.partition}, kStartAgain);
-    return !epoch;
+    const auto taken = store::take_partition(session(), taking);
+    one.taken = taken.value_or(store::Taken{});
+    if (!taken) acquire({one.partition}, kStartAgain);
+    return !taken;
   });
 }
 
@@ -213,7 +213,7 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   const StartFacts& facts = starting.facts;
   const auto highest =
       store::agree_start(session(), taking_of(*partition),
-                         {starting.epoch, starting.at.offset, facts.cluster_id, facts.topic_id});
+                         {starting.taken.epoch, starting.at.offset, facts.cluster_id, facts.topic_id});
   if (!highest) return false;
   if (starting.at.gap > 0)
     observe::log::error("messages_lost",
@@ -223,7 +223,8 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
                         "Kafka deleted messages before they were processed; going on at the "
                         "earliest, as kafka.out_of_range says");
   Beginning beginning;
-  beginning.epoch = starting.epoch;
+  beginning.epoch = starting.taken.epoch;
+  beginning.started_runs = starting.taken.started_runs;
   beginning.incarnation = incarnation;
   beginning.generation = facts.row ? facts.row->generation : 1;
   beginning.offset = starting.at.offset;

@@ -73,7 +73,7 @@ class Keeper {
     std::shared_ptr<Partition> partition;
     StartFacts facts;
     StartAt at;
-    std::int64_t epoch = 0;
+    store::Taken taken;
   };
   std::vector<Starting> decide(const std::vector<std::shared_ptr<Partition>>& partitions);
   void take(std::vector<Starting>& starting);

@@ -1,9 +1,7 @@
 #include "worker/lane.hpp"
 
-#include <condition_variable>
-#include <mutex>
-
 #include "observe/log.hpp"
+#include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -19,14 +17,6 @@ constexpr milliseconds kAgainsWait{1000};
 constexpr milliseconds kFirstReconnectWait{100};
 constexpr milliseconds kMaxReconnectWait{2000};
 
-// Sleeps, or wakes when asked to stop.
-void wait(const std::stop_token& stop, milliseconds time) {
-  std::mutex mutex;
-  std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  woken.wait_for(lock, stop, time, [] { return false; });
-}
-
 observe::SettledAs settled_as(Result result) {
   switch (result) {
     case Result::duplicate: return observe::SettledAs::duplicate;
@@ -38,7 +28,7 @@ observe::SettledAs settled_as(Result result) {
 
 }  // namespace
 
-Lane::Lane(const LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers,
+Lane::Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers,
            std::uint64_t seed)
     : setup_(setup),
       handlers_(std::move(handlers)),
@@ -68,15 +58,19 @@ void Lane::run_one(Work work, const std::stop_token& stop) {
                         beginning.guard_below,
                         work.item.attempts,
                         work.item.outages,
+                        work.cautious,
                         skip == beginning.ahead.skips.end() ? nullptr : &skip->second};
   const auto began = Clock::now();
+  set_running(Running{work.partition, message.offset(), began});
   const Outcome outcome = processor_.process(task, *handlers_[partition.route_index()]);
+  set_running(std::nullopt);
   route_metrics_[partition.route_index()].transaction_ended(Clock::now() - began);
   count(work, outcome);
   log_outcome(work, outcome);
 
   if (flow::is_settled(outcome.result)) {
     setup_.postgres.came_up();
+    watch_for_breaks(work, outcome);
     const std::size_t bytes = work.item.record->bytes();
     partition.settle(message.offset(), bytes);
     setup_.dispatcher.settled(std::move(work));
@@ -111,6 +105,34 @@ void Lane::run_one(Work work, const std::stop_token& stop) {
     setup_.postgres.went_down("processing a message", outcome.sqlstate, outcome.detail);
     wait_for_postgres(stop);
   }
+}
+
+void Lane::watch_for_breaks(const Work& work, const Outcome& outcome) {
+  Breaker& breaker = setup_.breakers[work.partition->route_index()];
+  if (outcome.result == Result::completed) breaker.completed();
+  if (outcome.result != Result::failed || outcome.reason == "redelivered") return;
+  const std::string cause =
+      outcome.reason + (outcome.sqlstate.empty() ? "" : " (SQLSTATE " + outcome.sqlstate + ")");
+  if (!breaker.gave_up(cause)) return;
+  const TopicPartition& id = work.partition->id();
+  setup_.notices.post(HaltWanted{
+      work.partition,
+      {0, id.first, id.second, true, work.partition->beginning().generation, {}, "breaker",
+       "as many messages in a row as routes[].breaker says were given up on for one cause: " +
+           cause + "; the last is offset " +
+           std::to_string(work.item.record->message().offset()) + ", see `hapax dead list`",
+       {}, setup_.worker_name},
+      false});
+}
+
+void Lane::set_running(const std::optional<Running>& running) {
+  const std::lock_guard lock(running_mutex_);
+  running_ = running;
+}
+
+std::optional<Lane::Running> Lane::running() const {
+  const std::lock_guard lock(running_mutex_);
+  return running_;
 }
 
 void Lane::count(const Work& work, const Outcome& outcome) {
@@ -162,7 +184,7 @@ void Lane::wait_for_postgres(const std::stop_token& stop) {
   milliseconds pause = kFirstReconnectWait;
   std::string why;
   while (!stop.stop_requested()) {
-    wait(stop, pause);
+    wait_unless_stopped(stop, pause);
     if (processor_.reachable(why)) {
       setup_.postgres.came_up();
       return;

@@ -4,7 +4,10 @@
 // takes nothing.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -12,6 +15,7 @@
 
 #include "flow/processor.hpp"
 #include "observe/metrics.hpp"
+#include "worker/breaker.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"
@@ -28,12 +32,21 @@ struct LaneSetup {
   PostgresState& postgres;
   observe::Metrics& metrics;
   std::vector<observe::RouteMetrics> route_metrics;  // by route index
+  std::deque<Breaker> breakers;                      // by route index
 };
 
 class Lane {
  public:
   // `handlers`: one a route, by route index.
-  Lane(const LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
+  Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
+
+  // What it runs now, for the watchdog. Any thread.
+  struct Running {
+    std::shared_ptr<Partition> partition;
+    std::int64_t offset;
+    Clock::time_point since;
+  };
+  std::optional<Running> running() const;
 
   // Asks it to end after the message it runs. Joins in the destructor.
   void stop() { thread_.request_stop(); }
@@ -41,14 +54,18 @@ class Lane {
  private:
   void run(const std::stop_token& stop);
   void run_one(Work work, const std::stop_token& stop);
+  void set_running(const std::optional<Running>& running);
+  void watch_for_breaks(const Work& work, const flow::Outcome& outcome);
   void count(const Work& work, const flow::Outcome& outcome);
   void log_outcome(const Work& work, const flow::Outcome& outcome) const;
   void wait_for_postgres(const std::stop_token& stop);
 
-  const LaneSetup& setup_;
+  LaneSetup& setup_;
   std::vector<std::unique_ptr<Handler>> handlers_;
   std::vector<observe::RouteMetrics> route_metrics_;
   flow::Processor processor_;
+  mutable std::mutex running_mutex_;
+  std::optional<Running> running_;  // guarded by running_mutex_
   std::jthread thread_;  // last: it uses all of the above
 };
 

@@ -37,6 +37,7 @@ struct Beginning {
   std::int32_t generation = 1;
   std::int64_t offset = 0;
   std::int64_t guard_below = 0;  // guarantees I8
+  int started_runs = 0;          // 2 or more: the last processes died before they got anywhere
   store::Ahead ahead;            // failed runs and skips from before
 };
 

@@ -4,6 +4,7 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
+#include "store/dead_letter.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -12,6 +13,9 @@ using std::chrono::milliseconds;
 namespace log = observe::log;
 
 constexpr milliseconds kPollTimeout{100};
+// Starts of a partition since its checkpoint last moved; more of them, and something kills them.
+constexpr int kTrustedRuns = 1;
+
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
@@ -50,9 +54,11 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   notices_,
                   postgres_,
                   metrics,
+                  {},
                   {}} {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     route_index_[routes_[i].topic] = i;
+    lane_setup_.breakers.emplace_back(routes_[i].breaker);
     route_metrics_.push_back(metrics.route(routes_[i].topic, routes_[i].handler.name));
   }
   lane_setup_.route_metrics = route_metrics_;
@@ -104,23 +110,26 @@ Ended Worker::run(const StopSignal& stop) {
                   config_.kafka.initial == config::Initial::latest,
                   config_.kafka.out_of_range == config::OutOfRange::earliest},
       *consumer_, notices_, postgres_, metrics_);
+  retention_ = std::make_unique<Retention>(lane_setup_.connect, config_.worker.name);
   std::vector<std::string> topics;
   for (const flow::Route& route : routes_) topics.push_back(route.topic);
   consumer_->subscribe(topics);
   health_.started();
 
   auto next_turn = Clock::now();
-  while (stop == 0 && !fatal_) {
+  while (stop == 0 && !fatal_ && !hangs_) {
     serve(consumer_->poll(paused_ > 0 ? kPollTimeoutPaused : kPollTimeout));
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
       serve_notices();
       resume_paused();
       commit_offsets();
+      end_caution();
       report();
       health_.poll_turned();
     }
   }
+  if (hangs_) return Ended::handler_hangs;
   const bool clean = leave();
   if (fatal_) return Ended::fatal;
   return clean ? Ended::stopped : Ended::gave_up_waiting;
@@ -261,7 +270,52 @@ void Worker::serve(const Started& started) {
              {"epoch", started.partition->beginning().epoch}},
             "agreed where to start");
   started.partition->polling.started = true;
+  if (started.partition->beginning().started_runs > kTrustedRuns) {
+    log::warning("cautious", {{"topic", id.first}, {"partition", id.second}},
+                 "the last owners of this partition died before its checkpoint moved: one message "
+                 "at a time until it does, so that the one that kills the process names itself");
+    cautious_.push_back(started.partition);
+    dispatcher_.set_cautious(true);
+  }
   fetch_changed_ = true;
+}
+
+// Caution ends where the checkpoint has moved, or where there is nothing to be cautious about.
+void Worker::end_caution() {
+  if (cautious_.empty()) return;
+  std::erase_if(cautious_, [](const std::shared_ptr<Partition>& partition) {
+    return partition->over() || partition->checkpointed() > partition->beginning().offset ||
+           (partition->polling.at_end && partition->progress().messages == 0);
+  });
+  if (cautious_.empty()) dispatcher_.set_cautious(false);
+}
+
+// A handler that does not come back holds its key, its lane and its order key for ever. The attempt
+// is recorded and the process ended; PostgreSQL rolls back, and the message runs again elsewhere.
+void Worker::watch_lanes() {
+  for (const auto& lane : lanes_) {
+    const auto running = lane->running();
+    if (!running || Clock::now() - running->since < config_.worker.handler_timeout) continue;
+    const Partition& partition = *running->partition;
+    const std::string& handler = partition.route().handler.name;
+    log::error("handler_hangs",
+               {{"handler", handler},
+                {"topic", partition.id().first},
+                {"partition", partition.id().second},
+                {"offset", running->offset}},
+               "a handler ran longer than worker.handler_timeout; ending the process");
+    try {
+      store::Session session = lane_setup_.connect();
+      const store::Source source{group_, partition.id().first, partition.beginning().generation,
+                                 partition.id().second, running->offset};
+      store::record_attempt(session, {source, "the handler ran longer than worker.handler_timeout",
+                                      "", handler, milliseconds(0)});
+    } catch (const store::DatabaseError& error) {
+      log::error("attempt_not_recorded", {{"sqlstate", error.sqlstate()}}, "PostgreSQL is away");
+    }
+    hangs_ = true;
+    return;
+  }
 }
 
 // librdkafka takes whole lists: those that run go on where they are.
@@ -476,6 +530,7 @@ void Worker::report() {
   const auto now = Clock::now();
   if (now - last_report_ < kReportInterval) return;
   last_report_ = now;
+  watch_lanes();
   const Dispatcher::Load load = dispatcher_.load();
   std::size_t messages = 0, bytes = 0;
   for (const auto& [id, partition] : partitions_) {

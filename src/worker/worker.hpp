@@ -21,6 +21,7 @@
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/notices.hpp"
+#include "worker/retention.hpp"
 
 namespace hapax::worker {
 
@@ -31,6 +32,7 @@ enum class Ended {
   stopped,          // by StopSignal
   gave_up_waiting,  // the same, but a handler or Kafka does not answer: destroying the Worker would
                     // wait for it, so leave the process with _Exit
+  handler_hangs,    // a handler ran longer than worker.handler_timeout; leave with _Exit
   fatal,            // the consumer cannot go on; the log says why
 };
 
@@ -72,6 +74,8 @@ class Worker final : public kafka::Listener {
   void commit_offsets();
   std::vector<kafka::Commit> due_commits(
       const std::vector<std::shared_ptr<Partition>>& partitions) const;
+  void end_caution();
+  void watch_lanes();
   void report();
   void probe_brokers();
   std::uint64_t order_key(const Message& message);
@@ -99,11 +103,13 @@ class Worker final : public kafka::Listener {
 
   Partitions partitions_;                            // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;     // assigned and halted
+  std::vector<std::shared_ptr<Partition>> cautious_;  // whose last owners died early
   std::size_t paused_ = 0;
   bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn
   Clock::time_point commit_not_before_{};
   std::uint64_t unordered_ = 0;
   bool fatal_ = false;
+  bool hangs_ = false;
   bool brokers_down_ = false;
   Clock::time_point last_report_{};
 
@@ -111,6 +117,7 @@ class Worker final : public kafka::Listener {
   std::unique_ptr<kafka::Consumer> consumer_;
   std::unique_ptr<Keeper> keeper_;  // uses consumer_
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<Retention> retention_;
 };
 
 // The PostgreSQL settings of a worker's sessions.

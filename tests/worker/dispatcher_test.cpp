@@ -26,7 +26,7 @@ Item item(int number) {
 struct DispatcherTest : testing::Test {
   std::shared_ptr<Partition> partition(std::int32_t number = 0) {
     auto made = std::make_shared<Partition>(TopicPartition("payments", number), route_, 0);
-    made->begin({1, "", 1, 0, 0, {}});
+    made->begin({.epoch = 1});
     return made;
   }
   int take() {

@@ -1,0 +1,51 @@
+#include "worker/retention.hpp"
+
+#include <chrono>
+
+#include "observe/log.hpp"
+#include "store/retention.hpp"
+#include "worker/stoppable_wait.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kBatch = 1000;   // rows a transaction
+constexpr auto kBetweenBatches = 10ms; // leaves the disk to the claims
+constexpr auto kBetweenRounds = 10s;
+constexpr auto kLease = 60s;           // renewed each round and each kBatchesPerLease batches
+constexpr int kBatchesPerLease = 100;
+
+}  // namespace
+
+Retention::Retention(std::function<store::Session()> connect, std::string worker_name)
+    : connect_(std::move(connect)),
+      worker_name_(std::move(worker_name)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void Retention::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    try {
+      remove_expired(stop);
+    } catch (const store::DatabaseError& error) {
+      // An outage is said by whoever processes messages; keys that stay a while longer harm nobody.
+      observe::log::debug("retention_delayed", {{"sqlstate", error.sqlstate()}}, "trying again");
+    }
+    wait_unless_stopped(stop, kBetweenRounds);
+  }
+}
+
+void Retention::remove_expired(const std::stop_token& stop) {
+  store::Session session = connect_();
+  std::size_t removed = kBatch;
+  for (int batch = 0; removed == kBatch && !stop.stop_requested(); ++batch) {
+    if (batch % kBatchesPerLease == 0 &&
+        !store::take_lease(session, "retention", worker_name_, kLease))
+      return;
+    removed = store::expire_keys(session, kBatch);
+    wait_unless_stopped(stop, kBetweenBatches);
+  }
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,75 @@
+// The crash table: a worker killed at each named point, then a second life. Whatever was open then,
+// each effect stands once afterwards, nothing is left behind, and the poison is one dead letter.
+#include <gtest/gtest.h>
+
+#include "kafka/mock_cluster.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kPayments = 40;
+
+struct CrashCase {
+  const char* at;      // name:how often it is reached, in a first life
+  bool after_effects;  // whether the first life has come as far as to book something
+};
+
+void PrintTo(const CrashCase& crash, std::ostream* out) { *out << crash.at; }
+
+class CrashAt : public testing::TestWithParam<CrashCase> {
+ protected:
+  // All on one cluster: it takes seconds to join it first.
+  static kafka::MockCluster& cluster() {
+    static kafka::MockCluster cluster;
+    return cluster;
+  }
+
+  static Site make_site() {
+    static int made = 0;
+    const std::string topic = "crash" + std::to_string(++made);
+    cluster().create_topic(topic, 2);
+    return Site(cluster().bootstrap(), topic, 2);
+  }
+};
+
+TEST_P(CrashAt, EachEffectStandsOnceAndNothingIsLeftBehind) {
+  const auto [at, after_effects] = GetParam();
+  Site site = make_site();
+  Producer producer(site.bootstrap());
+  // One that is rejected, one that fails each time, and good ones before, between and behind.
+  site.pay(producer, 0, kPayments / 2);
+  producer.send(site.payment(1'000'000, {{"do", "reject"}}));
+  producer.send(site.payment(1'000'001, {{"do", "fail"}}));
+  site.pay(producer, kPayments / 2, kPayments / 2);
+
+  const auto worker = site.worker("w", {}, at);
+  EXPECT_EQ(worker->ended().signal, SIGKILL) << worker->output();
+  EXPECT_EQ(site.database().value("SELECT count(*) > 0 FROM payments"), after_effects ? "t" : "f");
+  worker->start_again();
+  site.await_no_lag();
+
+  site.expect_exact(kPayments, 2);
+  EXPECT_EQ(site.database().value("SELECT reason, attempts FROM hapax.dead_letters ORDER BY 1"),
+            "attempts_exhausted|2\nrejected|1");
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.idempotency_keys "
+                                  "WHERE status = 'failed'"),
+            "2");
+  expect_leaves(*worker);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    CrashTable, CrashAt,
+    testing::Values(CrashCase{"taken:1", false}, CrashCase{"start_committed:1", false},
+                    CrashCase{"start_agreed:1", false}, CrashCase{"received:1", false},
+                    CrashCase{"claimed:1", false}, CrashCase{"handled:1", false},
+                    CrashCase{"committed:5", true}, CrashCase{"attempt_recorded:1", true},
+                    CrashCase{"gave_up:1", true}, CrashCase{"checkpoint_begun:1", true},
+                    CrashCase{"checkpointed:1", true}),
+    [](const auto& test) {
+      const std::string at = test.param.at;
+      return at.substr(0, at.find(':'));
+    });
+
+}  // namespace
+}  // namespace hapax::support
