@@ -1,4 +1,4 @@
--- Rights of the roles, run by the owner (or a superuser) after `hapax migrate up`:
+-- Rights of the worker role, run by the owner (or a superuser) after `hapax migrate up`:
 --   psql -v worker=hapax_worker -f roles.sql
 -- The worker role can claim, complete and account; it cannot change the schema, rewrite history
 -- or forget it. Give your handler's tables to it beside these.
@@ -14,15 +14,3 @@ GRANT SELECT, INSERT, UPDATE ON hapax.idempotency_keys, hapax.checkpoints, hapax
 GRANT DELETE ON hapax.idempotency_keys, hapax.attempts TO :"worker";
 GRANT SELECT, INSERT ON hapax.dead_letters, hapax.incarnation TO :"worker";
 GRANT SELECT ON hapax.store, hapax.schema_migrations TO :"worker";
-
--- An operator (`hapax resume`) may end halts, move checkpoints and log that; only where named:
---   psql -v worker=hapax_worker -v operator=hapax_operator -f roles.sql
--- The decisions about a copied database (moved, copy) need the owner.
-\if :{?operator}
-ALTER ROLE :"operator" SET default_transaction_read_only = on;
-GRANT USAGE ON SCHEMA hapax TO :"operator";
-GRANT SELECT ON ALL TABLES IN SCHEMA hapax TO :"operator";
-GRANT UPDATE ON hapax.halts TO :"operator";
-GRANT INSERT, UPDATE ON hapax.checkpoints TO :"operator";
-GRANT INSERT ON hapax.operator_log TO :"operator";
-\endif

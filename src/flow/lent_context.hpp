@@ -8,7 +8,7 @@
 
 #include "hapax/context.hpp"
 #include "hapax/message.hpp"
-#include "store/session.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::flow {
 
@@ -31,7 +31,7 @@ class LentContext final : public Context {
   }
 
   void defer(std::string_view text, std::vector<Parameter> values) override {
-    transaction_.add(transaction_.session().execute(text, values));
+    transaction_.defer(text, values);
     if (transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sql_statements.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 namespace {

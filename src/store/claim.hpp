@@ -10,7 +10,7 @@
 
 #include "key/identity.hpp"
 #include "store/dead_letter.hpp"
-#include "store/session.hpp"
+#include "store/transaction.hpp"
 #include "store/source.hpp"
 
 namespace hapax::store {

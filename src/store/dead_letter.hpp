@@ -8,7 +8,7 @@
 
 #include "hapax/message.hpp"
 #include "key/identity.hpp"
-#include "store/session.hpp"
+#include "store/transaction.hpp"
 #include "store/source.hpp"
 
 namespace hapax::store {

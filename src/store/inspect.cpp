@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sql_statements.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 namespace {

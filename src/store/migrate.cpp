@@ -6,6 +6,7 @@
 
 #include "key/sha256.hpp"
 #include "sql_statements.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 namespace {

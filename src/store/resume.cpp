@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sql_statements.hpp"
+#include "store/transaction.hpp"
 #include "store/decisions.hpp"
 
 namespace hapax::store {

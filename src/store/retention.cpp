@@ -1,6 +1,7 @@
 #include "store/retention.hpp"
 
 #include "sql_statements.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 

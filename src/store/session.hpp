@@ -12,10 +12,7 @@
 #include "hapax/rows.hpp"
 #include "store/fault.hpp"
 #include "store/statement.hpp"
-
-namespace pqxx {
-class dbtransaction;
-}
+#include "store/user_statement.hpp"
 
 namespace hapax::store {
 
@@ -46,6 +43,10 @@ class Session {
   // kMaxUserStatements of them; beyond that the oldest is forgotten.
   std::string execute(std::string_view text, const std::vector<Parameter>& values);
 
+  // A handler's text, prepared. Valid until the next text is prepared.
+  // Throws: DatabaseError where it does not prepare.
+  UserStatement& prepared(std::string_view text);
+
   // Undoes what a handler's SQL may have left in this session for the next message: search_path and
   // other settings, roles, LISTEN, session advisory locks, temporary tables, cursors. Nothing where
   // only plain queries ran since the last time. False where the session must be replaced instead.
@@ -66,57 +67,6 @@ class Session {
   friend class Transaction;
   struct State;
   std::unique_ptr<State> state_;
-};
-
-// A transaction of our own: BEGIN READ WRITE travels with the first text and COMMIT with the last,
-// so that a message costs two round trips. Derived from pqxx::dbtransaction inside, so that
-// libpqxx's subtransactions, streams and cursors work on it.
-//
-// Rolls back when it is destroyed uncommitted. After any DatabaseError with a lost connection the
-// session must be thrown away too.
-class Transaction {
- public:
-  explicit Transaction(Session& session);
-  ~Transaction();
-  Transaction(const Transaction&) = delete;
-  Transaction& operator=(const Transaction&) = delete;
-
-  // Adds a statement to the text that goes out with the next run or commit.
-  void add(std::string statement);
-
-  // Sends what was added, then `statement`, in one round trip; the rows of the last one.
-  // Throws: DatabaseError.
-  Rows run(std::string statement);
-  Rows run(const Statement& statement, const std::vector<Parameter>& values);
-
-  // Sends what was added and COMMIT, in one round trip. An error in any statement skips the rest
-  // of the text, COMMIT included.
-  // Throws: DatabaseError; kind in_doubt where the answer to COMMIT was lost.
-  void commit();
-
-  // Throws: nothing; a connection that is gone has rolled back by itself.
-  void rollback() noexcept;
-
-  Session& session() { return session_; }
-
-  // For handlers; sends what was added first.
-  pqxx::dbtransaction& pqxx();
-
-  // The statements that were added and not yet sent.
-  bool has_pending() const { return !pending_.empty(); }
-  std::size_t pending_bytes() const { return pending_.size(); }
-
-  // Sends what was added, now. Throws: DatabaseError.
-  void flush();
-
- private:
-  class Work;
-
-  Session& session_;
-  std::string pending_;
-  std::unique_ptr<Work> work_;
-  bool begun_ = false;
-  bool done_ = false;
 };
 
 }  // namespace hapax::store

@@ -1,0 +1,56 @@
+#include "store/quote.hpp"
+
+#include "store/fault.hpp"
+
+namespace hapax::store {
+namespace {
+
+// E'…' reads the same whatever standard_conforming_strings a handler has left behind.
+void append_quoted(std::string& text, std::string_view value) {
+  if (value.find('\0') != std::string_view::npos)
+    throw DatabaseError({Fault::Kind::sql, "22021",
+                         "a parameter holds a NUL byte, which PostgreSQL text cannot; pass bytes "
+                         "with hapax::Parameter::bytes to a bytea"});
+  text += "E'";
+  for (const char c : value) {
+    if (c == '\'' || c == '\\') text += c;
+    text += c;
+  }
+  text += '\'';
+}
+
+}  // namespace
+
+// One element of an array literal, quoted whatever its type: PostgreSQL reads it as the array's
+// cast says.
+void append_array_element(std::string& array, const Parameter& value) {
+  if (array.size() > 1) array += ',';
+  if (!value.text()) {
+    array += "NULL";
+    return;
+  }
+  array += '"';
+  for (const char c : *value.text()) {
+    if (c == '"' || c == '\\') array += '\\';
+    array += c;
+  }
+  array += '"';
+}
+
+std::string execute_text(const std::string& name, const std::vector<Parameter>& values) {
+  std::string text = "EXECUTE " + name;
+  const char* separator = "(";
+  for (const Parameter& value : values) {
+    text += separator;
+    separator = ",";
+    if (value.text()) {
+      append_quoted(text, *value.text());
+    } else {
+      text += "NULL";
+    }
+  }
+  if (!values.empty()) text += ')';
+  return text;
+}
+
+}  // namespace hapax::store

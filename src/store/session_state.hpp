@@ -1,0 +1,43 @@
+// What a Session is inside: libpqxx's connection and what is known about it. Only for store/*.cpp.
+#pragma once
+
+#include <deque>
+#include <pqxx/pqxx>
+#include <string>
+#include <unordered_map>
+
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+struct Session::State {
+  explicit State(const std::string& conninfo) : connection(conninfo) {}
+
+  void prepare(const std::string& name, const std::string& text) {
+    connection.prepare(name, text);
+#if PQXX_VERSION_MAJOR < 7
+    connection.prepare_now(name);  // 6 is lazy, and a joined EXECUTE would not find it
+#endif
+  }
+
+  pqxx::connection connection;
+  std::unordered_map<const Statement*, bool> prepared;
+  struct Known {
+    UserStatement statement;
+    Leaves leaves;
+  };
+  std::unordered_map<std::string, Known> user_statements;  // by text
+  std::deque<std::string> user_order;                            // texts, oldest first
+  std::uint64_t user_count = 0;
+  std::string settings;  // to be set again after RESET ALL
+  Leaves left_behind = Leaves::nothing;
+  std::string nonce_prefix;
+  std::uint64_t nonce_count = 0;
+};
+
+// Rethrows what libpqxx threw as ours. Inside a catch block only.
+[[noreturn]] inline void rethrow(std::string statement) {
+  throw DatabaseError(fault_of(std::current_exception()), std::move(statement));
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,210 @@
+#include "store/transaction.hpp"
+
+#include "store/quote.hpp"
+#include "store/session_state.hpp"
+
+namespace hapax::store {
+
+// Empty begin and commit: the texts that hapax sends hold BEGIN and COMMIT themselves.
+class Transaction::Work final : public pqxx::dbtransaction {
+ public:
+#if PQXX_VERSION_MAJOR < 7
+  explicit Work(pqxx::connection& connection)
+      : namedclass("hapax"), pqxx::dbtransaction(connection, false) {
+    Begin();
+  }
+  ~Work() override { End(); }
+
+ private:
+  void do_begin() override {}
+#else
+  explicit Work(pqxx::connection& connection)
+      : pqxx::dbtransaction(connection, "hapax", std::make_shared<std::string>("ROLLBACK")) {
+    register_transaction();
+  }
+  ~Work() override { close(); }
+
+ private:
+#endif
+  void do_commit() override {}
+};
+
+Transaction::Transaction(Session& session) : session_(session) {}
+
+Transaction::~Transaction() { rollback(); }
+
+void Transaction::add(const std::string& statement) {
+  close_rows();
+  append(statement);
+}
+
+void Transaction::append(const std::string& statement) {
+  if (!pending_.empty()) pending_ += ';';
+  pending_ += statement;
+}
+
+void Transaction::defer(std::string_view text, const std::vector<Parameter>& values) {
+  UserStatement& statement = session_.prepared(text);
+  if (rows_.count > 0 && rows_.text == text && prepare_set(statement) &&
+      values.size() == statement.types.size()) {
+    append_row(values);
+    return;
+  }
+  close_rows();
+  if (statement.insert.empty() || values.empty()) {
+    append(execute_text(statement.name, values));
+    return;
+  }
+  rows_ = PendingRows{std::string(text), values, {}, 1, text.size()};
+  for (const Parameter& value : values) rows_.bytes += value.text().value_or("").size();
+}
+
+// The INSERT over arrays, of the types that PostgreSQL found for a single row. Asked for when a
+// second row comes, once a connection. False where the statement has none.
+bool Transaction::prepare_set(UserStatement& statement) {
+  if (statement.insert.empty()) return false;
+  if (!statement.types.empty()) return true;
+  PendingRows rows = std::exchange(rows_, {});
+  const Rows types = run("SELECT t::text FROM pg_prepared_statements, unnest(parameter_types) "
+                         "WITH ORDINALITY AS p (t, n) WHERE name = '" +
+                         statement.name + "' ORDER BY n");
+  rows_ = std::move(rows);
+  std::string arrays;
+  for (const Row row : types) {
+    const std::string& type = row[0].text();
+    if (type.ends_with("[]")) {  // unnest would take the inner arrays apart
+      statement.insert.clear();
+      statement.types.clear();
+      return false;
+    }
+    statement.types.push_back(type);
+    arrays += (arrays.empty() ? "$" : ", $") + std::to_string(statement.types.size()) + "::" +
+              type + "[]";
+  }
+  try {
+    session_.state_->prepare(statement.name + "_set",
+                             statement.insert + " SELECT * FROM unnest(" + arrays + ")");
+  } catch (...) {
+    rethrow(statement.insert);
+  }
+  return true;
+}
+
+void Transaction::append_row(const std::vector<Parameter>& values) {
+  if (rows_.columns.empty()) {
+    rows_.columns.assign(rows_.first.size(), "{");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      append_array_element(rows_.columns[i], rows_.first[i]);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t before = rows_.columns[i].size();
+    append_array_element(rows_.columns[i], values[i]);
+    rows_.bytes += rows_.columns[i].size() - before;
+  }
+  ++rows_.count;
+}
+
+void Transaction::close_rows() {
+  if (rows_.count == 0) return;
+  PendingRows rows = std::exchange(rows_, {});
+  const std::string& name = session_.prepared(rows.text).name;
+  if (rows.count == 1) {
+    append(execute_text(name, rows.first));
+    return;
+  }
+  std::vector<Parameter> arrays;
+  for (std::string& column : rows.columns) arrays.emplace_back(column + "}");
+  append(execute_text(name + "_set", arrays));
+}
+
+namespace {
+
+Rows rows_of(const pqxx::result& result) {
+  RowsData data;
+  data.affected = static_cast<std::size_t>(result.affected_rows());
+  const auto columns = result.columns();
+  for (pqxx::row::size_type c = 0; c < columns; ++c) data.columns.emplace_back(result.column_name(c));
+  data.rows.reserve(static_cast<std::size_t>(result.size()));
+  for (const auto& row : result) {
+    auto& fields = data.rows.emplace_back();
+    fields.reserve(data.columns.size());
+    for (pqxx::row::size_type c = 0; c < columns; ++c) {
+      if (row[c].is_null()) {
+        fields.emplace_back();
+      } else {
+        fields.emplace_back(std::string(row[c].c_str(), row[c].size()));
+      }
+    }
+  }
+  return Rows(std::move(data));
+}
+
+}  // namespace
+
+Rows Transaction::run(const std::string& statement) {
+  add(statement);
+  std::string text = std::exchange(pending_, {});
+  try {
+    if (!work_) work_ = std::make_unique<Work>(session_.state_->connection);
+    if (!begun_) {
+      text.insert(0, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;");
+      begun_ = true;
+    }
+    return rows_of(work_->exec(text));
+  } catch (...) {
+    rethrow(std::move(text));
+  }
+}
+
+Rows Transaction::run(const Statement& statement, const std::vector<Parameter>& values) {
+  return run(session_.execute(statement, values));
+}
+
+void Transaction::commit() {
+  if (!begun_ && !has_pending()) {
+    done_ = true;
+    return;
+  }
+  try {
+    run("COMMIT");
+    work_->commit();
+  } catch (const DatabaseError& error) {
+    Fault fault = error.fault();
+    if (fault.kind != Fault::Kind::connection) throw;
+    fault.kind = Fault::Kind::in_doubt;
+    throw DatabaseError(fault, error.statement());
+  } catch (...) {
+    rethrow("COMMIT");
+  }
+  done_ = true;
+}
+
+void Transaction::rollback() noexcept {
+  pending_.clear();
+  rows_ = {};
+  if (done_) return;
+  done_ = true;
+  try {
+    if (work_) work_->abort();
+  } catch (const std::exception&) {
+    // The connection is gone, and with it the transaction.
+  }
+  work_.reset();
+}
+
+void Transaction::flush() {
+  close_rows();
+  if (!pending_.empty() || !begun_) {
+    std::string text = std::exchange(pending_, {});
+    run(text.empty() ? std::string("SELECT 1") : text);
+  }
+}
+
+pqxx::dbtransaction& Transaction::pqxx() {
+  flush();
+  // What runs there is not seen here.
+  session_.state_->left_behind = std::max(session_.state_->left_behind, Leaves::settings);
+  return *work_;
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,90 @@
+// A PostgreSQL transaction of our own, on one Session.
+//
+// Thread safety: none; it belongs to the session's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hapax/rows.hpp"
+#include "store/session.hpp"
+
+namespace pqxx {
+class dbtransaction;
+}
+
+namespace hapax::store {
+
+// A transaction of our own: BEGIN READ WRITE travels with the first text and COMMIT with the last,
+// so that a message costs two round trips. Derived from pqxx::dbtransaction inside, so that
+// libpqxx's subtransactions, streams and cursors work on it.
+//
+// Rolls back when it is destroyed uncommitted. After any DatabaseError with a lost connection the
+// session must be thrown away too.
+class Transaction {
+ public:
+  explicit Transaction(Session& session);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // Adds a statement to the text that goes out with the next run or commit.
+  void add(const std::string& statement);
+
+  // Adds a handler's statement whose rows nobody needs. Rows for one plain INSERT that follow each
+  // other become one statement.
+  void defer(std::string_view text, const std::vector<Parameter>& values);
+
+  // Sends what was added, then `statement`, in one round trip; the rows of the last one.
+  // Throws: DatabaseError.
+  Rows run(const std::string& statement);
+  Rows run(const Statement& statement, const std::vector<Parameter>& values);
+
+  // Sends what was added and COMMIT, in one round trip. An error in any statement skips the rest
+  // of the text, COMMIT included.
+  // Throws: DatabaseError; kind in_doubt where the answer to COMMIT was lost.
+  void commit();
+
+  // Throws: nothing; a connection that is gone has rolled back by itself.
+  void rollback() noexcept;
+
+  Session& session() { return session_; }
+
+  // For handlers; sends what was added first.
+  pqxx::dbtransaction& pqxx();
+
+  // The statements that were added and not yet sent.
+  bool has_pending() const { return !pending_.empty() || rows_.count > 0; }
+  std::size_t pending_bytes() const { return pending_.size() + rows_.bytes; }
+
+  // Sends what was added, now. Throws: DatabaseError.
+  void flush();
+
+ private:
+  class Work;
+
+  // Rows of one INSERT that may still grow.
+  struct PendingRows {
+    std::string text;                  // the handler's statement
+    std::vector<Parameter> first;      // the first row, in case it stays alone
+    std::vector<std::string> columns;  // array literals, open
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+  };
+  bool prepare_set(UserStatement& statement);
+  void append(const std::string& statement);
+  void append_row(const std::vector<Parameter>& values);
+  void close_rows();
+
+
+  Session& session_;
+  std::string pending_;
+  PendingRows rows_;
+  std::unique_ptr<Work> work_;
+  bool begun_ = false;
+  bool done_ = false;
+};
+
+}  // namespace hapax::store

@@ -1,0 +1,40 @@
+#include "store/user_statement.hpp"
+
+#include <regex>
+
+namespace hapax::store {
+
+Leaves leaves(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  const std::size_t begin = lower.find_first_not_of(" \t\r\n(");
+  if (begin == std::string::npos) return Leaves::nothing;
+  const std::string word = lower.substr(begin, lower.find_first_not_of("abcdefghijklmnopqrstuvwxyz",
+                                                                       begin) - begin);
+  for (const char* spoiling : {"prepare", "deallocate", "discard"})
+    if (word == spoiling) return Leaves::prepared_statements;
+  bool plain = false;
+  for (const char* query : {"select", "insert", "update", "delete", "with", "values", "merge"})
+    plain = plain || word == query;
+  for (const char* suspect : {"set_config", "advisory", "into temp"})
+    plain = plain && lower.find(suspect) == std::string::npos;
+  return plain ? Leaves::nothing : Leaves::settings;
+}
+
+std::optional<std::string> plain_insert(std::string_view text) {
+  static const std::regex kPlain(
+      R"(\s*(insert\s+into\s+[\w."]+\s*\([\w\s,"]+\))\s*values\s*\(([^()]*)\)\s*;?\s*)",
+      std::regex::icase | std::regex::optimize);
+  std::match_results<std::string_view::const_iterator> match;
+  if (!std::regex_match(text.begin(), text.end(), match, kPlain)) return std::nullopt;
+  std::string values;
+  for (const char c : match[2].str())
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') values += c;
+  std::string expected;  // $1,$2,… in order: an array for each
+  for (int i = 1; expected.size() < values.size(); ++i)
+    expected += (i > 1 ? ",$" : "$") + std::to_string(i);
+  if (values != expected) return std::nullopt;
+  return match[1].str();
+}
+
+}  // namespace hapax::store
