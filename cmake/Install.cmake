@@ -1,0 +1,22 @@
+# cmake --install: the binary, the public headers, the library behind hapax::Main, the CMake package
+# for handler projects, and what operators need beside it.
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hapax)
+set_target_properties(hapax PROPERTIES EXPORT_NAME static)
+set_target_properties(hapax_headers PROPERTIES EXPORT_NAME headers)
+install(TARGETS hapax hapax_headers EXPORT hapax-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hapax_binary RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS payments LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hapax)
+install(DIRECTORY include/hapax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES src/config/hapax.schema.json sql/roles.sql sql/operator.psql
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/hapax)
+
+install(EXPORT hapax-targets NAMESPACE hapax:: DESTINATION ${package})
+configure_package_config_file(cmake/hapax-config.cmake.in
+  ${PROJECT_BINARY_DIR}/hapax-config.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hapax-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hapax-config.cmake
+  ${PROJECT_BINARY_DIR}/hapax-config-version.cmake cmake/AddHandler.cmake DESTINATION ${package})

@@ -1,5 +1,5 @@
--- A group's dead letters of a range of ids that fit, newest first. scan_dead_letters.sql has bounded
--- the range.
+-- A group's dead letters of a range of ids that fit, newest first. scan_dead_letters.sql has
+-- bounded the range.
 -- $1 group, $2 first id, $3 below this id, $4 topic or NULL, $5 handler or NULL, $6 reason or NULL,
 -- $7 seconds back or NULL, $8 limit. Rows as JSON.
 SELECT to_json(r) FROM (

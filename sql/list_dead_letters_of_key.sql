@@ -1,6 +1,6 @@
 -- A group's dead letters of one idempotency key, newest first; by dead_letters_by_key.
--- $1 group, $2 key, $3 topic or NULL, $4 handler or NULL, $5 reason or NULL, $6 seconds back or NULL,
--- $7 limit. Rows as JSON.
+-- $1 group, $2 key, $3 topic or NULL, $4 handler or NULL, $5 reason or NULL, $6 seconds back or
+-- NULL, $7 limit. Rows as JSON.
 SELECT to_json(r) FROM (
   SELECT id, created_at, topic, generation, partition, kafka_offset, reason, handler, scope, key,
          tenant, attempts, sqlstate, left(error, 300) AS error

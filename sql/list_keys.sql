@@ -1,7 +1,7 @@
 -- Keys of a range that fit. There is no index on status or age (each would cost every message), so
 -- scan_keys.sql has bounded the range before.
--- $1 first key, $2 last key, $3 status or NULL, $4 scope or NULL, $5 tenant or NULL, $6 seconds since
--- the last change or NULL, $7 limit. Rows by key, as JSON.
+-- $1 first key, $2 last key, $3 status or NULL, $4 scope or NULL, $5 tenant or NULL, $6 seconds
+-- since the last change or NULL, $7 limit. Rows by key, as JSON.
 SELECT to_json(r) FROM (
   SELECT key, scope, tenant, status, topic, generation, partition, kafka_offset,
          left(error, 200) AS error, updated_at, expires_at

@@ -1,11 +1,13 @@
 -- A dead letter, whole. Bytes as hex, headers in their order as [name, value], null staying null.
 -- $1 id. One row or none, as JSON.
 SELECT to_json(r) FROM (
-  SELECT id, group_id, topic, generation, partition, kafka_offset, message_timestamp, timestamp_type,
+  SELECT id, group_id, topic, generation, partition, kafka_offset, message_timestamp,
+         timestamp_type,
          encode(message_key, 'hex') AS message_key,
          (SELECT coalesce(json_agg(json_build_array(encode(h.name, 'hex'), encode(h.value, 'hex'))
                           ORDER BY h.i), '[]'::json)
-          FROM unnest(header_names, header_values) WITH ORDINALITY AS h (name, value, i)) AS headers,
+          FROM unnest(header_names, header_values) WITH ORDINALITY AS h (name, value, i))
+           AS headers,
          encode(payload, 'hex') AS payload, reason, error, sqlstate, attempts, handler,
          handler_version, scope, key, tenant, encode(fingerprint, 'hex') AS fingerprint,
          fingerprint_rule, other, first_at, created_at

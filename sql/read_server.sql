@@ -6,7 +6,8 @@ SELECT to_json(r) FROM (
          pg_is_in_recovery() AS standby,
          current_setting('fsync') AS fsync,
          current_setting('full_page_writes') AS full_page_writes,
-         (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
+         (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit')
+           AS synchronous_commit,
          (SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_read_only')
            AS default_read_only,
          (SELECT reset_val FROM pg_settings WHERE name = 'session_replication_role')

@@ -2,6 +2,6 @@
 -- $1 group, $2 topic, $3 partition. One row as JSON; none where no start was ever agreed.
 UPDATE hapax.checkpoints c
 SET start_as = 'checkpoint', topic_id = NULL, cluster_id = NULL, epoch = c.epoch + 1,
-    updated_at = now()
+    started_runs = 0, updated_at = now()
 WHERE group_id = $1 AND topic = $2 AND partition = $3 AND next_offset IS NOT NULL
 RETURNING to_json(c)

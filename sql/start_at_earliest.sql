@@ -3,5 +3,5 @@
 INSERT INTO hapax.checkpoints AS c (group_id, topic, partition, epoch, key_spec, scope, start_as)
 VALUES ($1, $2, $3, 1, '', $4, 'earliest')
 ON CONFLICT (group_id, topic, partition) DO UPDATE
-SET start_as = 'earliest', epoch = c.epoch + 1, updated_at = now()
+SET start_as = 'earliest', epoch = c.epoch + 1, started_runs = 0, updated_at = now()
 RETURNING to_json(c)

@@ -8,5 +8,5 @@ VALUES ($1, $2, $3, 1, '', $4, 'initial', $5)
 ON CONFLICT (group_id, topic, partition) DO UPDATE
 SET generation = c.generation + 1, next_offset = NULL, highest = NULL, highest_settled = NULL,
     start_as = 'initial', topic_id = NULL, cluster_id = NULL, epoch = c.epoch + 1,
-    updated_at = now()
+    started_runs = 0, updated_at = now()
 RETURNING to_json(c)

@@ -1,24 +1,6 @@
-// Books payments: one row in the ledger for each payment, however often its message is delivered.
-//
-// As a plugin:  hapax run -c worker.json --plugin ./libpayments.so
+// The handler as a plugin: hapax run -c worker.json --plugin ./libpayments.so
 #include <hapax/plugin.hpp>
 
-namespace {
-
-class Payments final : public hapax::Handler {
- public:
-  // Runs inside an open PostgreSQL transaction that hapax commits together with the payment's
-  // idempotency key. Both happen, or neither.
-  void handle(const hapax::Message& message, hapax::Context& context) override {
-    const auto payment = message.json();  // Reject where it is not JSON
-    if (!payment.contains("amount_minor") || payment["amount_minor"] <= 0)
-      throw hapax::Reject("amount_minor must be positive");
-    context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",
-                  payment.at("id"), payment.at("account"), payment.at("amount_minor"));
-    context.result({{"status", "booked"}});
-  }
-};
-
-}  // namespace
+#include "payments.hpp"
 
 HAPAX_PLUGIN(hapax::handler<Payments>("payments", "1"))

@@ -66,7 +66,9 @@ class Context {
 class SqlError : public std::runtime_error {
  public:
   SqlError(const std::string& what, std::string sqlstate, std::string statement)
-      : std::runtime_error(what), sqlstate_(std::move(sqlstate)), statement_(std::move(statement)) {}
+      : std::runtime_error(what),
+        sqlstate_(std::move(sqlstate)),
+        statement_(std::move(statement)) {}
   // Five characters, or empty where the connection was lost.
   const std::string& sqlstate() const { return sqlstate_; }
   const std::string& statement() const { return statement_; }

@@ -46,8 +46,8 @@ class Handler {
   // exactly once: a duplicate delivered again is a duplicate again.
   // Throws: as `handle`; after `max_attempts` the duplicate is settled without it.
   virtual void on_duplicate(const Message& /*message*/,
-                            const std::optional<nlohmann::json>& /*stored*/,
-                            Context& /*context*/) {}
+                            const std::optional<nlohmann::json>& /*stored*/, Context& /*context*/) {
+  }
 };
 
 // A named way to make instances of one handler.

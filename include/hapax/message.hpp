@@ -62,8 +62,8 @@ class Message {
  public:
   struct Parts {
     Coordinates coordinates;
-    std::int32_t leader_epoch = -1;   // -1: the broker or librdkafka did not tell
-    std::int64_t timestamp_ms = -1;   // milliseconds since 1970-01-01 UTC; -1: none
+    std::int32_t leader_epoch = -1;  // -1: the broker or librdkafka did not tell
+    std::int64_t timestamp_ms = -1;  // milliseconds since 1970-01-01 UTC; -1: none
     TimestampType timestamp_type = TimestampType::none;
     std::optional<std::string_view> key;
     std::optional<std::string_view> payload;

@@ -34,8 +34,8 @@
 #endif
 
 // nlohmann::json is in the interface (Setup, Message), so its layout is part of the ABI.
-#define HAPAX_JSON_VERSION                      \
-  HAPAX_TEXT(NLOHMANN_JSON_VERSION_MAJOR)       \
+#define HAPAX_JSON_VERSION                \
+  HAPAX_TEXT(NLOHMANN_JSON_VERSION_MAJOR) \
   "." HAPAX_TEXT(NLOHMANN_JSON_VERSION_MINOR) "." HAPAX_TEXT(NLOHMANN_JSON_VERSION_PATCH)
 
 extern "C" {
@@ -51,10 +51,9 @@ struct HapaxPluginDescriptor {
 }
 
 // Several handlers in one plugin: HAPAX_PLUGIN(hapax::handler<A>("a"), hapax::handler<B>("b"))
-#define HAPAX_PLUGIN(...)                                                                    \
-  extern "C" __attribute__((visibility("default"))) const HapaxPluginDescriptor hapax_plugin; \
-  const HapaxPluginDescriptor hapax_plugin = {                                               \
-      HAPAX_ABI, HAPAX_COMPILER_ABI, HAPAX_PQXX_VERSION, HAPAX_JSON_VERSION,                 \
-      [](void* factories) {                                                                  \
-        *static_cast<std::vector<hapax::HandlerFactory>*>(factories) = {__VA_ARGS__};        \
+#define HAPAX_PLUGIN(...)                                                                          \
+  extern "C" __attribute__((visibility("default"))) const HapaxPluginDescriptor hapax_plugin;      \
+  const HapaxPluginDescriptor hapax_plugin = {                                                     \
+      HAPAX_ABI, HAPAX_COMPILER_ABI, HAPAX_PQXX_VERSION, HAPAX_JSON_VERSION, [](void* factories) { \
+        *static_cast<std::vector<hapax::HandlerFactory>*>(factories) = {__VA_ARGS__};              \
       }};

@@ -31,9 +31,9 @@ class Parameter {
   Parameter(std::nullopt_t) {}
   Parameter(bool value) : text_(value ? "t" : "f") {}
   template <class Number>
-    requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> &&
-             !std::same_as<Number, char>)
-  Parameter(Number value) : text_(number_text(value)) {}
+  requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> &&
+           !std::same_as<Number, char>) Parameter(Number value)
+      : text_(number_text(value)) {}
   Parameter(std::string value) : text_(std::move(value)) {}
   Parameter(std::string_view value) : text_(value) {}
   Parameter(const char* value) : text_(value) {}
@@ -46,8 +46,7 @@ class Parameter {
     }
   }
   template <class Value>
-    requires std::constructible_from<Parameter, Value>
-  Parameter(const std::optional<Value>& value) {
+  requires std::constructible_from<Parameter, Value> Parameter(const std::optional<Value>& value) {
     if (value) *this = Parameter(*value);
   }
 
@@ -86,11 +85,20 @@ class Parameter {
   std::optional<std::string> text_;
 };
 
-// One field of a row. Valid as long as the Rows it came from.
+struct RowsData {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::optional<std::string>>> rows;
+  std::size_t affected = 0;
+};
+
+// One field of a row. Keeps the rows alive that it came from.
 class Field {
  public:
-  Field(const std::string& column, const std::optional<std::string>& text)
-      : column_(&column), text_(&text) {}
+  // Throws: std::out_of_range where there is no such column.
+  Field(std::shared_ptr<const RowsData> data, std::size_t row, std::size_t column)
+      : data_(std::move(data)),
+        column_(&data_->columns.at(column)),
+        text_(&data_->rows[row].at(column)) {}
 
   bool is_null() const { return !text_->has_value(); }
 
@@ -134,24 +142,19 @@ class Field {
     return std::runtime_error("column \"" + *column_ + "\": '" + text() + "' is not a " + what);
   }
 
+  std::shared_ptr<const RowsData> data_;
   const std::string* column_;
   const std::optional<std::string>* text_;
 };
 
-struct RowsData {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::optional<std::string>>> rows;
-  std::size_t affected = 0;
-};
-
+// One row. Keeps the rows alive that it came from.
 class Row {
  public:
-  Row(const RowsData& data, std::size_t index) : data_(&data), index_(index) {}
+  Row(std::shared_ptr<const RowsData> data, std::size_t index)
+      : data_(std::move(data)), index_(index) {}
 
   // Throws: std::out_of_range where there is no such column.
-  Field operator[](std::size_t column) const {
-    return {data_->columns.at(column), data_->rows[index_].at(column)};
-  }
+  Field operator[](std::size_t column) const { return {data_, index_, column}; }
   Field operator[](int column) const { return (*this)[static_cast<std::size_t>(column)]; }
   Field operator[](std::string_view column) const {
     for (std::size_t i = 0; i < data_->columns.size(); ++i)
@@ -160,7 +163,7 @@ class Row {
   }
 
  private:
-  const RowsData* data_;
+  std::shared_ptr<const RowsData> data_;
   std::size_t index_;
 };
 
@@ -179,13 +182,14 @@ class Rows {
   Row operator[](std::size_t row) const {
     if (row >= size())
       throw std::out_of_range("row " + std::to_string(row) + " of " + std::to_string(size()));
-    return {*data_, row};
+    return {data_, row};
   }
 
   class Iterator {
    public:
-    Iterator(const RowsData& data, std::size_t index) : data_(&data), index_(index) {}
-    Row operator*() const { return {*data_, index_}; }
+    Iterator(std::shared_ptr<const RowsData> data, std::size_t index)
+        : data_(std::move(data)), index_(index) {}
+    Row operator*() const { return {data_, index_}; }
     Iterator& operator++() {
       ++index_;
       return *this;
@@ -193,11 +197,11 @@ class Rows {
     bool operator==(const Iterator& other) const { return index_ == other.index_; }
 
    private:
-    const RowsData* data_;
+    std::shared_ptr<const RowsData> data_;
     std::size_t index_;
   };
-  Iterator begin() const { return {*data_, 0}; }
-  Iterator end() const { return {*data_, size()}; }
+  Iterator begin() const { return {data_, 0}; }
+  Iterator end() const { return {data_, size()}; }
 
  private:
   std::shared_ptr<const RowsData> data_ = std::make_shared<const RowsData>();

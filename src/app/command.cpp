@@ -35,8 +35,7 @@ config::Config load(const ConfigOption& option) {
 namespace {
 
 // The first of `factories` with this name.
-const HandlerFactory* named(const std::vector<HandlerFactory>& factories,
-                            const std::string& name) {
+const HandlerFactory* named(const std::vector<HandlerFactory>& factories, const std::string& name) {
   for (const HandlerFactory& factory : factories)
     if (factory.name == name) return &factory;
   return nullptr;
@@ -61,9 +60,12 @@ flow::Route route_of(const config::Route& route, HandlerFactory handler) {
   return {route.topic,
           route.key,
           std::move(handler),
-          {static_cast<int>(route.retry.max_attempts), route.retry.first, route.retry.max},
+          {static_cast<int>(route.retry.max_attempts), static_cast<int>(route.retry.max_crashes),
+           route.retry.first, route.retry.max},
           std::chrono::ceil<std::chrono::seconds>(route.retention),
-          route.max_result_bytes};
+          route.max_result_bytes,
+          route.batch,
+          static_cast<int>(route.breaker)};
 }
 
 }  // namespace

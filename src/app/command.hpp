@@ -39,6 +39,12 @@ struct CommandLine {
 void add_commands(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
 void add_migrate(CLI::App& app, CommandLine& line);
+void add_check(CLI::App& app, CommandLine& line);
+void add_status(CLI::App& app, CommandLine& line);
+void add_resume(CLI::App& app, CommandLine& line);
+void add_keys(CLI::App& app, CommandLine& line);
+void add_dead(CLI::App& app, CommandLine& line);
+void add_demo(CLI::App& app, CommandLine& line);
 
 // The options that most commands share.
 struct ConfigOption {

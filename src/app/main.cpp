@@ -37,6 +37,12 @@ int say(int code, const std::string& sentence) {
 void app::add_commands(CLI::App& app, CommandLine& line) {
   add_run(app, line);
   add_migrate(app, line);
+  add_check(app, line);
+  add_status(app, line);
+  add_resume(app, line);
+  add_keys(app, line);
+  add_dead(app, line);
+  add_demo(app, line);
 }
 
 Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,
@@ -46,7 +52,8 @@ Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,
 }
 
 int Main::run(int argc, char** argv) {
-  CLI::App parser("hapax: Kafka consumers whose effects in PostgreSQL happen exactly once", "hapax");
+  CLI::App parser("hapax: Kafka consumers whose effects in PostgreSQL happen exactly once",
+                  "hapax");
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
   parser.footer(kFooter);

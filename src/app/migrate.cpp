@@ -46,9 +46,10 @@ ExitCode up(const MigrateOptions& options) {
 
 ExitCode down(const MigrateOptions& options) {
   if (!options.yes)
-    throw Stop(kUsage, "migrate down deletes every key, checkpoint and dead letter of the "
-                       "migrations above " +
-                           std::to_string(options.target) + "; say --yes to do it");
+    throw Stop(kUsage,
+               "migrate down deletes every key, checkpoint and dead letter of the "
+               "migrations above " +
+                   std::to_string(options.target) + "; say --yes to do it");
   store::Session session = connect_owner(options);
   print_done("took back", store::migrate_down(session, options.target));
   return kDone;
@@ -96,11 +97,13 @@ void add_migrate(CLI::App& app, CommandLine& line) {
       "  hapax migrate status -c worker.json     exit code 1 where something is pending\n"
       "  hapax migrate print | psql …            for those who run SQL by hand");
   const auto options = std::make_shared<MigrateOptions>();
-  const auto add = [&](const char* name, const char* what, ExitCode (*action)(const MigrateOptions&)) {
+  const auto add = [&](const char* name, const char* what,
+                       ExitCode (*action)(const MigrateOptions&)) {
     auto* const sub = command->add_subcommand(name, what);
     if (action != print) {
       sub->add_option("--url", options->url, "libpq URI of the schema's owner");
-      sub->add_option("-c,--config", options->config.path, "Take postgres.url of this configuration");
+      sub->add_option("-c,--config", options->config.path,
+                      "Take postgres.url of this configuration");
     }
     sub->callback([&line, options, action] {
       line.command = [options, action] { return action(*options); };

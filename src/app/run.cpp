@@ -45,8 +45,7 @@ void await_schema(const config::Config& config) {
     } catch (const store::DatabaseError& error) {
       why = error.what();
     }
-    if (!config.postgres.wait_at_start)
-      throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
+    if (!config.postgres.wait_at_start) throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
     if (!said) log::warning("waiting_for_postgres", {{"error", why}}, "waiting for PostgreSQL");
     said = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -92,16 +91,14 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   }
   if (const auto problem = running->await_topics(stop_signal)) throw Stop(kUnreachable, *problem);
   switch (running->run(stop_signal)) {
-    case worker::Ended::stopped:
-      return kDone;
+    case worker::Ended::stopped: return kDone;
     case worker::Ended::gave_up_waiting:
-      log::warning("gave_up_waiting", {},
-                   "a handler or Kafka does not answer; leaving all the same, PostgreSQL rolls back");
+      log::warning(
+          "gave_up_waiting", {},
+          "a handler or Kafka does not answer; leaving all the same, PostgreSQL rolls back");
       std::_Exit(kDone);
-    case worker::Ended::handler_hangs:
-      std::_Exit(kFailed);
-    case worker::Ended::fatal:
-      break;
+    case worker::Ended::handler_hangs: std::_Exit(kFailed);
+    case worker::Ended::fatal: break;
   }
   return kFailed;
 }
@@ -110,10 +107,12 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
 
 void add_run(CLI::App& app, CommandLine& line) {
   auto* const command = app.add_subcommand(
-      "run", "Run a worker of the consumer group. SIGTERM drains and leaves; a second stops at once");
+      "run",
+      "Run a worker of the consumer group. SIGTERM drains and leaves; a second stops at once");
   const auto option = std::make_shared<ConfigOption>();
   add_config(*command, *option);
-  command->add_option("--plugin", option->plugins, "A plugin to load handlers from; may be repeated");
+  command->add_option("--plugin", option->plugins,
+                      "A plugin to load handlers from; may be repeated");
   command->footer("Example:\n  hapax run -c worker.json --plugin ./libpayments.so");
   command->callback([&line, option] {
     line.command = [&line, option] { return run(*option, line.linked_handlers); };

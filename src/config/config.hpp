@@ -92,6 +92,7 @@ struct Route {
   std::chrono::milliseconds retention = std::chrono::hours(168);
   nlohmann::json options = nlohmann::json::object();  // for the handler's on_start; holds secrets
   std::size_t max_result_bytes = std::size_t{64} << 10;
+  std::size_t batch = 1;        // messages a transaction, at most
   std::uint32_t breaker = 100;  // dead letters in a row for one cause that halt the route; 0: never
 };
 

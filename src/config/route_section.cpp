@@ -58,6 +58,7 @@ void read_route(Object& section, Route& route) {
   section.section("retry", [&](Object& retry) { read_retry(retry, route.retry); });
   section.read("retention", route.retention, Duration{1min, 24h * 3650});
   section.read("options", route.options, Options{});
+  section.read("batch", route.batch, Whole{1, 10'000});
   section.read("breaker", route.breaker, Whole{0, 1'000'000});
   section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
   section.finish();

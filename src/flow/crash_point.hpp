@@ -21,9 +21,7 @@ inline void crash_point(std::string_view name) {
   const std::string_view text(wanted);
   const std::size_t colon = text.find(':');
   if (text.substr(0, colon) != name) return;
-  static std::atomic<int> left(colon == std::string_view::npos
-                                   ? 1
-                                   : std::atoi(wanted + colon + 1));
+  static std::atomic<int> left(colon == std::string_view::npos ? 1 : std::atoi(wanted + colon + 1));
   if (--left == 0) std::raise(SIGKILL);
 }
 #else

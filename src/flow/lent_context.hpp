@@ -27,7 +27,7 @@ class LentContext final : public Context {
 
  private:
   Rows run(std::string_view text, std::vector<Parameter> values) override {
-    return transaction_.run(transaction_.session().execute(text, values));
+    return transaction_.query(text, values);
   }
 
   void defer(std::string_view text, std::vector<Parameter> values) override {
@@ -37,8 +37,8 @@ class LentContext final : public Context {
 
   void set_result(std::string json) override {
     if (json.size() > max_result_bytes_)
-      throw Reject("the result has " + std::to_string(json.size()) + " bytes, max_result_bytes is " +
-                   std::to_string(max_result_bytes_));
+      throw Reject("the result has " + std::to_string(json.size()) +
+                   " bytes, max_result_bytes is " + std::to_string(max_result_bytes_));
     result_ = std::move(json);
   }
 

@@ -13,10 +13,11 @@ enum class Result {
   failed,   // a dead letter
   skipped,  // a tombstone, by the route's policy
   // not settled: the message stays with the worker
-  retry,    // failed; an attempts row is written; not before `wait`
-  again,    // run again at once, not counted
-  busy,     // somebody holds the key; later, not counted
-  outage,   // PostgreSQL is away; wait until it is back, not counted
+  retry,   // failed; an attempts row is written; not before `wait`
+  again,   // run again at once, not counted
+  busy,    // somebody holds the key; later, not counted
+  outage,  // PostgreSQL is away; wait until it is back, not counted
+  waits,   // not run: something before it, of its order key or in its batch, is not settled
   halt_partition,
   halt_route,
 };
@@ -29,9 +30,9 @@ struct Outcome {
   std::string reason = {};  // failed and halts: a fixed word
   std::string detail = {};  // for people; may quote the message, so never for the log
   std::string sqlstate = {};
-  std::chrono::milliseconds wait{0};  // retry, busy
-  int attempts = 0;                   // failed runs so far, this one included
-  bool lost_in_handler = false;       // outage: the connection broke while the handler ran
+  std::chrono::milliseconds wait{0};         // retry, busy
+  int attempts = 0;                          // failed runs so far, this one included
+  bool lost_in_handler = false;  // the connection broke while the handler ran, or at its COMMIT
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
 
   static Outcome of(Result result) { return {.result = result}; }

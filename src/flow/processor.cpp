@@ -4,7 +4,7 @@
 
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
-#include "key/sha256.hpp"
+#include "flow/verdicts.hpp"
 #include "store/dead_letter.hpp"
 
 namespace hapax::flow {
@@ -16,66 +16,11 @@ using store::Phase;
 // A message in flight at this many lost connections is taken for their cause.
 constexpr int kMaxOutages = 3;
 
+// Of a handler's Retry: what is further away than this is not meant.
+constexpr std::chrono::hours kLongestWait{24 * 365};
+
 // How long a message waits for a key that another transaction holds.
 constexpr std::chrono::milliseconds kBusyWait{250};
-
-store::DeadLetter letter_of(const Task& task, const store::Source& source,
-                            const key::Identity* identity, const Outcome& verdict) {
-  return {task.message,
-          source,
-          verdict.reason,
-          verdict.detail,
-          verdict.sqlstate,
-          verdict.attempts,
-          task.route.handler.name,
-          task.route.handler.version,
-          task.route.key.scope,
-          identity,
-          std::nullopt};
-}
-
-Outcome halt(Result result, std::string reason, std::string detail, std::string sqlstate = {}) {
-  return {.result = result,
-          .reason = std::move(reason),
-          .detail = std::move(detail),
-          .sqlstate = std::move(sqlstate)};
-}
-
-Outcome gave_up(std::string reason, std::string detail, int attempts, std::string sqlstate = {}) {
-  return {.result = Result::failed,
-          .reason = std::move(reason),
-          .detail = std::move(detail),
-          .sqlstate = std::move(sqlstate),
-          .attempts = attempts};
-}
-
-Outcome later(Result result, std::string reason, const store::Fault& fault,
-              std::chrono::milliseconds wait, int attempts) {
-  return {.result = result,
-          .reason = std::move(reason),
-          .detail = fault.text,
-          .sqlstate = fault.sqlstate,
-          .wait = wait,
-          .attempts = attempts};
-}
-
-// The message's fingerprint under a stored rule, where this route knows it.
-std::optional<key::Fingerprint> recompute(const std::string& rule_id, const Task& task) {
-  using Rule = key::FingerprintRule;
-  for (const Rule& rule : {task.route.key.fingerprint, Rule{Rule::Kind::payload, {}},
-                           Rule{Rule::Kind::json, {}}}) {
-    if (key::rule_id(rule) != rule_id) continue;
-    const auto made = key::fingerprint(rule, task.message);
-    if (const auto* fingerprint = std::get_if<key::Fingerprint>(&made)) return *fingerprint;
-  }
-  return std::nullopt;
-}
-
-std::string name_of(const store::KeyHolder& holder) {
-  return holder.topic + "/" + std::to_string(holder.partition) + "/" +
-         std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
-         std::to_string(holder.generation) + ")";
-}
 
 }  // namespace
 
@@ -89,6 +34,7 @@ const char* name_of(Result result) {
     case Result::again: return "again";
     case Result::busy: return "busy";
     case Result::outage: return "outage";
+    case Result::waits: return "waits";
     case Result::halt_partition: return "halt_partition";
     case Result::halt_route: return "halt_route";
   }
@@ -185,6 +131,7 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
 
   phase_ = Phase::handler;
   LentContext context(transaction, task.route.max_result_bytes);
+  if (about_to_run_) about_to_run_(task);
   const auto began = std::chrono::steady_clock::now();
   handler.handle(task.message, context);
   const auto handler_time = std::chrono::steady_clock::now() - began;
@@ -204,68 +151,11 @@ Outcome Processor::run_duplicate(const Task& task, const store::ClaimRequest& re
   if (!store::count_duplicate(transaction, request, stored)) return Outcome::of(Result::again);
   phase_ = Phase::handler;
   LentContext context(transaction, task.route.max_result_bytes);
-  handler.on_duplicate(task.message,
-                       stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt,
-                       context);
+  handler.on_duplicate(
+      task.message, stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt, context);
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::complete(transaction, request, nonce, std::nullopt);
   return Outcome::of(Result::duplicate);
-}
-
-std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
-                                        const store::Claim& claim,
-                                        store::Transaction& transaction) {
-  if (!claim.holder) {
-    if (task.message.offset() >= task.guard_below) return std::nullopt;
-    const store::Known known = store::known_coordinates(transaction, request.source);
-    if (known.dead_letter) return gave_up("redelivered", "is a dead letter already", task.attempts);
-    if (known.attempted) return std::nullopt;
-    return halt(Result::halt_partition, "unknown_below_highest",
-                "offset " + std::to_string(task.message.offset()) +
-                    " is below the highest checkpoint ever reached (" +
-                    std::to_string(task.guard_below) +
-                    "), and neither its key nor its coordinates are known any more: running it "
-                    "could double an effect that retention has forgotten");
-  }
-  const store::KeyHolder& holder = *claim.holder;
-  if (holder.status == "completed") return judge_completed(task, request, holder, transaction);
-  if (holder.status == "started")
-    return halt(Result::halt_partition, "key_started",
-                "the key is `started` by " + name_of(holder) +
-                    ", which no worker of this mode leaves behind");
-  if (holder.status == "failed" && holder.is(request.source))
-    return gave_up("redelivered", "is a dead letter already", task.attempts);
-  if (!store::take_over(transaction, request)) return Outcome::of(Result::again);
-  return std::nullopt;
-}
-
-Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& request,
-                                   const store::KeyHolder& holder,
-                                   store::Transaction& transaction) {
-  const key::Fingerprint& mine = request.identity.fingerprint;
-  if (holder.is(request.source) || holder.fingerprint == mine)
-    return Outcome::of(Result::duplicate);
-  if (holder.fingerprint.rule != mine.rule) {
-    const auto again = recompute(holder.fingerprint.rule, task);
-    // A rule that this route does not know cannot tell drift: the key decides.
-    if (!again || *again == holder.fingerprint) return Outcome::of(Result::duplicate);
-  }
-  Outcome verdict = gave_up(
-      "payload_drift",
-      "the key was completed by " + name_of(holder) + " with another payload", task.attempts);
-  store::DeadLetter letter = letter_of(task, request.source, &request.identity, verdict);
-  letter.other = nlohmann::json{{"group", holder.group},
-                                {"topic", holder.topic},
-                                {"generation", holder.generation},
-                                {"partition", holder.partition},
-                                {"offset", holder.offset},
-                                {"fingerprint", key::hex(holder.fingerprint.digest)},
-                                {"fingerprint_rule", holder.fingerprint.rule}}
-                     .dump();
-  phase_ = Phase::account;
-  store::add_dead_letter(transaction, letter);
-  transaction.commit();
-  return verdict;
 }
 
 // The one place that says what a failure means.
@@ -288,15 +178,14 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     case FailureClass::again:
       return later(Result::again, "serialization", fault, {}, task.attempts);
     case FailureClass::again_reconnected:
-    case FailureClass::in_doubt:
       session_.reset();
       return later(Result::again, "reconnect", fault, {}, task.attempts);
+    case FailureClass::in_doubt:
+      return commit_in_doubt(task, identity, fault);
     case FailureClass::busy:
       return later(Result::busy, "key_held", fault, kBusyWait, task.attempts);
-    case FailureClass::outage:
-      return lost_connection(task, identity, fault);
-    case FailureClass::attempt:
-      return count_attempt(task, identity, fault, std::nullopt);
+    case FailureClass::outage: return lost_connection(task, identity, fault);
+    case FailureClass::attempt: return count_attempt(task, identity, fault, std::nullopt);
     case FailureClass::transaction_ended:
       session_.reset();
       return halt(Result::halt_route, "handler_ended_transaction",
@@ -305,8 +194,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
                       "RESET ALL); part of its effect may stand alone, so it is not run again: " +
                       fault.text,
                   fault.sqlstate);
-    case FailureClass::halt:
-      break;
+    case FailureClass::halt: break;
   }
   session_.reset();
   return halt(Result::halt_partition, "unexpected_error", fault.text, fault.sqlstate);
@@ -327,11 +215,27 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
   return outage;
 }
 
+// Run again, and the claim finds out. But a connection that is lost at this message's COMMIT again
+// and again was lost by its handler (it slept past a timeout and returned): counted, or it would run
+// for ever.
+Outcome Processor::commit_in_doubt(const Task& task, const key::Identity& identity,
+                                   const store::Fault& fault) {
+  session_.reset();
+  std::string why;
+  if (task.outages + 1 >= kMaxOutages && reachable(why))
+    return count_attempt(task, identity, fault, std::nullopt);
+  Outcome outcome = later(Result::again, "reconnect", fault, {}, task.attempts);
+  outcome.lost_in_handler = true;
+  return outcome;
+}
+
 Outcome Processor::count_attempt(const Task& task, const key::Identity& identity,
                                  const store::Fault& fault,
                                  std::optional<std::chrono::milliseconds> after) {
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
-  const auto wait = after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_)));
+  const auto wait =
+      std::clamp(after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_))),
+                 std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestWait));
   const store::Source source = source_of(task);
   int attempts = 0;
   try {
@@ -378,14 +282,12 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
   const FailureClass meaning = store::classify(Phase::account, fault);
   session_.reset();
   switch (meaning) {
-    case FailureClass::outage:
-      return halt(Result::outage, "postgres", fault.text, fault.sqlstate);
+    case FailureClass::outage: return halt(Result::outage, "postgres", fault.text, fault.sqlstate);
     case FailureClass::halt:
     case FailureClass::attempt:
     case FailureClass::transaction_ended:
       return halt(Result::halt_partition, "cannot_account", fault.text, fault.sqlstate);
-    default:
-      return later(Result::busy, "account", fault, kBusyWait, 0);
+    default: return later(Result::busy, "account", fault, kBusyWait, 0);
   }
 }
 

@@ -6,7 +6,9 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "flow/outcome.hpp"
 #include "flow/route.hpp"
@@ -26,10 +28,17 @@ struct Task {
   std::int32_t generation = 1;
   // Below this offset a message that nobody remembers halts instead of running (guarantees I8).
   std::int64_t guard_below = 0;
-  int attempts = 0;                 // failed runs so far
-  int outages = 0;                  // connections lost while it ran, in this process
-  bool cautious = false;            // announce the run first: the last processes died (guarantees)
+  int attempts = 0;       // failed runs so far
+  int outages = 0;        // connections lost while it ran, in this process
+  bool cautious = false;  // announce the run first: the last processes died (guarantees)
   const std::string* skip = nullptr;  // an operator's decision not to run it: who and why
+};
+
+// One message of a batch. Those of one order key follow each other, in offset order.
+struct Job {
+  Task task;
+  Handler* handler;
+  std::size_t order_key;  // any number; equal for messages of one order key
 };
 
 // Owns one PostgreSQL session; makes a new one when the old one is gone.
@@ -39,14 +48,28 @@ class Processor {
  public:
   using Connect = std::function<store::Session()>;
 
+  static constexpr std::size_t kMaxBatch = 10000;
+
   // `seed`: of the jitter.
-  Processor(Connect connect, std::uint64_t seed) : connect_(std::move(connect)), random_(seed) {}
+  // `about_to_run`: called before each run of a handler, for a watchdog; may be empty.
+  Processor(Connect connect, std::uint64_t seed, std::function<void(const Task&)> about_to_run = {})
+      : connect_(std::move(connect)), about_to_run_(std::move(about_to_run)), random_(seed) {}
 
   // Processes the message once. Whatever happens is in the Outcome; after a settled one the facts
   // are committed.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   Outcome process(const Task& task, Handler& handler);
+
+  // Processes messages of one route in as few transactions as their fates allow. What stands in the
+  // way of the others (a failure, a drifted or taken-over key, a dead letter) runs alone, in its
+  // place; the outcomes are those of one by one. Within one transaction handlers share session
+  // settings, now() and locks: that is what a route opts into.
+  // Precondition: all of one route; not cautious.
+  std::vector<Outcome> process(std::span<const Job> jobs);
+
+  // How many messages a transaction should have now: halved by contention, growing back slowly.
+  std::size_t batch_limit() const { return batch_limit_; }
 
   // True when PostgreSQL answers; makes the session if need be. `why` tells why not.
   // Blocks: at most the connect timeout.
@@ -68,14 +91,32 @@ class Processor {
   Outcome failed(const Task& task, const key::Identity& identity, const std::exception_ptr& error);
   Outcome lost_connection(const Task& task, const key::Identity& identity,
                           const store::Fault& fault);
+  Outcome commit_in_doubt(const Task& task, const key::Identity& identity,
+                          const store::Fault& fault);
   Outcome count_attempt(const Task& task, const key::Identity& identity, const store::Fault& fault,
                         std::optional<std::chrono::milliseconds> after);
   Outcome give_up(const Task& task, const key::Identity* identity, Outcome verdict);
   Outcome account_failed(const std::exception_ptr& error);
   void clean_session();
+
+  // processor_batch.cpp
+  enum class Tried { done, one_alone, smaller, given_up };
+  struct Attempt {
+    Tried tried = Tried::done;
+    std::size_t alone = 0;  // one_alone: which of the segment
+    Outcome verdict;        // given_up: what is true of all of it
+  };
+  using Identities = std::span<const std::optional<key::Identity>>;
+  Attempt try_segment(std::span<const Job> jobs, Identities identities,
+                      std::span<Outcome> outcomes);
+  Attempt run_segment(std::span<const Job> jobs, Identities identities, std::span<Outcome> outcomes,
+                      std::size_t& running);
+  Attempt segment_failed(const std::exception_ptr& error, std::size_t running);
   store::Source source_of(const Task& task) const;
 
   Connect connect_;
+  std::function<void(const Task&)> about_to_run_;
+  std::size_t batch_limit_ = kMaxBatch;
   std::optional<store::Session> session_;
   store::Phase phase_ = store::Phase::connect;
   std::minstd_rand random_;

@@ -30,7 +30,8 @@ struct Route {
   RetryPolicy retry;
   std::chrono::seconds retention{0};
   std::size_t max_result_bytes = 0;
-  int breaker = 0;  // dead letters in a row for one cause that halt the route; 0: never
+  std::size_t batch = 1;  // messages a transaction, at most
+  int breaker = 0;        // dead letters in a row for one cause that halt the route; 0: never
 };
 
 }  // namespace hapax::flow

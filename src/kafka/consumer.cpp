@@ -49,9 +49,8 @@ ConfHandle configure(const Properties& properties) {
     if (result == RD_KAFKA_CONF_OK || (optional && result == RD_KAFKA_CONF_UNKNOWN)) return;
     // librdkafka quotes the value in its message, which may be a secret.
     throw std::runtime_error("kafka." + name + ": librdkafka " + rd_kafka_version_str() +
-                             (result == RD_KAFKA_CONF_UNKNOWN
-                                  ? " does not know this property"
-                                  : " does not accept this value"));
+                             (result == RD_KAFKA_CONF_UNKNOWN ? " does not know this property"
+                                                              : " does not accept this value"));
   };
   for (const auto& [name, value] : kDefaults)
     if (!properties.contains(name)) set(name, value, false);
@@ -126,10 +125,8 @@ Event event_of_error(const rd_kafka_message_t& message) {
       return PartitionError{Kind::unreadable, partition, message.offset, name, text};
     case ConsumerMeaning::no_topic:
       return PartitionError{Kind::no_topic, partition, -1, name, text};
-    case ConsumerMeaning::fatal:
-      return ClientError{true, name, text};
-    case ConsumerMeaning::information:
-      break;
+    case ConsumerMeaning::fatal: return ClientError{true, name, text};
+    case ConsumerMeaning::information: break;
   }
   // Whatever it is: an error that stands at an offset must not be passed over.
   if (message.partition >= 0 && message.offset >= 0)
@@ -303,9 +300,9 @@ OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeou
   if (const auto error =
           rd_kafka_query_watermark_offsets(client_, partition.first.c_str(), partition.second,
                                            &range.low, &range.high, timeout_of(timeout)))
-    throw error_of("reading the offsets of " + partition.first + "/" +
-                       std::to_string(partition.second),
-                   error);
+    throw error_of(
+        "reading the offsets of " + partition.first + "/" + std::to_string(partition.second),
+        error);
   return range;
 }
 
@@ -355,8 +352,7 @@ std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
   if (!event || rd_kafka_event_error(event.get())) return {};
   const auto* result = rd_kafka_event_DescribeTopics_result(event.get());
   std::size_t count = 0;
-  const auto** described =
-      result ? rd_kafka_DescribeTopics_result_topics(result, &count) : nullptr;
+  const auto** described = result ? rd_kafka_DescribeTopics_result_topics(result, &count) : nullptr;
   if (count != 1 || rd_kafka_error_code(rd_kafka_TopicDescription_error(described[0])) !=
                         RD_KAFKA_RESP_ERR_NO_ERROR)
     return {};

@@ -11,6 +11,8 @@ namespace hapax::kafka {
 MockCluster::MockCluster(int brokers) : client_(nullptr), cluster_(nullptr) {
   char error[512];
   ConfHandle conf(rd_kafka_conf_new());
+  // Else it warns that it knows no brokers: it is about to make them.
+  rd_kafka_conf_set(conf.get(), "log_level", "3", error, sizeof error);
   client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
   if (client_ == nullptr) throw std::runtime_error(std::string("mock cluster: ") + error);
   conf.release();

@@ -38,8 +38,8 @@ Borrowed borrow(rd_kafka_message_t& source) {
     const char* name = nullptr;
     const void* value = nullptr;
     std::size_t size = 0;
-    for (std::size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) ==
-                            RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (std::size_t i = 0;
+         rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
          ++i)
       borrowed.headers.push_back({name, bytes_or_null(value, size)});
   }
@@ -86,8 +86,8 @@ Record::Record(rd_kafka_message_s& source) : message_(Message::Parts{}) {
   Arena arena(block_.get() + header_bytes);
   auto* const headers = reinterpret_cast<Header*>(block_.get());
   for (std::size_t i = 0; i < borrowed.headers.size(); ++i)
-    new (headers + i) Header{arena.copy(borrowed.headers[i].name),
-                             arena.copy(borrowed.headers[i].value)};
+    new (headers + i)
+        Header{arena.copy(borrowed.headers[i].name), arena.copy(borrowed.headers[i].value)};
   parts.coordinates.topic = arena.copy(parts.coordinates.topic);
   parts.key = arena.copy(parts.key);
   parts.payload = arena.copy(parts.payload);

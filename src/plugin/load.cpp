@@ -12,7 +12,8 @@ namespace {
 
 // Another version of a library than ours, in one sentence; empty where they agree.
 std::string mismatch(const HapaxPluginDescriptor& its) {
-  const auto differ = [](const std::string& what, const std::string& theirs, const std::string& ours) {
+  const auto differ = [](const std::string& what, const std::string& theirs,
+                         const std::string& ours) {
     return "was built for " + what + " " + theirs + ", this hapax has " + ours +
            ": build it again with this hapax's headers and compiler";
   };
@@ -35,7 +36,8 @@ std::vector<HandlerFactory> load_plugin(const std::string& path) {
   // dlopen searches the system's folders for a name without a slash.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) throw std::runtime_error(std::string("cannot load the plugin: ") + dlerror());
+  if (library == nullptr)
+    throw std::runtime_error(std::string("cannot load the plugin: ") + dlerror());
   const auto* const descriptor =
       static_cast<const HapaxPluginDescriptor*>(dlsym(library, "hapax_plugin"));
   if (descriptor == nullptr)

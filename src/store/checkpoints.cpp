@@ -29,7 +29,8 @@ StoreIdentity read_store(Session& session) {
   transaction.run(sql::kEnsureIncarnation, {});
   const Rows rows = transaction.run(sql::kReadStore, {});
   if (rows.empty())
-    throw DatabaseError({Fault::Kind::sql, "P0002", "hapax.store is empty: run `hapax migrate up`"});
+    throw DatabaseError(
+        {Fault::Kind::sql, "P0002", "hapax.store is empty: run `hapax migrate up`"});
   const Row row = rows[0];
   StoreIdentity identity;
   identity.id = row["id"].text();
@@ -83,10 +84,9 @@ std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start) {
   Transaction transaction(session);
   const Rows rows = transaction.run(
-      sql::kAgreeStart,
-      {taking.group, taking.partition.first, taking.partition.second, start.epoch, start.offset,
-       taking.key_spec, taking.scope, start.cluster_id,
-       start.topic_id.empty() ? Parameter(nullptr) : Parameter(start.topic_id)});
+      sql::kAgreeStart, {taking.group, taking.partition.first, taking.partition.second, start.epoch,
+                         start.offset, taking.key_spec, taking.scope, start.cluster_id,
+                         start.topic_id.empty() ? Parameter(nullptr) : Parameter(start.topic_id)});
   if (rows.empty()) return std::nullopt;
   const auto highest = rows[0][0].as<std::int64_t>();
   transaction.commit();
@@ -100,13 +100,12 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   const Rows rows = transaction.run(
-      sql::kWriteCheckpoints,
-      {group, array_of(writes, [](const auto& w) { return w.incarnation; }),
-       array_of(writes, [](const auto& w) { return w.partition.first; }),
-       array_of(writes, [](const auto& w) { return w.partition.second; }),
-       array_of(writes, [](const auto& w) { return w.epoch; }),
-       array_of(writes, [](const auto& w) { return w.last_written; }),
-       array_of(writes, [](const auto& w) { return w.next_offset; })});
+      sql::kWriteCheckpoints, {group, array_of(writes, [](const auto& w) { return w.incarnation; }),
+                               array_of(writes, [](const auto& w) { return w.partition.first; }),
+                               array_of(writes, [](const auto& w) { return w.partition.second; }),
+                               array_of(writes, [](const auto& w) { return w.epoch; }),
+                               array_of(writes, [](const auto& w) { return w.last_written; }),
+                               array_of(writes, [](const auto& w) { return w.next_offset; })});
   std::set<TopicPartition> written;
   for (const Row row : rows) written.emplace(row[0].text(), row[1].as<std::int32_t>());
   transaction.commit();

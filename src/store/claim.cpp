@@ -31,6 +31,8 @@ std::string bytes_of_hex(const std::string& hex) {
   return bytes;
 }
 
+}  // namespace
+
 KeyHolder holder_of(const Row& row) {
   KeyHolder holder;
   holder.status = row["status"].text();
@@ -44,8 +46,6 @@ KeyHolder holder_of(const Row& row) {
   holder.offset = row["kafka_offset"].as<std::int64_t>();
   return holder;
 }
-
-}  // namespace
 
 bool KeyHolder::is(const Source& source) const {
   return group == source.group && topic == source.topic && generation == source.generation &&
@@ -66,7 +66,8 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
       return claim;
     }
   }
-  throw DatabaseError({Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
+  throw DatabaseError(
+      {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
 }
 
 bool take_over(Transaction& transaction, const ClaimRequest& request) {
@@ -86,16 +87,25 @@ Known known_coordinates(Transaction& transaction, const Source& source) {
   return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
 }
 
+void add_result(Transaction& transaction, const ClaimRequest& request, const std::string& result) {
+  std::vector<Parameter> parameters = key_parameters(request);
+  parameters.emplace_back(result);
+  transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
+}
+
+void seal(Transaction& transaction, const std::string& nonce) {
+  // PostgreSQL would read the key in our texts as another one.
+  if (const std::string encoding = transaction.session().encoding(); encoding != "UTF8")
+    throw DatabaseError({Fault::Kind::sql, "22021",
+                         "the handler left client_encoding at " + encoding + ", hapax needs UTF8"});
+  transaction.add(transaction.session().execute(sql::kSeal, {nonce}));
+  transaction.commit();
+}
+
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
               const std::optional<std::string>& result) {
-  Session& session = transaction.session();
-  if (result) {
-    std::vector<Parameter> parameters = key_parameters(request);
-    parameters.emplace_back(*result);
-    transaction.add(session.execute(sql::kStoreResult, parameters));
-  }
-  transaction.add(session.execute(sql::kSeal, {nonce}));
-  transaction.commit();
+  if (result) add_result(transaction, request, *result);
+  seal(transaction, nonce);
 }
 
 void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,

@@ -10,8 +10,8 @@
 
 #include "key/identity.hpp"
 #include "store/dead_letter.hpp"
-#include "store/transaction.hpp"
 #include "store/source.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 
@@ -40,6 +40,9 @@ struct Claim {
   std::optional<KeyHolder> holder;  // nothing: the key is ours
 };
 
+// From a row of read_key.sql or read_batch_keys.sql.
+KeyHolder holder_of(const Row& row);
+
 // Opens the transaction and takes the key if it is free.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for another transaction's
 //   uncommitted claim.
@@ -65,6 +68,10 @@ Known known_coordinates(Transaction& transaction, const Source& source);
 // Throws: DatabaseError (Phase::complete).
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
               const std::optional<std::string>& result);
+
+// The two halves of it, for a batch: adds one key's result; seals and commits all.
+void add_result(Transaction& transaction, const ClaimRequest& request, const std::string& result);
+void seal(Transaction& transaction, const std::string& nonce);
 
 // Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed.
 void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,

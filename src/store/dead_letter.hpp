@@ -8,8 +8,8 @@
 
 #include "hapax/message.hpp"
 #include "key/identity.hpp"
-#include "store/transaction.hpp"
 #include "store/source.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 
@@ -25,7 +25,7 @@ struct DeadLetter {
   std::string handler_version;
   std::string scope;
   const key::Identity* identity = nullptr;  // null: the message has none
-  std::optional<std::string> other;         // payload_drift: JSON about the message that has the key
+  std::optional<std::string> other;  // payload_drift: JSON about the message that has the key
 };
 
 // Adds the dead letter to the transaction's text. Cannot fail because of the message: bytes are

@@ -17,20 +17,20 @@ using enum FailureClass;
 
 // Whatever the phase: these say nothing about the message.
 constexpr Rule kEveryPhase[] = {
-    {"40001", again},             // serialization_failure
-    {"40P01", again},             // deadlock_detected
-    {"40003", in_doubt},          // statement_completion_unknown
-    {"08", outage},               // connection exceptions
-    {"57P01", outage},            // admin_shutdown
-    {"57P02", outage},            // crash_shutdown
-    {"57P03", outage},            // cannot_connect_now
-    {"57P04", outage},            // database_dropped
-    {"53", outage},               // out of disk, memory or connections
-    {"58", outage},               // I/O errors outside PostgreSQL
-    {"XX001", outage},            // data_corrupted: an operator's case, never the message's
-    {"XX002", outage},            // index_corrupted
-    {"HX001", transaction_ended}, // COMMIT refused: a claim without its completion
-    {"HX002", transaction_ended}, // completion refused: the claiming transaction is gone
+    {"40001", again},              // serialization_failure
+    {"40P01", again},              // deadlock_detected
+    {"40003", in_doubt},           // statement_completion_unknown
+    {"08", outage},                // connection exceptions
+    {"57P01", outage},             // admin_shutdown
+    {"57P02", outage},             // crash_shutdown
+    {"57P03", outage},             // cannot_connect_now
+    {"57P04", outage},             // database_dropped
+    {"53", outage},                // out of disk, memory or connections
+    {"58", outage},                // I/O errors outside PostgreSQL
+    {"XX001", outage},             // data_corrupted: an operator's case, never the message's
+    {"XX002", outage},             // index_corrupted
+    {"HX001", transaction_ended},  // COMMIT refused: a claim without its completion
+    {"HX002", transaction_ended},  // completion refused: the claiming transaction is gone
 };
 
 constexpr Rule kConnect[] = {
@@ -78,23 +78,19 @@ constexpr Rule kAccount[] = {
 struct PhaseTable {
   const Rule* begin;
   const Rule* end;
-  FailureClass sql_default;   // an SQLSTATE that no row knows
-  FailureClass gone;          // the connection broke
-  FailureClass other;         // an exception that is not PostgreSQL's
+  FailureClass sql_default;  // an SQLSTATE that no row knows
+  FailureClass gone;         // the connection broke
+  FailureClass other;        // an exception that is not PostgreSQL's
 };
 
 PhaseTable table_of(Phase phase) {
   switch (phase) {
-    case Phase::connect:
-      return {std::begin(kConnect), std::end(kConnect), outage, outage, halt};
-    case Phase::claim:
-      return {std::begin(kClaim), std::end(kClaim), halt, outage, halt};
+    case Phase::connect: return {std::begin(kConnect), std::end(kConnect), outage, outage, halt};
+    case Phase::claim: return {std::begin(kClaim), std::end(kClaim), halt, outage, halt};
     case Phase::handler:
       return {std::begin(kHandler), std::end(kHandler), attempt, outage, attempt};
-    case Phase::complete:
-      return {std::begin(kComplete), std::end(kComplete), halt, in_doubt, halt};
-    case Phase::account:
-      return {std::begin(kAccount), std::end(kAccount), halt, outage, halt};
+    case Phase::complete: return {std::begin(kComplete), std::end(kComplete), halt, in_doubt, halt};
+    case Phase::account: return {std::begin(kAccount), std::end(kAccount), halt, outage, halt};
   }
   return {nullptr, nullptr, halt, halt, halt};
 }
@@ -116,16 +112,12 @@ FailureClass classify(Phase phase, const Fault& fault) {
     return table.sql_default;
   }
   switch (fault.kind) {
-    case Fault::Kind::connection:
-      return table.gone;
-    case Fault::Kind::in_doubt:
-      return in_doubt;
+    case Fault::Kind::connection: return table.gone;
+    case Fault::Kind::in_doubt: return in_doubt;
     case Fault::Kind::aborted:
       return phase == Phase::handler || phase == Phase::complete ? attempt : halt;
-    case Fault::Kind::sql:
-      return table.sql_default;
-    case Fault::Kind::other:
-      return table.other;
+    case Fault::Kind::sql: return table.sql_default;
+    case Fault::Kind::other: return table.other;
   }
   return halt;
 }
@@ -149,6 +141,8 @@ Fault fault_of(const std::exception_ptr& error) {
     return {Kind::sql, "40003", e.what()};
   } catch (const pqxx::transaction_rollback& e) {
     return {Kind::sql, "40000", e.what()};
+  } catch (const pqxx::insufficient_privilege& e) {
+    return {Kind::sql, "42501", e.what()};  // libpqxx 6 leaves its SQLSTATE empty
   } catch (const pqxx::sql_error& e) {
     return {Kind::sql, e.sqlstate(), e.what()};
   } catch (const pqxx::usage_error& e) {

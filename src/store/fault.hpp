@@ -48,14 +48,14 @@ class DatabaseError : public SqlError {
 };
 
 enum class FailureClass {
-  again,               // run again at once (serialization, deadlock); not counted
-  again_reconnected,   // the session is spoilt (a stale plan): again on a new one; not counted
-  busy,                // somebody holds the key: later; not counted
-  outage,              // PostgreSQL is away or cannot write: wait until it is back; not counted
-  in_doubt,            // committed or not: new connection, claim again
-  attempt,             // the message's or the handler's: counted
-  transaction_ended,   // the handler committed or rolled back by itself: halt the route, no retry
-  halt,                // nothing we know: halt the partition
+  again,              // run again at once (serialization, deadlock); not counted
+  again_reconnected,  // the session is spoilt (a stale plan): again on a new one; not counted
+  busy,               // somebody holds the key: later; not counted
+  outage,             // PostgreSQL is away or cannot write: wait until it is back; not counted
+  in_doubt,           // committed or not: new connection, claim again
+  attempt,            // the message's or the handler's: counted
+  transaction_ended,  // the handler committed or rolled back by itself: halt the route, no retry
+  halt,               // nothing we know: halt the partition
 };
 
 FailureClass classify(Phase phase, const Fault& fault);

@@ -16,7 +16,8 @@ namespace {
 Json read(Session& session, const Statement& statement, const std::vector<Parameter>& values = {}) {
   Transaction transaction(session);
   Json found = Json::array();
-  for (const Row row : transaction.run(statement, values)) found.push_back(Json::parse(row[0].text()));
+  for (const Row row : transaction.run(statement, values))
+    found.push_back(Json::parse(row[0].text()));
   return found;
 }
 

@@ -93,7 +93,8 @@ std::vector<MigrationState> migration_states(Session& session) {
     }
     states.push_back(std::move(state));
   }
-  for (const auto& [number, row] : applied) states.push_back({number, row.name, row.at, false, true});
+  for (const auto& [number, row] : applied)
+    states.push_back({number, row.name, row.at, false, true});
   return states;
 }
 
@@ -116,7 +117,8 @@ std::vector<int> migrate_down(Session& session, int target) {
 std::string migration_text() {
   std::string text = std::string(kCreateTable) + ";\n";
   for (const Migration& migration : sql::kMigrations)
-    text += "\n-- " + std::to_string(migration.number) + " " + migration.name + "\n" + migration.up +
+    text += "\n-- " + std::to_string(migration.number) + " " + migration.name + "\n" +
+            migration.up +
             "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
             std::to_string(migration.number) + ", '" + migration.name + "', '" +
             checksum(migration) + "');\n";

@@ -5,7 +5,10 @@
 namespace hapax::store {
 namespace {
 
-// E'…' reads the same whatever standard_conforming_strings a handler has left behind.
+constexpr char kHex[] = "0123456789abcdef";
+
+// E'…' reads the same whatever standard_conforming_strings a handler has set, and bytes beyond
+// ASCII go as \xHH: read as another client_encoding, a key would be another key.
 void append_quoted(std::string& text, std::string_view value) {
   if (value.find('\0') != std::string_view::npos)
     throw DatabaseError({Fault::Kind::sql, "22021",
@@ -13,6 +16,13 @@ void append_quoted(std::string& text, std::string_view value) {
                          "with hapax::Parameter::bytes to a bytea"});
   text += "E'";
   for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) {
+      text += "\\x";
+      text += kHex[byte >> 4];
+      text += kHex[byte & 15];
+      continue;
+    }
     if (c == '\'' || c == '\\') text += c;
     text += c;
   }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "sql_statements.hpp"
-#include "store/transaction.hpp"
 #include "store/decisions.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 namespace {
@@ -64,8 +64,7 @@ Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const
                 "`recreated` or `retry`");
   if (decision == "recreated")
     return transaction.run(sql::kStartRecreated, with({wanted.scope, halt.generation + 1}));
-  if (decision == "earliest")
-    return transaction.run(sql::kStartAtEarliest, with({wanted.scope}));
+  if (decision == "earliest") return transaction.run(sql::kStartAtEarliest, with({wanted.scope}));
   const char* const gone = "its checkpoint is gone; decide `retry`";
   if (decision == "accept") return need(transaction.run(sql::kAcceptKeySpec, row), gone);
   if (decision == "run")
@@ -114,8 +113,8 @@ Resumed resume(Session& session, const Resumption& wanted) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   Resumed resumed;
-  const Rows named = transaction.run(
-      sql::kLockHalts, {wanted.group, wanted.topic, Parameter(wanted.partition)});
+  const Rows named =
+      transaction.run(sql::kLockHalts, {wanted.group, wanted.topic, Parameter(wanted.partition)});
   for (const Row row : named) resumed.halts.push_back(halt_of(row));
   if (resumed.halts.empty()) return resumed;
   for (const Halt& halt : resumed.halts) refuse_unfit(*decision, halt);
@@ -137,8 +136,8 @@ Resumed resume(Session& session, const Resumption& wanted) {
   const std::string target =
       wanted.group + " " + wanted.topic +
       (wanted.partition ? "/" + std::to_string(*wanted.partition) : std::string());
-  transaction.run(sql::kInsertOperatorLog, {wanted.who, "resume " + wanted.decision, target,
-                                            wanted.why, facts.dump()});
+  transaction.run(sql::kInsertOperatorLog,
+                  {wanted.who, "resume " + wanted.decision, target, wanted.why, facts.dump()});
   if (!wanted.dry_run) transaction.commit();
   return resumed;
 }

@@ -4,7 +4,6 @@
 
 #include "sql_statements.hpp"
 #include "store/transaction.hpp"
-#include "store/transaction.hpp"
 
 namespace hapax::store {
 namespace {

@@ -35,9 +35,12 @@ std::string conninfo_of(const ConnectOptions& options) {
   }
   const auto seconds = std::max<std::int64_t>(2, (options.connect_timeout.count() + 999) / 1000);
   const std::unordered_map<std::string, std::string> ours = {
-      {"connect_timeout", std::to_string(seconds)}, {"keepalives_idle", "10"},
-      {"keepalives_interval", "5"},                 {"keepalives_count", "3"},
-      {"tcp_user_timeout", "15000"},                {"target_session_attrs", "primary"},
+      {"connect_timeout", std::to_string(seconds)},
+      {"keepalives_idle", "10"},
+      {"keepalives_interval", "5"},
+      {"keepalives_count", "3"},
+      {"tcp_user_timeout", "15000"},
+      {"target_session_attrs", "primary"},
       {"fallback_application_name", options.application_name}};
   std::string conninfo;
   for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
@@ -57,8 +60,8 @@ std::string settings_of(const ConnectOptions& options) {
          "SET client_min_messages TO error;"  // libpqxx prints notices to stderr
          "SET default_transaction_read_only TO on;"
          "SET default_transaction_isolation TO 'read committed';"
-         "SET lock_timeout TO " + ms(options.lock_timeout) +
-         "; SET statement_timeout TO " + ms(options.statement_timeout) +
+         "SET lock_timeout TO " +
+         ms(options.lock_timeout) + "; SET statement_timeout TO " + ms(options.statement_timeout) +
          "; SET idle_in_transaction_session_timeout TO " + ms(options.idle_in_transaction_timeout);
 }
 
@@ -103,11 +106,15 @@ std::string Session::execute(const Statement& statement, const std::vector<Param
     try {
       state_->prepare(statement.name, statement.text);
     } catch (...) {
-      rethrow(statement.text);
+      rethrow(state_->connection, statement.text);
     }
     prepared = true;
   }
   return execute_text(statement.name, values);
+}
+
+bool Session::knows(std::string_view text) const {
+  return state_->user_statements.contains(std::string(text));
 }
 
 UserStatement& Session::prepared(std::string_view text) {
@@ -127,7 +134,7 @@ UserStatement& Session::prepared(std::string_view text) {
       state_->prepare(statement.name, std::string(text));
       statement.insert = plain_insert(text).value_or("");
     } catch (...) {
-      rethrow(std::string(text));
+      rethrow(state_->connection, std::string(text));
     }
     found = known.emplace(std::string(text), State::Known{statement, leaves(text)}).first;
     state_->user_order.emplace_back(text);
@@ -149,7 +156,15 @@ bool Session::clean() {
     work.exec(kClean + state_->settings);
     return true;
   } catch (...) {
-    rethrow("cleaning the session");
+    rethrow(state_->connection, "cleaning the session");
+  }
+}
+
+std::string Session::encoding() const {
+  try {
+    return state_->connection.get_client_encoding();
+  } catch (...) {
+    rethrow(state_->connection, "reading client_encoding");
   }
 }
 

@@ -43,6 +43,9 @@ class Session {
   // kMaxUserStatements of them; beyond that the oldest is forgotten.
   std::string execute(std::string_view text, const std::vector<Parameter>& values);
 
+  // Whether a handler's text is prepared.
+  bool knows(std::string_view text) const;
+
   // A handler's text, prepared. Valid until the next text is prepared.
   // Throws: DatabaseError where it does not prepare.
   UserStatement& prepared(std::string_view text);
@@ -53,6 +56,9 @@ class Session {
   // Throws: DatabaseError. Blocks: one round trip, where there may be something.
   // Precondition: no transaction is open.
   bool clean();
+
+  // client_encoding as the server told it last. No round trip. Throws: DatabaseError (not connected).
+  std::string encoding() const;
 
   // A new nonce for a claim: random for each session, counted within it.
   std::string next_nonce();

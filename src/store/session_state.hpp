@@ -27,7 +27,7 @@ struct Session::State {
     Leaves leaves;
   };
   std::unordered_map<std::string, Known> user_statements;  // by text
-  std::deque<std::string> user_order;                            // texts, oldest first
+  std::deque<std::string> user_order;                      // texts, oldest first
   std::uint64_t user_count = 0;
   std::string settings;  // to be set again after RESET ALL
   Leaves left_behind = Leaves::nothing;
@@ -36,8 +36,12 @@ struct Session::State {
 };
 
 // Rethrows what libpqxx threw as ours. Inside a catch block only.
-[[noreturn]] inline void rethrow(std::string statement) {
-  throw DatabaseError(fault_of(std::current_exception()), std::move(statement));
+[[noreturn]] inline void rethrow(const pqxx::connection& connection, std::string statement) {
+  Fault fault = fault_of(std::current_exception());
+  // libpqxx 6 trips over a lost connection while it reports it ("could not obtain encoding").
+  if (fault.kind == Fault::Kind::other && !connection.is_open())
+    fault.kind = Fault::Kind::connection;
+  throw DatabaseError(fault, std::move(statement));
 }
 
 }  // namespace hapax::store

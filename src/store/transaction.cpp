@@ -17,6 +17,9 @@ class Transaction::Work final : public pqxx::dbtransaction {
 
  private:
   void do_begin() override {}
+  // 6's own rolls back at an error: whether the transaction was ours until then, aborted or ended
+  // by the handler, could not be told any more.
+  pqxx::result do_exec(const char text[]) override { return direct_exec(text); }
 #else
   explicit Work(pqxx::connection& connection)
       : pqxx::dbtransaction(connection, "hapax", std::make_shared<std::string>("ROLLBACK")) {
@@ -44,6 +47,7 @@ void Transaction::append(const std::string& statement) {
 }
 
 void Transaction::defer(std::string_view text, const std::vector<Parameter>& values) {
+  send_before_new(text);
   UserStatement& statement = session_.prepared(text);
   if (rows_.count > 0 && rows_.text == text && prepare_set(statement) &&
       values.size() == statement.types.size()) {
@@ -59,15 +63,27 @@ void Transaction::defer(std::string_view text, const std::vector<Parameter>& val
   for (const Parameter& value : values) rows_.bytes += value.text().value_or("").size();
 }
 
+Rows Transaction::query(std::string_view text, const std::vector<Parameter>& values) {
+  send_before_new(text);
+  return run(session_.execute(text, values));
+}
+
+// A new text is prepared against what the earlier ones made, and may push an older one out of the
+// cache that a pending text still names.
+void Transaction::send_before_new(std::string_view text) {
+  if (has_pending() && !session_.knows(text)) flush();
+}
+
 // The INSERT over arrays, of the types that PostgreSQL found for a single row. Asked for when a
 // second row comes, once a connection. False where the statement has none.
 bool Transaction::prepare_set(UserStatement& statement) {
   if (statement.insert.empty()) return false;
   if (!statement.types.empty()) return true;
   PendingRows rows = std::exchange(rows_, {});
-  const Rows types = run("SELECT t::text FROM pg_prepared_statements, unnest(parameter_types) "
-                         "WITH ORDINALITY AS p (t, n) WHERE name = '" +
-                         statement.name + "' ORDER BY n");
+  const Rows types =
+      run("SELECT t::text FROM pg_prepared_statements, unnest(parameter_types) "
+          "WITH ORDINALITY AS p (t, n) WHERE name = '" +
+          statement.name + "' ORDER BY n");
   rows_ = std::move(rows);
   std::string arrays;
   for (const Row row : types) {
@@ -78,14 +94,14 @@ bool Transaction::prepare_set(UserStatement& statement) {
       return false;
     }
     statement.types.push_back(type);
-    arrays += (arrays.empty() ? "$" : ", $") + std::to_string(statement.types.size()) + "::" +
-              type + "[]";
+    arrays += (arrays.empty() ? "$" : ", $") + std::to_string(statement.types.size()) +
+              "::" + type + "[]";
   }
   try {
     session_.state_->prepare(statement.name + "_set",
                              statement.insert + " SELECT * FROM unnest(" + arrays + ")");
   } catch (...) {
-    rethrow(statement.insert);
+    rethrow(session_.state_->connection, statement.insert);
   }
   return true;
 }
@@ -123,7 +139,8 @@ Rows rows_of(const pqxx::result& result) {
   RowsData data;
   data.affected = static_cast<std::size_t>(result.affected_rows());
   const auto columns = result.columns();
-  for (pqxx::row::size_type c = 0; c < columns; ++c) data.columns.emplace_back(result.column_name(c));
+  for (pqxx::row::size_type c = 0; c < columns; ++c)
+    data.columns.emplace_back(result.column_name(c));
   data.rows.reserve(static_cast<std::size_t>(result.size()));
   for (const auto& row : result) {
     auto& fields = data.rows.emplace_back();
@@ -152,7 +169,7 @@ Rows Transaction::run(const std::string& statement) {
     }
     return rows_of(work_->exec(text));
   } catch (...) {
-    rethrow(std::move(text));
+    rethrow(session_.state_->connection, std::move(text));
   }
 }
 
@@ -174,7 +191,7 @@ void Transaction::commit() {
     fault.kind = Fault::Kind::in_doubt;
     throw DatabaseError(fault, error.statement());
   } catch (...) {
-    rethrow("COMMIT");
+    rethrow(session_.state_->connection, "COMMIT");
   }
   done_ = true;
 }
@@ -186,10 +203,21 @@ void Transaction::rollback() noexcept {
   done_ = true;
   try {
     if (work_) work_->abort();
+    work_.reset();
   } catch (const std::exception&) {
-    // The connection is gone, and with it the transaction.
+    work_.reset();
+    roll_back_by_hand();
   }
-  work_.reset();
+}
+
+// The connection is gone, and with it the transaction; or the handler has called commit() on what
+// it was lent, so that libpqxx has nothing to roll back any more, but PostgreSQL has.
+void Transaction::roll_back_by_hand() noexcept {
+  try {
+    pqxx::nontransaction(session_.state_->connection).exec("ROLLBACK");
+  } catch (const std::exception&) {
+    // Gone it is.
+  }
 }
 
 void Transaction::flush() {

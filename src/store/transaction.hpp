@@ -37,6 +37,9 @@ class Transaction {
   // other become one statement.
   void defer(std::string_view text, const std::vector<Parameter>& values);
 
+  // A handler's statement, now; its rows.
+  Rows query(std::string_view text, const std::vector<Parameter>& values);
+
   // Sends what was added, then `statement`, in one round trip; the rows of the last one.
   // Throws: DatabaseError.
   Rows run(const std::string& statement);
@@ -73,11 +76,12 @@ class Transaction {
     std::size_t count = 0;
     std::size_t bytes = 0;
   };
+  void send_before_new(std::string_view text);
   bool prepare_set(UserStatement& statement);
   void append(const std::string& statement);
   void append_row(const std::vector<Parameter>& values);
   void close_rows();
-
+  void roll_back_by_hand() noexcept;
 
   Session& session_;
   std::string pending_;

@@ -9,8 +9,8 @@ Leaves leaves(std::string_view text) {
   for (const char c : text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   const std::size_t begin = lower.find_first_not_of(" \t\r\n(");
   if (begin == std::string::npos) return Leaves::nothing;
-  const std::string word = lower.substr(begin, lower.find_first_not_of("abcdefghijklmnopqrstuvwxyz",
-                                                                       begin) - begin);
+  const std::string word =
+      lower.substr(begin, lower.find_first_not_of("abcdefghijklmnopqrstuvwxyz", begin) - begin);
   for (const char* spoiling : {"prepare", "deallocate", "discard"})
     if (word == spoiling) return Leaves::prepared_statements;
   bool plain = false;

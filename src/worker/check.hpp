@@ -14,7 +14,7 @@ namespace hapax::worker {
 
 }  // namespace hapax::worker
 
-#define HAPAX_CHECK(condition, why)                                                      \
-  do {                                                                                   \
+#define HAPAX_CHECK(condition, why)                                                       \
+  do {                                                                                    \
     if (!(condition)) ::hapax::worker::check_failed(#condition, why, __FILE__, __LINE__); \
   } while (false)

@@ -42,62 +42,71 @@ void Dispatcher::ready_the_due(Clock::time_point now) {
   }
 }
 
-std::optional<Work> Dispatcher::take() {
+bool Dispatcher::may_take() const { return !ready_.empty() && (!cautious_ || running_ == 0); }
+
+std::optional<Batch> Dispatcher::take(std::size_t limit) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return std::nullopt;
     ready_the_due(Clock::now());
-    const bool may_run = !cautious_ || running_ == 0;
-    if (!ready_.empty() && may_run) break;
-    if (waiting_.empty() || !may_run) {
+    if (may_take()) break;
+    if (waiting_.empty() || !ready_.empty()) {
       work_there_.wait(lock);
     } else {
       work_there_.wait_until(lock, Clock::time_point(waiting_.begin()->first));
     }
   }
+  const flow::Route& route = ready_.front().partition->route();
+  std::size_t room = cautious_ ? 1 : std::min(route.batch, limit);
+  Batch batch;
+  batch.cautious = cautious_;
+  while (room > 0 && !ready_.empty() && &ready_.front().partition->route() == &route) {
+    batch.works.push_back(take_strand(room));
+    room -= batch.works.back().items.size();
+  }
+  return batch;
+}
+
+Work Dispatcher::take_strand(std::size_t limit) {
   const StrandId id = ready_.front();
   ready_.pop_front();
   Strand& strand = strands_.at(id);
   strand.state = State::running;
   ++strand.partition->running;
   ++running_;
-  --queued_;
-  Work work{strand.partition, id.order_key, std::move(strand.items.front()), cautious_};
-  strand.items.pop_front();
+  Work work{strand.partition, id.order_key, {}};
+  while (!strand.items.empty() && work.items.size() < limit) {
+    work.items.push_back(std::move(strand.items.front()));
+    strand.items.pop_front();
+    --queued_;
+  }
   return work;
 }
 
-// The strand of what a lane has run, or nothing where its partition was dropped meanwhile.
-Dispatcher::Strand* Dispatcher::finish(const Work& work) {
-  const auto found = strands_.find({work.partition.get(), work.order_key});
-  HAPAX_CHECK(found != strands_.end(), "a message was finished that nobody had taken");
+void Dispatcher::finish(Work work, std::size_t settled, std::chrono::milliseconds wait) {
+  const std::lock_guard lock(mutex_);
+  const StrandId id{work.partition.get(), work.order_key};
+  const auto found = strands_.find(id);
+  HAPAX_CHECK(found != strands_.end() && settled <= work.items.size(),
+              "messages were finished that nobody had taken");
   --running_;
   if (cautious_) work_there_.notify_one();
   if (--work.partition->running == 0) idle_.notify_all();
-  if (!work.partition->over()) return &found->second;
-  strands_.erase(found);
-  return nullptr;
-}
-
-void Dispatcher::settled(Work work) {
-  const std::lock_guard lock(mutex_);
-  Strand* const strand = finish(work);
-  if (strand == nullptr) return;
-  const StrandId id{work.partition.get(), work.order_key};
-  if (strand->items.empty()) {
-    strands_.erase(id);
-  } else {
-    make_ready(id, *strand);
+  Strand& strand = found->second;
+  const bool all = settled == work.items.size();
+  if (work.partition->over() || (all && strand.items.empty())) {
+    strands_.erase(found);
+    return;
   }
-}
-
-void Dispatcher::again(Work work, std::chrono::milliseconds wait) {
-  const std::lock_guard lock(mutex_);
-  Strand* const strand = finish(work);
-  if (strand == nullptr) return;
-  strand->items.push_front(std::move(work.item));
-  ++queued_;
-  make_waiting({work.partition.get(), work.order_key}, *strand, wait);
+  for (std::size_t i = work.items.size(); i > settled; --i) {
+    strand.items.push_front(std::move(work.items[i - 1]));
+    ++queued_;
+  }
+  if (all) {
+    make_ready(id, strand);
+  } else {
+    make_waiting(id, strand, wait);
+  }
 }
 
 void Dispatcher::drop(Partition& partition) {

@@ -1,8 +1,8 @@
 // Which message runs next, on any lane: order keys side by side, each in sequence.
 //
-// A strand is the queue of one order key of one partition. At most its first message runs at a
-// time; one that waits (for a retry, a held key) holds its strand back, and neither a lane nor a
-// connection. Ready strands take turns, so a hot key starves nobody.
+// A strand is the queue of one order key of one partition. One lane at a time has its first
+// messages; one that waits (for a retry, a held key) holds its strand back, and neither a lane nor
+// a connection. Ready strands take turns, so a hot key starves nobody.
 //
 // Thread safety: all of it, from any thread; no lock is held while a message runs.
 #pragma once
@@ -33,12 +33,17 @@ struct Item {
   int agains = 0;    // runs again at once, in a row
 };
 
-// One message that a lane runs now.
+// The first messages of one order key, which a lane runs now, in order.
 struct Work {
   std::shared_ptr<Partition> partition;
   std::uint64_t order_key = 0;
-  Item item;
-  bool cautious = false;  // nothing else runs in this process
+  std::vector<Item> items;
+};
+
+// What a lane takes at once: messages of one route.
+struct Batch {
+  std::vector<Work> works;
+  bool cautious = false;  // it is one message, and nothing else runs in this process
 };
 
 class Dispatcher {
@@ -47,22 +52,22 @@ class Dispatcher {
   void add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item,
            std::chrono::milliseconds wait);
 
-  // The next message that may run. Nothing: stop() was called.
-  // Blocks: until there is one, or stop().
-  std::optional<Work> take();
+  // The next messages that may run: what is ready, of the first ready order key's route, at most
+  // that route's batch and `limit`. Nothing: stop() was called.
+  // Blocks: until there is one, or stop(); never for more of them.
+  std::optional<Batch> take(std::size_t limit);
 
-  // The message is settled; the next of its order key may run.
-  void settled(Work work);
-
-  // The message stays first of its order key and runs again after `wait`.
-  void again(Work work, std::chrono::milliseconds wait);
+  // The first `settled` of the work are settled. The others stay first of their order key, in
+  // order, and run again after `wait`.
+  void finish(Work work, std::size_t settled, std::chrono::milliseconds wait);
 
   // Drops all that is queued of a partition. What runs goes on; see wait_idle.
   void drop(Partition& partition);
 
   // Waits until no lane runs a message of these. False at the deadline.
   // Precondition: drop() was called for each.
-  bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions, Clock::time_point until);
+  bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions,
+                 Clock::time_point until);
 
   // Cautious: one message at a time in the whole process, so that no innocent neighbour is blamed
   // when it dies.
@@ -98,7 +103,8 @@ class Dispatcher {
   void make_ready(const StrandId& id, Strand& strand);
   void make_waiting(const StrandId& id, Strand& strand, std::chrono::milliseconds wait);
   void ready_the_due(Clock::time_point now);
-  Strand* finish(const Work& work);
+  bool may_take() const;
+  Work take_strand(std::size_t limit);
 
   mutable std::mutex mutex_;
   std::condition_variable work_there_;
@@ -107,7 +113,7 @@ class Dispatcher {
   std::deque<StrandId> ready_;
   std::multimap<Clock::time_point, StrandId> waiting_;
   std::size_t queued_ = 0;
-  int running_ = 0;  // messages that lanes run
+  int running_ = 0;  // order keys that lanes have
   bool cautious_ = false;
   bool stopped_ = false;
 };

@@ -39,17 +39,6 @@ void Keeper::acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
   woken_.notify_all();
 }
 
-void Keeper::halted(const store::Halt& halt, bool recorded) {
-  const std::lock_guard lock(mutex_);
-  held_.erase({halt.topic, halt.partition});
-  if (recorded) {
-    halted_[{halt.topic, halt.partition}] = halt;
-  } else {
-    to_record_.push_back(halt);
-  }
-  woken_.notify_all();
-}
-
 std::string Keeper::store_id() const {
   const std::lock_guard lock(mutex_);
   return store_.id;
@@ -84,6 +73,20 @@ store::Session& Keeper::session() {
   return *session_;
 }
 
+// A connection that was lost may be from before an outage that is over by now: a new one tells.
+void Keeper::broke(const char* what, const store::DatabaseError& error) {
+  store::Fault fault = error.fault();
+  if (fault.kind != store::Fault::Kind::sql || fault.sqlstate.starts_with("57P")) {
+    try {
+      (void)setup_.connect();
+      return;
+    } catch (const store::DatabaseError& now) {
+      fault = now.fault();
+    }
+  }
+  postgres_.went_down(what, fault.sqlstate, fault.text);
+}
+
 // Takes what is due and tries; what fails is put back for later.
 void Keeper::serve_starts() {
   std::vector<std::shared_ptr<Partition>> due;
@@ -102,7 +105,7 @@ void Keeper::serve_starts() {
     return;
   } catch (const store::DatabaseError& error) {
     session_.reset();
-    postgres_.went_down("agreeing where partitions start", error.sqlstate(), error.what());
+    broke("agreeing where partitions start", error);
   } catch (const std::exception& error) {
     observe::log::warning("start_delayed", {{"error", error.what()}},
                           "Kafka did not tell where partitions stand; trying again");
@@ -114,9 +117,9 @@ void Keeper::serve_starts() {
   acquire(due, kStartAgain);
 }
 
-// The starts, agreed on both sides before anything is fetched: decided for all, taken in PostgreSQL,
-// first ones committed to Kafka, written to PostgreSQL. A kill between any two steps finds its way:
-// a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
+// The starts, agreed on both sides before anything is fetched: decided for all, taken in
+// PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
+// finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
 void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   const store::StoreIdentity store = store::read_store(session());
   postgres_.came_up();
@@ -151,8 +154,8 @@ std::vector<Keeper::Starting> Keeper::decide(
   for (const auto& partition : partitions) {
     const TopicPartition& id = partition->id();
     store::Halt halt{0, id.first, id.second, false, 1, {}, {}, {}, {}, setup_.worker_name};
-    const auto open = std::ranges::find_if(
-        halts, [&](const store::Halt& other) { return other.stops(id); });
+    const auto open =
+        std::ranges::find_if(halts, [&](const store::Halt& other) { return other.stops(id); });
     if (open != halts.end()) {
       notices_.post(HaltWanted{partition, *open, true});
       continue;
@@ -211,9 +214,9 @@ void Keeper::take(std::vector<Starting>& starting) {
 bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   const std::shared_ptr<Partition>& partition = starting.partition;
   const StartFacts& facts = starting.facts;
-  const auto highest =
-      store::agree_start(session(), taking_of(*partition),
-                         {starting.taken.epoch, starting.at.offset, facts.cluster_id, facts.topic_id});
+  const auto highest = store::agree_start(
+      session(), taking_of(*partition),
+      {starting.taken.epoch, starting.at.offset, facts.cluster_id, facts.topic_id});
   if (!highest) return false;
   if (starting.at.gap > 0)
     observe::log::error("messages_lost",
@@ -240,41 +243,6 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   return true;
 }
 
-// Records new halts; finds those that somebody has ended, and routes that another worker halted.
-void Keeper::serve_halts() {
-  std::vector<store::Halt> to_record;
-  {
-    const std::lock_guard lock(mutex_);
-    if (held_.empty() && halted_.empty() && to_record_.empty()) return;
-    to_record = to_record_;
-  }
-  try {
-    for (const store::Halt& halt : to_record) store::open_halt(session(), setup_.group, halt);
-    const std::vector<store::Halt> open = store::read_halts(session(), setup_.group);
-    const auto stands = [&](const TopicPartition& id) {
-      return std::ranges::find_if(open, [&](const store::Halt& halt) { return halt.stops(id); });
-    };
-    const std::lock_guard lock(mutex_);
-    to_record_.erase(to_record_.begin(),
-                     to_record_.begin() + static_cast<std::ptrdiff_t>(to_record.size()));
-    for (const store::Halt& halt : to_record) halted_[{halt.topic, halt.partition}] = halt;
-    for (auto halted = halted_.begin(); halted != halted_.end();) {
-      if (stands(halted->first) != open.end()) {
-        ++halted;
-        continue;
-      }
-      notices_.post(HaltEnded{halted->first});
-      halted = halted_.erase(halted);
-    }
-    for (const auto& [id, partition] : held_)
-      if (const auto halt = stands(id); halt != open.end() && !partition->over())
-        notices_.post(HaltWanted{partition, *halt, true});
-  } catch (const store::DatabaseError& error) {
-    session_.reset();
-    postgres_.went_down("reading halts", error.sqlstate(), error.what());
-  }
-}
-
 std::vector<std::shared_ptr<Partition>> Keeper::held() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Partition>> partitions;
@@ -299,8 +267,7 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
     if (writes.empty()) return;
     if (!checkpoint_session_) checkpoint_session_.emplace(setup_.connect());
     flow::crash_point("checkpoint_begun");
-    const auto written =
-        store::write_checkpoints(*checkpoint_session_, setup_.group, writes);
+    const auto written = store::write_checkpoints(*checkpoint_session_, setup_.group, writes);
     flow::crash_point("checkpointed");
     for (std::size_t i = 0; i < dirty.size(); ++i) {
       if (written.contains(dirty[i]->id())) {
@@ -310,14 +277,14 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
       }
     }
     postgres_.came_up();
-    metrics_.checkpoint_ended(lost.empty() ? observe::CheckpointResult::written
-                                           : observe::CheckpointResult::fenced,
-                              steady_clock::now() - began);
+    metrics_.checkpoint_ended(
+        lost.empty() ? observe::CheckpointResult::written : observe::CheckpointResult::fenced,
+        steady_clock::now() - began);
   } catch (const store::DatabaseError& error) {
     const std::lock_guard lock(checkpoint_mutex_);
     checkpoint_session_.reset();
     metrics_.checkpoint_ended(observe::CheckpointResult::failed, steady_clock::now() - began);
-    postgres_.went_down("writing checkpoints", error.sqlstate(), error.what());
+    broke("writing checkpoints", error);
     // Written or not: where it was, the next one does not find the value written last, and the
     // partition is taken again from its row.
     lost.clear();
@@ -331,8 +298,7 @@ void Keeper::missed(const std::shared_ptr<Partition>& partition) {
   try {
     const std::lock_guard lock(checkpoint_mutex_);
     if (checkpoint_session_) {
-      const auto row =
-          store::read_checkpoint(*checkpoint_session_, setup_.group, partition->id());
+      const auto row = store::read_checkpoint(*checkpoint_session_, setup_.group, partition->id());
       by_another = row && row->epoch != partition->beginning().epoch && row->owner &&
                    *row->owner != setup_.worker_name;
     }

@@ -83,6 +83,7 @@ class Keeper {
   void missed(const std::shared_ptr<Partition>& partition);
   std::vector<std::shared_ptr<Partition>> held() const;
   store::Session& session();
+  void broke(const char* what, const store::DatabaseError& error);
   store::Taking taking_of(const Partition& partition) const;
   kafka::Provenance provenance(std::int64_t epoch) const;
 
@@ -94,17 +95,17 @@ class Keeper {
 
   mutable std::mutex mutex_;
   std::condition_variable_any woken_;
-  std::vector<Wanted> wanted_;                             // guarded by mutex_, as to cluster_id_
+  std::vector<Wanted> wanted_;  // guarded by mutex_, as to cluster_id_
   std::map<TopicPartition, std::shared_ptr<Partition>> held_;
   std::vector<store::Halt> to_record_;
-  std::map<TopicPartition, store::Halt> halted_;           // recorded, not ended
+  std::map<TopicPartition, store::Halt> halted_;  // recorded, not ended
   store::StoreIdentity store_;
   std::string cluster_id_;
 
-  std::optional<store::Session> session_;                  // keeper thread only
+  std::optional<store::Session> session_;  // keeper thread only
 
   std::mutex checkpoint_mutex_;
-  std::optional<store::Session> checkpoint_session_;       // guarded by checkpoint_mutex_
+  std::optional<store::Session> checkpoint_session_;  // guarded by checkpoint_mutex_
 
   std::jthread thread_;
 };

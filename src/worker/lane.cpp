@@ -28,86 +28,121 @@ observe::SettledAs settled_as(Result result) {
 
 }  // namespace
 
-Lane::Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers,
-           std::uint64_t seed)
+Lane::Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed)
     : setup_(setup),
       handlers_(std::move(handlers)),
       route_metrics_(setup.route_metrics),
-      processor_(setup.connect, seed),
+      processor_(setup.connect, seed, [this](const flow::Task& task) { set_running(&task); }),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Lane::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    std::optional<Work> work = setup_.dispatcher.take();
-    if (!work) return;
+    std::optional<Batch> batch = setup_.dispatcher.take(processor_.batch_limit());
+    if (!batch) return;
     setup_.metrics.lane_became_busy();
-    run_one(std::move(*work), stop);
+    const bool postgres_away = run_batch(std::move(*batch));
     setup_.metrics.lane_became_free();
+    if (postgres_away) wait_for_postgres(stop);
   }
 }
 
-void Lane::run_one(Work work, const std::stop_token& stop) {
-  Partition& partition = *work.partition;
-  const Message& message = work.item.record->message();
+flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) const {
+  const Partition& partition = *work.partition;
   const Beginning& beginning = partition.beginning();
+  const Message& message = item.record->message();
   const auto skip = beginning.ahead.skips.find(message.offset());
-  const flow::Task task{partition.route(),
-                        message,
-                        setup_.group,
-                        beginning.generation,
-                        beginning.guard_below,
-                        work.item.attempts,
-                        work.item.outages,
-                        work.cautious,
-                        skip == beginning.ahead.skips.end() ? nullptr : &skip->second};
-  const auto began = Clock::now();
-  set_running(Running{work.partition, message.offset(), began});
-  const Outcome outcome = processor_.process(task, *handlers_[partition.route_index()]);
-  set_running(std::nullopt);
-  route_metrics_[partition.route_index()].transaction_ended(Clock::now() - began);
-  count(work, outcome);
-  log_outcome(work, outcome);
-
-  if (flow::is_settled(outcome.result)) {
-    setup_.postgres.came_up();
-    watch_for_breaks(work, outcome);
-    const std::size_t bytes = work.item.record->bytes();
-    partition.settle(message.offset(), bytes);
-    setup_.dispatcher.settled(std::move(work));
-    return;
-  }
-  if (flow::is_halt(outcome.result)) {
-    const store::Halt halt{0,
-                           partition.id().first,
-                           partition.id().second,
-                           outcome.result == Result::halt_route,
-                           beginning.generation,
-                           message.offset(),
-                           outcome.reason,
-                           outcome.detail,
-                           {},
-                           setup_.worker_name};
-    // First of its order key for ever: nothing behind it may pass before the halt is served.
-    setup_.notices.post(HaltWanted{work.partition, halt, false});
-    setup_.dispatcher.again(std::move(work), std::chrono::hours(24));
-    return;
-  }
-  work.item.agains = outcome.result == Result::again ? work.item.agains + 1 : 0;
-  milliseconds pause = outcome.wait;
-  if (outcome.result == Result::retry) work.item.attempts = outcome.attempts;
-  // Apart from each other, or the same two meet again.
-  if (work.item.agains > 0) pause = milliseconds(work.item.agains * (1 + message.offset() % 7));
-  if (work.item.agains >= kMaxAgains) pause = kAgainsWait;
-  const bool outage = outcome.result == Result::outage;
-  if (outcome.lost_in_handler) ++work.item.outages;
-  setup_.dispatcher.again(std::move(work), pause);
-  if (outage) {
-    setup_.postgres.went_down("processing a message", outcome.sqlstate, outcome.detail);
-    wait_for_postgres(stop);
-  }
+  return {partition.route(),
+          message,
+          setup_.group,
+          beginning.generation,
+          beginning.guard_below,
+          item.attempts,
+          item.outages,
+          cautious,
+          skip == beginning.ahead.skips.end() ? nullptr : &skip->second};
 }
 
-void Lane::watch_for_breaks(const Work& work, const Outcome& outcome) {
+// True when PostgreSQL is away.
+bool Lane::run_batch(Batch batch) {
+  const std::size_t route = batch.works.front().partition->route_index();
+  std::vector<flow::Job> jobs;
+  for (std::size_t w = 0; w < batch.works.size(); ++w)
+    for (const Item& item : batch.works[w].items)
+      jobs.push_back({task_of(batch.works[w], item, batch.cautious), handlers_[route].get(), w});
+  const auto began = Clock::now();
+  set_running(&jobs.front().task);
+  const std::vector<Outcome> outcomes =
+      jobs.size() == 1 ? std::vector{processor_.process(jobs.front().task, *handlers_[route])}
+                       : processor_.process(jobs);
+  set_running(nullptr);
+  route_metrics_[route].transaction_ended(Clock::now() - began);
+  bool postgres_away = false;
+  std::size_t at = 0;
+  for (Work& work : batch.works) {
+    const std::span<const Outcome> of_work = std::span(outcomes).subspan(at, work.items.size());
+    at += work.items.size();
+    postgres_away = finish(std::move(work), of_work) || postgres_away;
+  }
+  return postgres_away;
+}
+
+// Settles what is settled, up to the first that is not; true when PostgreSQL is away.
+bool Lane::finish(Work work, std::span<const Outcome> outcomes) {
+  std::size_t settled = 0;
+  for (; settled < outcomes.size() && flow::is_settled(outcomes[settled].result); ++settled) {
+    const Item& item = work.items[settled];
+    count(work, item, outcomes[settled]);
+    watch_for_breaks(work, item, outcomes[settled]);
+    work.partition->settle(item.record->message().offset(), item.record->bytes());
+  }
+  if (settled > 0) setup_.postgres.came_up();
+  if (settled == outcomes.size()) {
+    setup_.dispatcher.finish(std::move(work), settled, {});
+    return false;
+  }
+  const Outcome& outcome = outcomes[settled];
+  count(work, work.items[settled], outcome);
+  if (flow::is_halt(outcome.result)) ask_for_halt(work, work.items[settled], outcome);
+  const bool postgres_away = outcome.result == Result::outage;
+  // A lost connection may be from before an outage that is over by now: a new one tells.
+  const bool lost = outcome.sqlstate.empty() || outcome.sqlstate.starts_with("57P");
+  if (postgres_away && !lost)
+    setup_.postgres.went_down("processing a message", outcome.sqlstate, outcome.detail);
+  const milliseconds wait = wait_after(work.items[settled], outcome);
+  setup_.dispatcher.finish(std::move(work), settled, wait);
+  return postgres_away;
+}
+
+// How long the message and its order key wait; keeps what the next run must know.
+milliseconds Lane::wait_after(Item& item, const Outcome& outcome) {
+  if (outcome.result == Result::retry) item.attempts = outcome.attempts;
+  if (outcome.lost_in_handler) ++item.outages;
+  item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
+  // First of its order key for ever: nothing behind it may pass before the halt is served.
+  if (flow::is_halt(outcome.result)) return std::chrono::hours(24);
+  if (item.agains >= kMaxAgains) return kAgainsWait;
+  // Apart from each other, or the same two meet again.
+  if (item.agains > 0) return milliseconds(item.agains * (1 + item.record->message().offset() % 7));
+  return outcome.wait;
+}
+
+void Lane::ask_for_halt(const Work& work, const Item& item, const Outcome& outcome) {
+  const TopicPartition& id = work.partition->id();
+  setup_.notices.post(HaltWanted{work.partition,
+                                 {0,
+                                  id.first,
+                                  id.second,
+                                  outcome.result == Result::halt_route,
+                                  work.partition->beginning().generation,
+                                  item.record->message().offset(),
+                                  outcome.reason,
+                                  outcome.detail,
+                                  {},
+                                  setup_.worker_name},
+                                 false});
+}
+
+void Lane::watch_for_breaks(const Work& work, const Item& item, const Outcome& outcome) {
   Breaker& breaker = setup_.breakers[work.partition->route_index()];
   if (outcome.result == Result::completed) breaker.completed();
   if (outcome.result != Result::failed || outcome.reason == "redelivered") return;
@@ -117,17 +152,29 @@ void Lane::watch_for_breaks(const Work& work, const Outcome& outcome) {
   const TopicPartition& id = work.partition->id();
   setup_.notices.post(HaltWanted{
       work.partition,
-      {0, id.first, id.second, true, work.partition->beginning().generation, {}, "breaker",
+      {0,
+       id.first,
+       id.second,
+       true,
+       work.partition->beginning().generation,
+       {},
+       "breaker",
        "as many messages in a row as routes[].breaker says were given up on for one cause: " +
-           cause + "; the last is offset " +
-           std::to_string(work.item.record->message().offset()) + ", see `hapax dead list`",
-       {}, setup_.worker_name},
+           cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
+           ", see `hapax dead list`",
+       {},
+       setup_.worker_name},
       false});
 }
 
-void Lane::set_running(const std::optional<Running>& running) {
+void Lane::set_running(const flow::Task* task) {
   const std::lock_guard lock(running_mutex_);
-  running_ = running;
+  running_.reset();
+  if (task != nullptr)
+    running_ = Running{{setup_.group, task->route.topic, task->generation,
+                        task->message.partition(), task->message.offset()},
+                       task->route.handler.name,
+                       Clock::now()};
 }
 
 std::optional<Lane::Running> Lane::running() const {
@@ -135,7 +182,8 @@ std::optional<Lane::Running> Lane::running() const {
   return running_;
 }
 
-void Lane::count(const Work& work, const Outcome& outcome) {
+void Lane::count(const Work& work, const Item& item, const Outcome& outcome) {
+  log_outcome(item, outcome);
   observe::RouteMetrics& route = route_metrics_[work.partition->route_index()];
   if (outcome.handler_time.count() > 0) route.handler_ran(outcome.handler_time);
   if (flow::is_settled(outcome.result)) {
@@ -149,8 +197,8 @@ void Lane::count(const Work& work, const Outcome& outcome) {
 }
 
 // Never the detail: it may quote the message. `hapax dead show` and `status` have it.
-void Lane::log_outcome(const Work& work, const Outcome& outcome) const {
-  const Coordinates& at = work.item.record->message().coordinates();
+void Lane::log_outcome(const Item& item, const Outcome& outcome) const {
+  const Coordinates& at = item.record->message().coordinates();
   if (outcome.result == Result::failed) {
     observe::log::warning("dead_letter",
                           {{"topic", at.topic},
@@ -169,7 +217,7 @@ void Lane::log_outcome(const Work& work, const Outcome& outcome) const {
                            {"attempts", outcome.attempts},
                            {"next_try_ms", outcome.wait.count()}},
                           "a message failed and waits; the error is in hapax.attempts");
-  } else if (outcome.result == Result::again && work.item.agains + 1 == kMaxAgains) {
+  } else if (outcome.result == Result::again && item.agains + 1 == kMaxAgains) {
     observe::log::warning("contended",
                           {{"topic", at.topic},
                            {"partition", at.partition},
@@ -189,6 +237,7 @@ void Lane::wait_for_postgres(const std::stop_token& stop) {
       setup_.postgres.came_up();
       return;
     }
+    setup_.postgres.went_down("connecting", {}, why);
     pause = std::min(pause * 2, kMaxReconnectWait);
   }
 }

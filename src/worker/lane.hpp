@@ -1,13 +1,14 @@
 // One lane: a thread with a PostgreSQL connection and an instance of every handler.
 //
-// Takes the next message, processes it, says what became of it. While PostgreSQL is away a lane
-// takes nothing.
+// Takes the next messages, processes them, says what became of each. While PostgreSQL is away a
+// lane takes nothing.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -42,8 +43,8 @@ class Lane {
 
   // What it runs now, for the watchdog. Any thread.
   struct Running {
-    std::shared_ptr<Partition> partition;
-    std::int64_t offset;
+    store::Source source;
+    std::string handler;
     Clock::time_point since;
   };
   std::optional<Running> running() const;
@@ -53,19 +54,23 @@ class Lane {
 
  private:
   void run(const std::stop_token& stop);
-  void run_one(Work work, const std::stop_token& stop);
-  void set_running(const std::optional<Running>& running);
-  void watch_for_breaks(const Work& work, const flow::Outcome& outcome);
-  void count(const Work& work, const flow::Outcome& outcome);
-  void log_outcome(const Work& work, const flow::Outcome& outcome) const;
+  flow::Task task_of(const Work& work, const Item& item, bool cautious) const;
+  bool run_batch(Batch batch);
+  bool finish(Work work, std::span<const flow::Outcome> outcomes);
+  std::chrono::milliseconds wait_after(Item& item, const flow::Outcome& outcome);
+  void ask_for_halt(const Work& work, const Item& item, const flow::Outcome& outcome);
+  void set_running(const flow::Task* task);
+  void watch_for_breaks(const Work& work, const Item& item, const flow::Outcome& outcome);
+  void count(const Work& work, const Item& item, const flow::Outcome& outcome);
+  void log_outcome(const Item& item, const flow::Outcome& outcome) const;
   void wait_for_postgres(const std::stop_token& stop);
 
   LaneSetup& setup_;
   std::vector<std::unique_ptr<Handler>> handlers_;
   std::vector<observe::RouteMetrics> route_metrics_;
-  flow::Processor processor_;
   mutable std::mutex running_mutex_;
   std::optional<Running> running_;  // guarded by running_mutex_
+  flow::Processor processor_;
   std::jthread thread_;  // last: it uses all of the above
 };
 

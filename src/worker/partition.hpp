@@ -111,7 +111,7 @@ class Partition {
   };
   Polling polling;
 
-  // Owned by the dispatcher, under its lock: messages of this partition that lanes are running.
+  // Owned by the dispatcher, under its lock: order keys of this partition that lanes have.
   int running = 0;
 
  private:

@@ -11,10 +11,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kBatch = 1000;   // rows a transaction
-constexpr auto kBetweenBatches = 10ms; // leaves the disk to the claims
+constexpr std::size_t kBatch = 1000;    // rows a transaction
+constexpr auto kBetweenBatches = 10ms;  // leaves the disk to the claims
 constexpr auto kBetweenRounds = 10s;
-constexpr auto kLease = 60s;           // renewed each round and each kBatchesPerLease batches
+constexpr auto kLease = 60s;  // renewed each round and each kBatchesPerLease batches
 constexpr int kBatchesPerLease = 100;
 
 }  // namespace

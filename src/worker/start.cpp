@@ -1,5 +1,7 @@
 #include "worker/start.hpp"
 
+#include <algorithm>
+
 namespace hapax::worker {
 namespace {
 
@@ -20,10 +22,10 @@ Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose) 
                          ": the topic was made again, or an unclean leader election cut its tail"};
   if (offset >= facts.low) return StartAt{offset, false, 0};
   if (facts.earliest_when_out_of_range) return StartAt{facts.low, false, facts.low - offset};
-  return StartHalt{"offset_out_of_range",
-                   std::string(whose) + " is " + text(offset) + ", but the log begins at " +
-                       text(facts.low) + ": Kafka deleted up to " + text(facts.low - offset) +
-                       " messages before they were processed"};
+  return StartHalt{"offset_out_of_range", std::string(whose) + " is " + text(offset) +
+                                              ", but the log begins at " + text(facts.low) +
+                                              ": Kafka deleted up to " + text(facts.low - offset) +
+                                              " messages before they were processed"};
 }
 
 // Another cluster, or the topic under another id: offsets mean other messages now.
@@ -45,8 +47,8 @@ std::optional<StartHalt> key_spec_changed(const StartFacts& facts) {
   const store::CheckpointRow& row = *facts.row;
   if (row.key_spec == facts.key_spec || row.key_spec.empty() || !row.next_offset)
     return std::nullopt;
-  const bool drained = !row.owner && row.highest_settled.value_or(*row.next_offset) <=
-                                         *row.next_offset;
+  const bool drained =
+      !row.owner && row.highest_settled.value_or(*row.next_offset) <= *row.next_offset;
   if (drained) return std::nullopt;
   return StartHalt{"key_spec_changed",
                    "the key, tenant or scope of this route was changed, and the last worker (" +
@@ -79,8 +81,9 @@ Start decide_start(const StartFacts& facts) {
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
   const bool ours = here && facts.provenance->store_id == facts.store_id;
   if (!facts.row) {
-    if (!here) return facts.committed ? in_range(facts, *facts.committed, "Kafka's offset")
-                                      : Start(initial(facts));
+    if (!here)
+      return facts.committed ? in_range(facts, *facts.committed, "Kafka's offset")
+                             : Start(initial(facts));
     return StartHalt{
         "checkpoint_missing",
         "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
@@ -90,7 +93,10 @@ Start decide_start(const StartFacts& facts) {
   }
   const std::string decided = facts.row->start_as.value_or("");
   if (decided == "initial") return initial(facts);
-  if (decided == "earliest") return StartAt{facts.low, false, 0};
+  if (decided == "earliest") {
+    const std::int64_t meant = facts.row->next_offset.value_or(facts.committed.value_or(facts.low));
+    return StartAt{facts.low, false, std::max<std::int64_t>(0, facts.low - meant)};
+  }
   if (decided == "kafka" && facts.committed)
     return in_range(facts, *facts.committed, "Kafka's offset");
   if (decided == "checkpoint" && facts.row->next_offset)

@@ -27,14 +27,14 @@ struct StartFacts {
   std::string store_id;
   // the configuration's
   std::string key_spec;
-  bool initial_latest = false;          // where a partition starts for the very first time
+  bool initial_latest = false;  // where a partition starts for the very first time
   bool earliest_when_out_of_range = false;
 };
 
 struct StartAt {
   std::int64_t offset = 0;
-  bool first = false;           // to be committed to Kafka before it is written to PostgreSQL
-  std::int64_t gap = 0;         // offsets that Kafka deleted before they were processed
+  bool first = false;    // to be committed to Kafka before it is written to PostgreSQL
+  std::int64_t gap = 0;  // offsets that Kafka deleted before they were processed
   bool operator==(const StartAt&) const = default;
 };
 

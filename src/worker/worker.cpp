@@ -4,7 +4,6 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
-#include "store/dead_letter.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -19,9 +18,6 @@ constexpr int kTrustedRuns = 1;
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
-constexpr milliseconds kReportInterval{500};
-constexpr milliseconds kCommitAgain{500};  // after one that did not get through
-constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
 
 // So long a partition that another worker has taken is left to the group to sort out.
 constexpr milliseconds kTakeAgainFromAnother{3000};
@@ -92,7 +88,8 @@ std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
       missing = std::string("Kafka does not answer: ") + error.what();
     }
     if (!config_.kafka.wait_for_topics) return missing;
-    if (missing != said) log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
+    if (missing != said)
+      log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
     said = missing;
     (void)consumer_->poll(kPollTimeout);
   }
@@ -173,14 +170,12 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
 
 std::uint64_t Worker::order_key(const Message& message) {
   switch (config_.worker.ordering) {
-    case config::Ordering::partition:
-      return 0;
+    case config::Ordering::partition: return 0;
     case config::Ordering::key:
       // Two keys of one hash only wait for each other. A null key orders nothing.
       if (message.key()) return std::hash<std::string_view>()(*message.key());
       [[fallthrough]];
-    case config::Ordering::none:
-      break;
+    case config::Ordering::none: break;
   }
   return ++unordered_ * 0x9E3779B97F4A7C15ULL;
 }
@@ -240,8 +235,16 @@ void Worker::serve(const kafka::PartitionError& error) {
   const std::shared_ptr<Partition> partition = found->second;
   const Beginning& beginning = partition->beginning();
   if (error.kind == Kind::unreadable && beginning.ahead.skips.contains(error.offset)) return;
-  store::Halt halt{0, error.partition.first, error.partition.second, false, beginning.generation,
-                   {}, "offset_out_of_range", error.text, {}, config_.worker.name};
+  store::Halt halt{0,
+                   error.partition.first,
+                   error.partition.second,
+                   false,
+                   beginning.generation,
+                   {},
+                   "offset_out_of_range",
+                   error.text,
+                   {},
+                   config_.worker.name};
   if (error.offset >= 0) halt.offset = error.offset;
   if (error.kind == Kind::unreadable) {
     halt.reason = "unreadable";
@@ -260,8 +263,7 @@ void Worker::serve_notices() {
 void Worker::serve(const Started& started) {
   const TopicPartition& id = started.partition->id();
   const auto found = partitions_.find(id);
-  if (found == partitions_.end() || found->second != started.partition ||
-      started.partition->over())
+  if (found == partitions_.end() || found->second != started.partition || started.partition->over())
     return;
   log::info("partition_started",
             {{"topic", id.first},
@@ -290,34 +292,6 @@ void Worker::end_caution() {
   if (cautious_.empty()) dispatcher_.set_cautious(false);
 }
 
-// A handler that does not come back holds its key, its lane and its order key for ever. The attempt
-// is recorded and the process ended; PostgreSQL rolls back, and the message runs again elsewhere.
-void Worker::watch_lanes() {
-  for (const auto& lane : lanes_) {
-    const auto running = lane->running();
-    if (!running || Clock::now() - running->since < config_.worker.handler_timeout) continue;
-    const Partition& partition = *running->partition;
-    const std::string& handler = partition.route().handler.name;
-    log::error("handler_hangs",
-               {{"handler", handler},
-                {"topic", partition.id().first},
-                {"partition", partition.id().second},
-                {"offset", running->offset}},
-               "a handler ran longer than worker.handler_timeout; ending the process");
-    try {
-      store::Session session = lane_setup_.connect();
-      const store::Source source{group_, partition.id().first, partition.beginning().generation,
-                                 partition.id().second, running->offset};
-      store::record_attempt(session, {source, "the handler ran longer than worker.handler_timeout",
-                                      "", handler, milliseconds(0)});
-    } catch (const store::DatabaseError& error) {
-      log::error("attempt_not_recorded", {{"sqlstate", error.sqlstate()}}, "PostgreSQL is away");
-    }
-    hangs_ = true;
-    return;
-  }
-}
-
 // librdkafka takes whole lists: those that run go on where they are.
 void Worker::fetch_all() {
   std::vector<kafka::Position> positions;
@@ -339,8 +313,7 @@ void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
 void Worker::serve(const HaltWanted& wanted) {
   std::vector<std::shared_ptr<Partition>> stopping;
   for (const auto& [id, partition] : partitions_)
-    if (partition == wanted.partition ||
-        (wanted.halt.whole_route && id.first == wanted.halt.topic))
+    if (partition == wanted.partition || (wanted.halt.whole_route && id.first == wanted.halt.topic))
       stopping.push_back(partition);
   if (std::ranges::find(stopping, wanted.partition) == stopping.end()) return;  // stopped already
   log::error("halted",
@@ -388,54 +361,6 @@ void Worker::take_again(const TopicPartition& id, milliseconds after) {
   keeper_->acquire({partition}, after);
 }
 
-// Kafka's offset follows the checkpoint; one commit is in flight at a time.
-void Worker::commit_offsets() {
-  if (Clock::now() < commit_not_before_) return;
-  std::vector<std::shared_ptr<Partition>> all;
-  for (const auto& [id, partition] : partitions_) all.push_back(partition);
-  consumer_->commit(due_commits(all));
-}
-
-std::vector<kafka::Commit> Worker::due_commits(
-    const std::vector<std::shared_ptr<Partition>>& partitions) const {
-  std::vector<kafka::Commit> commits;
-  for (const auto& partition : partitions) {
-    if (!partition->polling.started) continue;
-    const std::int64_t offset = partition->checkpointed();
-    if (offset == partition->polling.committed) continue;
-    commits.push_back({partition->id(), offset, partition->polling.leader_epoch,
-                       kafka::Provenance{keeper_->store_id(), keeper_->cluster_id(),
-                                         partition->beginning().epoch}
-                           .text()});
-  }
-  return commits;
-}
-
-void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
-                          const std::string& error) {
-  using observe::OffsetCommitResult;
-  if (result != kafka::CommitResult::done) commit_not_before_ = Clock::now() + kCommitAgain;
-  switch (result) {
-    case kafka::CommitResult::done:
-      metrics_.offset_commit_ended(OffsetCommitResult::committed);
-      for (const kafka::Commit& commit : commits)
-        if (const auto found = partitions_.find(commit.partition); found != partitions_.end())
-          found->second->polling.committed = commit.offset;
-      break;
-    case kafka::CommitResult::dropped:
-      metrics_.offset_commit_ended(OffsetCommitResult::dropped);
-      break;
-    case kafka::CommitResult::later:
-      metrics_.offset_commit_ended(OffsetCommitResult::deferred);
-      log::debug("offset_commit_later", {{"error", error}}, "trying again");
-      break;
-    case kafka::CommitResult::fatal:
-      metrics_.offset_commit_ended(OffsetCommitResult::fatal);
-      on_client_error({true, "commit", error});
-      break;
-  }
-}
-
 void Worker::on_client_error(const kafka::ClientError& error) {
   if (error.fatal) {
     log::error("kafka_fatal", {{"error", error.name}}, error.text);
@@ -443,140 +368,8 @@ void Worker::on_client_error(const kafka::ClientError& error) {
     fatal_ = true;
     return;
   }
-  if (error.name == "_ALL_BROKERS_DOWN" && !brokers_down_) {
-    brokers_down_ = true;
-    health_.kafka_reachable(false);
-  }
+  kafka_in_doubt_ = true;
   log::warning("kafka_error", {{"error", error.name}}, error.text);
-}
-
-void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
-  metrics_.rebalanced(observe::RebalanceEvent::assigned);
-  health_.joined();
-  log::info("assigned", {{"partitions", partitions.size()}}, "the group assigned partitions");
-  std::vector<std::shared_ptr<Partition>> taken;
-  for (const TopicPartition& id : partitions) {
-    const std::size_t index = route_index_.at(id.first);
-    taken.push_back(std::make_shared<Partition>(id, routes_[index], index));
-    partitions_[id] = taken.back();
-    metrics_.partition_assigned(id.first, id.second);
-    health_.partition_assigned(id.first, id.second);
-  }
-  keeper_->acquire(taken);
-}
-
-// What is queued is dropped, what runs is waited for; then the last checkpoint, and its offset.
-std::vector<std::shared_ptr<Partition>> Worker::drain(const std::vector<TopicPartition>& ids,
-                                                      milliseconds timeout) {
-  std::vector<std::shared_ptr<Partition>> draining;
-  for (const TopicPartition& id : ids) {
-    const auto found = partitions_.find(id);
-    if (found == partitions_.end()) continue;
-    dispatcher_.drop(*found->second);
-    unpause(*found->second);
-    draining.push_back(found->second);
-  }
-  if (!dispatcher_.wait_idle(draining, Clock::now() + timeout))
-    log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},
-                 "messages still run; their partitions are given up, the next owner waits for "
-                 "their keys");
-  return draining;
-}
-
-void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
-  metrics_.rebalanced(lost ? observe::RebalanceEvent::lost : observe::RebalanceEvent::revoked);
-  log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
-            "the group takes partitions away");
-  const auto drained = drain(partitions, config_.worker.revoke_timeout);
-  keeper_->release(drained);
-  if (!lost) consumer_->commit(due_commits(drained));
-  for (const TopicPartition& id : partitions) {
-    partitions_.erase(id);
-    halted_.erase(id);
-    metrics_.partition_gone(id.first, id.second);
-    health_.partition_gone(id.first, id.second);
-  }
-}
-
-// Ends within shutdown_timeout, whatever Kafka does: giving up is safe.
-bool Worker::leave() {
-  health_.draining();
-  log::info("stopping", {{"partitions", partitions_.size()}}, "draining; again to stop at once");
-  const auto until = Clock::now() + config_.worker.shutdown_timeout;
-  const auto left = [&] {
-    const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    return std::max(rest, milliseconds(0));
-  };
-  std::vector<TopicPartition> ids;
-  for (const auto& [id, partition] : partitions_) ids.push_back(id);
-  const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
-  dispatcher_.stop();
-  keeper_->release(drained);
-  const std::vector<kafka::Commit> commits = due_commits(drained);
-  try {
-    if (!commits.empty() && left().count() > 0)
-      consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000)));
-  } catch (const std::exception& error) {
-    log::warning("last_commit_failed", {{"error", error.what()}},
-                 "the next owner starts at the checkpoint all the same");
-  }
-  partitions_.clear();
-  const bool closed = left().count() > 0 && consumer_->close(left());
-  log::info("stopped", {{"left_group", closed}}, "stopped");
-  return closed && dispatcher_.wait_idle(drained, Clock::now());
-}
-
-void Worker::report() {
-  const auto now = Clock::now();
-  if (now - last_report_ < kReportInterval) return;
-  last_report_ = now;
-  watch_lanes();
-  const Dispatcher::Load load = dispatcher_.load();
-  std::size_t messages = 0, bytes = 0;
-  for (const auto& [id, partition] : partitions_) {
-    using observe::PartitionState;
-    observe::PartitionReport report;
-    observe::PartitionProgress shown;
-    if (!partition->over() && partition->polling.started) {
-      const Partition::Progress progress = partition->progress();
-      messages += progress.messages;
-      bytes += progress.bytes;
-      report.watermark = shown.watermark = progress.watermark;
-      shown.checkpoint = partition->checkpointed();
-      report.in_flight = static_cast<std::int64_t>(progress.messages);
-      if (const auto end = consumer_->known_end(id))
-        report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
-      const bool idle = partition->polling.at_end && progress.messages == 0;
-      if (idle) report.lag = shown.lag = 0;
-      report.state = idle                        ? PartitionState::idle
-                     : partition->polling.paused ? PartitionState::paused_full
-                                                 : PartitionState::running;
-    }
-    metrics_.partition_progress(id.first, id.second, shown);
-    metrics_.partition_state(id.first, id.second, report.state);
-    health_.partition_report(id.first, id.second, report);
-  }
-  for (const auto& [id, halt] : halted_) {
-    metrics_.partition_state(id.first, id.second, observe::PartitionState::halted);
-    health_.partition_report(id.first, id.second,
-                             {observe::PartitionState::halted, halt.reason, {}, {}, 0});
-  }
-  metrics_.in_flight(messages);
-  metrics_.queued(load.queued, bytes);
-  metrics_.waiting_for_retry(load.waiting);
-  if (brokers_down_) probe_brokers();
-}
-
-// librdkafka tells when all brokers are down, but not when one is back.
-void Worker::probe_brokers() {
-  try {
-    (void)consumer_->partition_count(routes_.front().topic, kProbeTimeout);
-  } catch (const std::exception&) {
-    return;  // still down
-  }
-  brokers_down_ = false;
-  health_.kafka_reachable(true);
-  log::info("kafka_up", {}, "a broker answers again");
 }
 
 }  // namespace hapax::worker

@@ -50,7 +50,8 @@ class Worker final : public kafka::Listener {
   std::optional<std::string> await_topics(const StopSignal& stop);
 
   // Joins the group and works until told to stop.
-  // Blocks: until `stop`; then at most worker.shutdown_timeout, and what PostgreSQL takes to answer.
+  // Blocks: until `stop`; then at most worker.shutdown_timeout, and what PostgreSQL takes to
+  // answer.
   Ended run(const StopSignal& stop);
 
  private:
@@ -101,8 +102,8 @@ class Worker final : public kafka::Listener {
   std::vector<observe::RouteMetrics> route_metrics_;
   std::map<std::string, std::size_t> route_index_;
 
-  Partitions partitions_;                            // assigned and not halted
-  std::map<TopicPartition, store::Halt> halted_;     // assigned and halted
+  Partitions partitions_;                             // assigned and not halted
+  std::map<TopicPartition, store::Halt> halted_;      // assigned and halted
   std::vector<std::shared_ptr<Partition>> cautious_;  // whose last owners died early
   std::size_t paused_ = 0;
   bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn
@@ -110,6 +111,7 @@ class Worker final : public kafka::Listener {
   std::uint64_t unordered_ = 0;
   bool fatal_ = false;
   bool hangs_ = false;
+  bool kafka_in_doubt_ = false;  // there was an error since a broker last answered
   bool brokers_down_ = false;
   Clock::time_point last_report_{};
 

@@ -11,10 +11,10 @@ TEST(Provenance, ReadsWhatItWrote) {
 }
 
 TEST(Provenance, TakesNothingElseForOurs) {
-  for (const char* text : {"", "hapax/1", "hapax/1 ", "hapax/2 store=a cluster=b epoch=1",
-                           "hapax/1 store=a cluster=b", "hapax/1 store=a cluster=b epoch=",
-                           "hapax/1 store=a cluster=b epoch=1x", "hapax/1 store=a epoch=1",
-                           "hapax/1 store=a cluster=b epoch=1 more", "{\"epoch\":1}"})
+  for (const char* text :
+       {"", "hapax/1", "hapax/1 ", "hapax/2 store=a cluster=b epoch=1", "hapax/1 store=a cluster=b",
+        "hapax/1 store=a cluster=b epoch=", "hapax/1 store=a cluster=b epoch=1x",
+        "hapax/1 store=a epoch=1", "hapax/1 store=a cluster=b epoch=1 more", "{\"epoch\":1}"})
     EXPECT_FALSE(Provenance::parse(text).has_value()) << text;
 }
 

@@ -210,7 +210,7 @@ TEST(AdminServer, ClosesConnectionsBeyondItsBoundAtOnce) {
   std::deque<RawClient> silent;
   for (std::size_t i = 0; i < kMaxWaitingConnections + kAdminThreads + 1; ++i)
     silent.emplace_back(server.port());
-  // Which one is too many depends on how soon the threads take theirs; that one is, does not.
+  // At least one is too many; which one depends on how soon the threads take theirs.
   std::vector<pollfd> waited;
   for (const RawClient& client : silent) waited.push_back({client.socket(), POLLIN, 0});
   const std::chrono::milliseconds bound = kConnectionDeadline / 2;

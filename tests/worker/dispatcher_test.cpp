@@ -16,6 +16,12 @@ flow::Route route() {
   return route;
 }
 
+Beginning beginning() {
+  Beginning beginning;
+  beginning.epoch = 1;
+  return beginning;
+}
+
 // The dispatcher never looks into a record, so these have none; `attempts` tells them apart.
 Item item(int number) {
   Item item;
@@ -26,12 +32,14 @@ Item item(int number) {
 struct DispatcherTest : testing::Test {
   std::shared_ptr<Partition> partition(std::int32_t number = 0) {
     auto made = std::make_shared<Partition>(TopicPartition("payments", number), route_, 0);
-    made->begin({.epoch = 1});
+    made->begin(beginning());
     return made;
   }
+  // The next single message.
   int take() {
-    held_.push_back(*dispatcher_.take());
-    return held_.back().item.attempts;
+    Batch batch = *dispatcher_.take(1);
+    held_.push_back(std::move(batch.works.front()));
+    return held_.back().items.front().attempts;
   }
   Work give_back() {
     Work work = std::move(held_.back());
@@ -52,9 +60,9 @@ TEST_F(DispatcherTest, RunsOneMessageOfAnOrderKeyAtATimeInOrder) {
   EXPECT_EQ(take(), 1);
   EXPECT_EQ(take(), 3);  // 2 waits for 1
   Work three = give_back();
-  dispatcher_.settled(give_back());
+  dispatcher_.finish(give_back(), 1, {});
   EXPECT_EQ(take(), 2);
-  dispatcher_.settled(std::move(three));
+  dispatcher_.finish(std::move(three), 1, {});
 }
 
 TEST_F(DispatcherTest, AWaitingMessageHoldsItsOrderKeyAndNoOther) {
@@ -63,7 +71,7 @@ TEST_F(DispatcherTest, AWaitingMessageHoldsItsOrderKeyAndNoOther) {
   dispatcher_.add(p, 7, item(2), {});
   dispatcher_.add(p, 8, item(3), {});
   EXPECT_EQ(take(), 1);
-  dispatcher_.again(give_back(), milliseconds(30));
+  dispatcher_.finish(give_back(), 0, milliseconds(30));
   EXPECT_EQ(take(), 3);
   EXPECT_EQ(take(), 1);  // comes back before 2, after its time
 }
@@ -73,7 +81,7 @@ TEST_F(DispatcherTest, ReadyOrderKeysTakeTurns) {
   for (int i = 0; i < 3; ++i) dispatcher_.add(p, 7, item(i), {});
   dispatcher_.add(p, 8, item(10), {});
   EXPECT_EQ(take(), 0);
-  dispatcher_.settled(give_back());
+  dispatcher_.finish(give_back(), 1, {});
   EXPECT_EQ(take(), 10);
 }
 
@@ -88,7 +96,7 @@ TEST_F(DispatcherTest, DroppingAPartitionDropsItsQueueAndWaitsForWhatRuns) {
   dispatcher_.drop(*p);
   EXPECT_EQ(dispatcher_.load().queued, 1U);
   EXPECT_FALSE(dispatcher_.wait_idle({p}, Clock::now()));
-  dispatcher_.settled(give_back());
+  dispatcher_.finish(give_back(), 1, {});
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
   EXPECT_EQ(take(), 4);
   dispatcher_.add(p, 9, item(5), {});  // too late: it is dropped
@@ -100,13 +108,60 @@ TEST_F(DispatcherTest, ARetryOfADroppedPartitionIsDroppedToo) {
   dispatcher_.add(p, 7, item(1), {});
   EXPECT_EQ(take(), 1);
   dispatcher_.drop(*p);
-  dispatcher_.again(give_back(), {});
+  dispatcher_.finish(give_back(), 0, {});
   EXPECT_EQ(dispatcher_.load().queued, 0U);
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
 }
 
+std::vector<int> numbers(const Batch& batch) {
+  std::vector<int> numbers;
+  for (const Work& work : batch.works)
+    for (const Item& item : work.items) numbers.push_back(item.attempts);
+  return numbers;
+}
+
+TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {
+  route_.batch = 3;
+  flow::Route other_route = route();
+  const auto p = partition();
+  const auto other = std::make_shared<Partition>(TopicPartition("orders", 0), other_route, 1);
+  other->begin(beginning());
+  dispatcher_.add(p, 7, item(1), {});
+  dispatcher_.add(p, 7, item(2), {});
+  dispatcher_.add(other, 7, item(3), {});
+  dispatcher_.add(p, 8, item(4), {});
+  EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{1, 2}));  // 3 is another route's
+  EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{3}));
+  EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{4}));
+}
+
+TEST_F(DispatcherTest, WhatABatchDidNotSettleComesBackInOrder) {
+  route_.batch = 10;
+  const auto p = partition();
+  for (int i = 1; i <= 4; ++i) dispatcher_.add(p, 7, item(i), {});
+  Batch batch = *dispatcher_.take(3);
+  EXPECT_EQ(numbers(batch), (std::vector{1, 2, 3}));
+  dispatcher_.finish(std::move(batch.works.front()), 1, {});
+  EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{2, 3, 4}));
+}
+
+TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
+  route_.batch = 10;
+  const auto p = partition();
+  dispatcher_.add(p, 7, item(1), {});
+  dispatcher_.add(p, 7, item(2), {});
+  dispatcher_.add(p, 8, item(3), {});
+  dispatcher_.set_cautious(true);
+  Batch batch = *dispatcher_.take(100);
+  EXPECT_TRUE(batch.cautious);
+  EXPECT_EQ(numbers(batch), (std::vector{1}));
+  std::thread lane([&] { EXPECT_EQ(numbers(*dispatcher_.take(100)).size(), 1U); });
+  dispatcher_.finish(std::move(batch.works.front()), 1, {});
+  lane.join();
+}
+
 TEST_F(DispatcherTest, StopWakesEveryLane) {
-  std::thread lane([&] { EXPECT_FALSE(dispatcher_.take().has_value()); });
+  std::thread lane([&] { EXPECT_FALSE(dispatcher_.take(1).has_value()); });
   dispatcher_.stop();
   lane.join();
 }

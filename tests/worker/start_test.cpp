@@ -153,8 +153,9 @@ TEST(Start, AnOperatorsDecisionIsFollowed) {
   all.row->start_as = "checkpoint";
   EXPECT_EQ(at(all), (StartAt{50, false, 0}));
   all.row->start_as = "earliest";
+  all.low = 60;
+  EXPECT_EQ(at(all), (StartAt{60, false, 10}));  // ten are gone
   all.low = 20;
-  EXPECT_EQ(at(all), (StartAt{20, false, 0}));
   all.row->start_as = "initial";
   EXPECT_EQ(at(all), (StartAt{20, true, 0}));
   all.row->start_as = "kafka";

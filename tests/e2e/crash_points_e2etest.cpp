@@ -2,7 +2,6 @@
 // each effect stands once afterwards, nothing is left behind, and the poison is one dead letter.
 #include <gtest/gtest.h>
 
-#include "kafka/mock_cluster.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -17,25 +16,12 @@ struct CrashCase {
 
 void PrintTo(const CrashCase& crash, std::ostream* out) { *out << crash.at; }
 
-class CrashAt : public testing::TestWithParam<CrashCase> {
- protected:
-  // All on one cluster: it takes seconds to join it first.
-  static kafka::MockCluster& cluster() {
-    static kafka::MockCluster cluster;
-    return cluster;
-  }
-
-  static Site make_site() {
-    static int made = 0;
-    const std::string topic = "crash" + std::to_string(++made);
-    cluster().create_topic(topic, 2);
-    return Site(cluster().bootstrap(), topic, 2);
-  }
-};
+class CrashAt : public testing::TestWithParam<CrashCase> {};
 
 TEST_P(CrashAt, EachEffectStandsOnceAndNothingIsLeftBehind) {
+  HAPAX_NEEDS_KAFKA();
   const auto [at, after_effects] = GetParam();
-  Site site = make_site();
+  Site site(2);
   Producer producer(site.bootstrap());
   // One that is rejected, one that fails each time, and good ones before, between and behind.
   site.pay(producer, 0, kPayments / 2);

@@ -1,0 +1,1 @@
+CREATE TABLE greetings (name text PRIMARY KEY, count bigint NOT NULL);

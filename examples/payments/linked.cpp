@@ -1,0 +1,12 @@
+// The handler linked into a binary of its own, which has hapax's whole command line:
+//   payments_worker run -c worker.json
+#include <hapax/main.hpp>
+
+#include "payments.hpp"
+
+int main(int argc, char** argv) {
+  return hapax::Main()
+      .on(
+          "payments", [] { return std::make_unique<Payments>(); }, "1")
+      .run(argc, argv);
+}

@@ -1,0 +1,8 @@
+-- Who has the keys of a batch. One by one through the primary key, whatever the statistics say.
+-- $1 keys, $2 scope, $3 tenants. A row for each that is there; n counts the keys from 1.
+SELECT d.n, k.status, encode(k.fingerprint, 'hex') AS fingerprint, k.fingerprint_rule, k.group_id,
+       k.topic, k.generation, k.partition, k.kafka_offset
+FROM unnest($1::text[], $3::text[]) WITH ORDINALITY AS d (key, tenant, n),
+     LATERAL (SELECT * FROM hapax.idempotency_keys i
+              WHERE i.key = d.key COLLATE "C" AND i.scope = $2 AND i.tenant = d.tenant COLLATE "C"
+              LIMIT 1) k

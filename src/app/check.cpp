@@ -1,0 +1,102 @@
+// hapax check: the doctor.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "app/command.hpp"
+#include "app/findings.hpp"
+#include "app/output.hpp"
+#include "app/store_access.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct CheckOptions {
+  ConfigOption config;
+  bool json = false;
+};
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok: return "ok";
+    case Verdict::warn: return "warn";
+    case Verdict::fail: break;
+  }
+  return "FAIL";
+}
+
+// Each route's handler by itself, so that one missing plugin does not hide the next.
+void check_handlers(const config::Config& config, const ConfigOption& option,
+                    const std::vector<HandlerFactory>& linked, Findings& findings) {
+  for (const config::Route& route : config.routes) {
+    const std::string what = "handler " + route.handler;
+    findings.attempt(what, "build the plugin for this hapax, or name it rightly", [&] {
+      config::Config one = config;
+      one.routes = {route};
+      const auto found = routes_of(one, option, linked);
+      findings.ok(what, "version " + found.at(0).handler.version + ", for topic " + route.topic);
+    });
+  }
+}
+
+void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& linked,
+               Findings& findings) {
+  const std::string mend = "see docs/configuration.md";
+  findings.attempt("configuration", mend, [&] {
+    const config::Config config = load(options.config);
+    findings.ok("configuration", options.config.path + ": group " + group_of(config) + ", " +
+                                     std::to_string(config.routes.size()) + " routes, " +
+                                     std::to_string(config.worker.lanes) + " lanes");
+    check_handlers(config, options.config, linked, findings);
+    check_postgres(config, findings);
+    check_kafka(config, findings);
+  });
+}
+
+void print(const Findings& findings) {
+  for (const Finding& finding : findings.all()) {
+    char verdict[8];
+    std::snprintf(verdict, sizeof verdict, "%-4s", name_of(finding.verdict));
+    print_line(std::string(verdict) + "  " + finding.what + ": " + finding.found +
+               (finding.mend.empty() ? "" : " → " + finding.mend));
+  }
+}
+
+ExitCode check(const CheckOptions& options, const std::vector<HandlerFactory>& linked) {
+  observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
+  Findings findings;
+  check_all(options, linked, findings);
+  if (options.json) {
+    Json list = Json::array();
+    for (const Finding& finding : findings.all())
+      list.push_back({{"verdict", name_of(finding.verdict)},
+                      {"what", finding.what},
+                      {"found", finding.found},
+                      {"mend", finding.mend.empty() ? Json() : Json(finding.mend)}});
+    print_json(list);
+  } else {
+    print(findings);
+  }
+  return findings.any_failed() ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand(
+      "check", "Look for everything that would keep a worker from running, or from its promise");
+  const auto options = std::make_shared<CheckOptions>();
+  add_config(*command, options->config);
+  command->add_option("--plugin", options->config.plugins,
+                      "A plugin to load handlers from; may be repeated");
+  command->add_flag("--json", options->json, "For programs");
+  command->footer(
+      "Every check is a line: ok, warn or FAIL, what was found, how to mend it. Exit code 1 where\n"
+      "anything fails. Nothing is changed and no group is joined.\n"
+      "Example:\n  hapax check -c worker.json --plugin ./libpayments.so");
+  command->callback([&line, options] {
+    line.command = [&line, options] { return check(*options, line.linked_handlers); };
+  });
+}
+
+}  // namespace hapax::app

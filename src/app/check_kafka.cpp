@@ -1,0 +1,70 @@
+// `hapax check`: Kafka's side.
+#include <algorithm>
+
+#include "app/findings.hpp"
+#include "app/kafka_reader.hpp"
+#include "config/units.hpp"
+#include "kafka/topic_settings.hpp"
+
+namespace hapax::app {
+namespace {
+
+constexpr std::chrono::milliseconds kTimeout{5000};
+constexpr std::chrono::milliseconds kSettingsTimeout{3000};  // the mock cluster never answers
+
+// A replay from the topic's beginning must still find its keys, or I8 halts it.
+void check_retention(const config::Config& config, const config::Route& route, Findings& findings) {
+  const std::string what = "retention of topic " + route.topic;
+  kafka::TopicSettings settings;
+  try {
+    settings = kafka::read_topic_settings(config.kafka.properties, route.topic, kSettingsTimeout);
+  } catch (const std::exception& error) {
+    findings.warn(what, std::string("cannot tell: ") + error.what(),
+                  "keep routes[].retention above the topic's retention.ms");
+    return;
+  }
+  const bool for_ever = settings.retention_ms == -1 || settings.cleanup_policy == "compact";
+  if (!for_ever && !settings.retention_ms) {
+    findings.warn(what, "cannot tell: the broker names no retention.ms",
+                  "keep routes[].retention above the topic's retention.ms");
+    return;
+  }
+  const std::string kept =
+      for_ever ? "for ever"
+               : config::format_duration(std::chrono::milliseconds(*settings.retention_ms));
+  const std::string found =
+      "keys are kept " + config::format_duration(route.retention) + ", messages " + kept;
+  if (!for_ever && route.retention.count() >= *settings.retention_ms) {
+    findings.ok(what, found);
+  } else {
+    findings.warn(what, found,
+                  "a replay of messages older than their keys halts; raise routes[].retention, or "
+                  "lower the topic's retention.ms");
+  }
+}
+
+void check_topic(const config::Config& config, const KafkaReader& reader,
+                 const config::Route& route, Findings& findings) {
+  const std::string what = "topic " + route.topic;
+  findings.attempt(what, "may the user of kafka.* describe it?", [&] {
+    const int partitions = reader.consumer().partition_count(route.topic, kTimeout);
+    findings.judge(partitions > 0, what,
+                   partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
+                   "create it; a worker waits for it where kafka.wait_for_topics is true");
+    if (partitions > 0) check_retention(config, route, findings);
+  });
+}
+
+}  // namespace
+
+void check_kafka(const config::Config& config, Findings& findings) {
+  const std::string& servers = config.kafka.properties.at("bootstrap.servers");
+  findings.attempt("Kafka", "see kafka.* in the configuration, and the brokers at " + servers, [&] {
+    KafkaReader reader(config);
+    const std::string cluster = reader.reach(kTimeout);
+    findings.ok("Kafka", "cluster " + cluster + " at " + servers);
+    for (const config::Route& route : config.routes) check_topic(config, reader, route, findings);
+  });
+}
+
+}  // namespace hapax::app

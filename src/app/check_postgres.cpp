@@ -1,0 +1,220 @@
+// `hapax check`: PostgreSQL's side. Read only, but for the incarnation row that any worker makes.
+#include <algorithm>
+
+#include "app/command.hpp"
+#include "app/findings.hpp"
+#include "app/output.hpp"
+#include "app/store_access.hpp"
+#include "config/redact.hpp"
+#include "config/units.hpp"
+#include "store/checkpoints.hpp"
+#include "store/decisions.hpp"
+#include "store/inspect.hpp"
+#include "store/migrate.hpp"
+
+namespace hapax::app {
+namespace {
+
+constexpr int kOldestServer = 140000;
+constexpr const char* kMigrate = "run `hapax migrate up`";
+constexpr const char* kRoles = "run sql/roles.sql with this role as `worker`";
+
+void check_durability(const Json& server, Findings& findings) {
+  findings.judge(!server.at("standby").get<bool>(), "primary",
+                 server.at("standby").get<bool>() ? "a standby" : "yes",
+                 "name the primary in postgres.url");
+  findings.judge(server.at("version_number") >= kOldestServer, "server version",
+                 cell(server.at("version")), "upgrade to PostgreSQL 14 or newer");
+  for (const char* const name : {"fsync", "full_page_writes"})
+    findings.judge(
+        server.at(name) == "on", name, cell(server.at(name)),
+        std::string("set it on: a crash of the server loses effects and keys without it"));
+  // Checkpoints are written synchronously whatever it says, so it may be off (guarantees I4).
+  const std::string commit = cell(server.at("synchronous_commit"));
+  findings.ok("synchronous_commit",
+              commit + (commit == "off" ? " (checkpoints are written with it on)" : ""));
+  findings.judge(server.at("replication_role") == "origin", "session_replication_role",
+                 cell(server.at("replication_role")),
+                 "set it to origin for this role: the seal's trigger does not fire otherwise");
+}
+
+void check_role(const Json& server, Findings& findings) {
+  const std::string role = cell(server.at("role"));
+  findings.judge(
+      server.at("default_read_only") == "on", "role is read-only by default",
+      "default_transaction_read_only is " + cell(server.at("default_read_only")) + " for " + role,
+      "ALTER ROLE " + role +
+          " SET default_transaction_read_only = on (sql/roles.sql): "
+          "what a handler writes after a ROLLBACK of its own then fails");
+  findings.judge(!server.at("acts_as_superuser").get<bool>(), "role is no superuser",
+                 role + (server.at("acts_as_superuser").get<bool>() ? " is one" : ""),
+                 "give the worker a role of its own (sql/roles.sql): a superuser can switch the "
+                 "seal off");
+}
+
+void check_connections(const config::Config& config, const Json& server, Findings& findings) {
+  const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + 2;
+  std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
+                         server.at("reserved_connections").get<std::int64_t>();
+  for (const char* const name : {"role_limit", "database_limit"})
+    if (server.at(name) >= 0) allowed = std::min(allowed, server.at(name).get<std::int64_t>());
+  findings.judge(
+      wanted <= allowed, "connections",
+      "a worker takes " + std::to_string(wanted) + " (lanes + 2), this role may have " +
+          std::to_string(allowed) + " for all workers together",
+      "lower worker.lanes, or raise max_connections or the limit of the role or database");
+}
+
+void check_timeouts(const config::Config& config, Findings& findings) {
+  const config::Postgres& postgres = config.postgres;
+  const std::string found = "lock " + config::format_duration(postgres.lock_timeout) +
+                            ", statement " + config::format_duration(postgres.statement_timeout) +
+                            ", idle in transaction " +
+                            config::format_duration(postgres.idle_in_transaction_timeout);
+  const auto zero = std::chrono::milliseconds(0);
+  if (postgres.lock_timeout == zero || postgres.idle_in_transaction_timeout == zero) {
+    findings.warn("timeouts", found,
+                  "0 waits for ever: a worker that hangs holds its keys, and its successor waits");
+  } else if (postgres.statement_timeout != zero &&
+             postgres.statement_timeout <= postgres.lock_timeout) {
+    findings.warn("timeouts", found,
+                  "keep statement_timeout above lock_timeout, or a held key looks like a slow "
+                  "statement");
+  } else {
+    findings.ok("timeouts", found);
+  }
+}
+
+void check_pooler(const config::Config& config, store::Session& session, const Json& server,
+                  Findings& findings) {
+  const std::int64_t pid = store::read_backend_pid(session);
+  for (int i = 0; i < 3; ++i)
+    if (store::read_backend_pid(session) != pid) {
+      findings.fail(
+          "pooler", "transactions of one connection went to different server processes",
+          "hapax prepares statements: use the pooler's session mode, or connect directly");
+      return;
+    }
+  const auto dialled = store::dialled_port(config.postgres.url);
+  if (!dialled || server.at("port").is_null() || server.at("port") != *dialled) {
+    findings.ok("pooler", "cannot tell: the server itself listens on port " +
+                              cell(server.at("port")) + ", the url dials " +
+                              (dialled ? std::to_string(*dialled) : std::string("several")) +
+                              " (a pooler in session mode, a proxy, or a forwarded port)");
+  } else {
+    findings.ok("pooler", "none seen");
+  }
+}
+
+void check_tables(store::Session& session, Findings& findings) {
+  std::string wrong, owned;
+  for (const Json& table : store::read_tables(session)) {
+    const std::string name = cell(table.at("name"));
+    if (table.at("persistence") != (name == "incarnation" ? "u" : "p"))
+      wrong += (wrong.empty() ? "" : ", ") + name;
+    if (table.at("owned").get<bool>()) owned = name;
+  }
+  findings.judge(wrong.empty(), "tables are logged",
+                 wrong.empty() ? "all but incarnation" : "wrong: " + wrong,
+                 "ALTER TABLE hapax.… SET LOGGED (incarnation: SET UNLOGGED): unlogged tables are "
+                 "emptied by a crash, and incarnation must be");
+  if (owned.empty()) {
+    findings.ok("role owns no table", "right");
+  } else {
+    findings.warn("role owns no table", "it owns hapax." + owned,
+                  "migrate with another role: an owner can switch the seal off");
+  }
+}
+
+void check_seal(store::Session& session, Findings& findings) {
+  const Json seal = store::read_seal_trigger(session);
+  const bool there = !seal.is_null();
+  const bool enabled = there && (seal.at("enabled") == "O" || seal.at("enabled") == "A");
+  const bool whole = enabled && seal.at("deferred").get<bool>() && seal.at("raises").get<bool>();
+  findings.judge(
+      whole, "seal",
+      !there     ? "the trigger is gone"
+      : !enabled ? "the trigger is disabled"
+      : whole    ? "the trigger is enabled"
+                 : "the trigger was changed",
+      "ALTER TABLE hapax.idempotency_keys ENABLE TRIGGER seal; where it is gone or "
+      "changed, take it from migration 1: without it a handler can commit half a message");
+}
+
+void check_rights(store::Session& session, Findings& findings) {
+  std::string missing;
+  for (const Json& right : store::read_missing_rights(session))
+    missing += (missing.empty() ? "" : ", ") + cell(right.at("privilege")) + " on hapax." +
+               cell(right.at("table"));
+  findings.judge(missing.empty(), "rights", missing.empty() ? "all" : "missing: " + missing,
+                 kRoles);
+}
+
+void check_store(store::Session& session, Findings& findings) {
+  const store::StoreIdentity identity = store::read_store(session);
+  findings.judge(!identity.copied, "database is the original",
+                 "store " + identity.id + ", " + identity.facts,
+                 "every partition halts: `hapax resume … --decision moved` (it is the original) or "
+                 "`copy`");
+}
+
+void check_scopes(const config::Config& config, store::Session& session, Findings& findings) {
+  std::vector<std::string> topics;
+  for (const config::Route& route : config.routes) topics.push_back(route.topic);
+  bool shared = false;
+  for (const Json& other : store::read_other_groups(session, group_of(config), topics))
+    for (const config::Route& route : config.routes) {
+      if (other.at("topic") != route.topic || other.at("scope") != route.key.scope) continue;
+      shared = true;
+      findings.warn("scope " + route.key.scope,
+                    "group " + cell(other.at("group_id")) + " uses it on topic " + route.topic +
+                        " too: what one group has done is a duplicate to the other",
+                    "right where the group was renamed; else give this route a scope of its own");
+    }
+  if (!shared) findings.ok("scopes", "no other group shares one on these topics");
+}
+
+void check_halts(const config::Config& config, store::Session& session, Findings& findings) {
+  const std::vector<store::Halt> halts = store::read_halts(session, group_of(config));
+  for (const store::Halt& halt : halts)
+    findings.warn(
+        "halt",
+        halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) + " since " +
+            halt.since + ": " + halt.reason,
+        "see `hapax status`; `hapax resume` with one of: " + store::decisions_for(halt.reason));
+  if (halts.empty()) findings.ok("halts", "none open");
+}
+
+void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
+  if (const auto problem = store::schema_problem(session)) {
+    findings.fail("schema", *problem, kMigrate);
+    return;
+  }
+  findings.ok("schema", "version that this binary knows");
+  findings.attempt("tables are logged", kMigrate, [&] { check_tables(session, findings); });
+  findings.attempt("seal", kMigrate, [&] { check_seal(session, findings); });
+  findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
+  findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });
+  findings.attempt("scopes", kRoles, [&] { check_scopes(config, session, findings); });
+  findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });
+}
+
+}  // namespace
+
+void check_postgres(const config::Config& config, Findings& findings) {
+  check_timeouts(config, findings);
+  const std::string url = config::redact_url(config.postgres.url);
+  findings.attempt("PostgreSQL", "see postgres.url, and the server", [&] {
+    store::Session session = connect(config);
+    const Json server = store::read_server(session);
+    findings.ok("PostgreSQL", "database " + cell(server.at("database")) + " as " +
+                                  cell(server.at("role")) + " at " + url);
+    check_durability(server, findings);
+    check_role(server, findings);
+    check_connections(config, server, findings);
+    check_pooler(config, session, server, findings);
+    findings.attempt("schema", kRoles, [&] { check_schema(config, session, findings); });
+  });
+}
+
+}  // namespace hapax::app

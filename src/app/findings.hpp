@@ -1,0 +1,44 @@
+// What `hapax check` finds: one line a check, all of them even after one failed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+
+namespace hapax::app {
+
+enum class Verdict { ok, warn, fail };
+
+struct Finding {
+  Verdict verdict;
+  std::string what;   // what was checked
+  std::string found;  // what was found, or "cannot tell: why"
+  std::string mend;   // how to mend it; empty where all is well
+};
+
+class Findings {
+ public:
+  void ok(std::string what, std::string found);
+  void warn(std::string what, std::string found, std::string mend);
+  void fail(std::string what, std::string found, std::string mend);
+  // fail where `good` is false.
+  void judge(bool good, std::string what, std::string found, std::string mend);
+
+  // Runs a check; what it throws is its failure.
+  void attempt(const std::string& what, const std::string& mend,
+               const std::function<void()>& check);
+
+  const std::vector<Finding>& all() const { return all_; }
+  bool any_failed() const;
+
+ private:
+  std::vector<Finding> all_;
+};
+
+// The two sides. Block: a bounded time for each question.
+void check_kafka(const config::Config& config, Findings& findings);
+void check_postgres(const config::Config& config, Findings& findings);
+
+}  // namespace hapax::app

@@ -1,0 +1,36 @@
+// Kafka as the operator's commands see it: a client that asks and never joins the group.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "config/config.hpp"
+#include "kafka/consumer.hpp"
+
+namespace hapax::app {
+
+class KafkaReader final : kafka::Listener {
+ public:
+  // Throws: std::runtime_error naming the property that librdkafka refuses.
+  explicit KafkaReader(const config::Config& config) : consumer_(config.kafka.properties, *this) {}
+
+  // The cluster's id once a broker answers.
+  // Throws: std::runtime_error with librdkafka's reason. Blocks: at most `timeout`.
+  std::string reach(std::chrono::milliseconds timeout);
+
+  const kafka::Consumer& consumer() const { return consumer_; }
+
+ private:
+  void on_assigned(const std::vector<kafka::TopicPartition>&) override {}
+  void on_revoked(const std::vector<kafka::TopicPartition>&, bool) override {}
+  void on_committed(const std::vector<kafka::Commit>&, kafka::CommitResult,
+                    const std::string&) override {}
+  void on_client_error(const kafka::ClientError& error) override {
+    if (first_error_.empty()) first_error_ = error.text;
+  }
+
+  std::string first_error_;  // librdkafka's first is the cause, the rest its consequences
+  kafka::Consumer consumer_;
+};
+
+}  // namespace hapax::app

@@ -1,0 +1,146 @@
+// hapax keys show|list: the idempotency table.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "app/command.hpp"
+#include "app/output.hpp"
+#include "app/store_access.hpp"
+#include "key/key_text.hpp"
+#include "store/inspect.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct KeysOptions {
+  ConfigOption config;
+  std::string key;
+  store::OptionalText scope, tenant, status;
+  std::string older_than, from;
+  int limit = 50;
+  bool json = false;
+};
+
+// As it is stored first, since that is what all else prints; then as raw bytes.
+Json find_keys(store::Session& session, const KeysOptions& options,
+               const store::OptionalText& scope, const store::OptionalText& tenant) {
+  Json found = store::read_keys(session, options.key, scope, tenant);
+  const std::string encoded = key::encode_key(options.key);
+  if (found.empty() && encoded != options.key)
+    found = store::read_keys(session, encoded, scope, tenant);
+  return found;
+}
+
+std::string names_of(const Json& rows) {
+  std::string names;
+  for (const Json& row : rows)
+    names += (names.empty() ? "" : ", ") + ("scope \"" + cell(row.at("scope")) + "\"") +
+             (row.at("tenant") == "" ? "" : " tenant \"" + cell(row.at("tenant")) + "\"");
+  return names;
+}
+
+void print_key(const Json& row) {
+  const auto line = [](const char* name, const std::string& value) {
+    print_line(std::string(name) + value);
+  };
+  line("key          ", cell(row.at("key")));
+  line("scope        ", cell(row.at("scope")));
+  if (row.at("tenant") != "") line("tenant       ", cell(row.at("tenant")));
+  line("status       ", cell(row.at("status")));
+  line("message      ", coordinates_cell(row) + " (group " + cell(row.at("group_id")) +
+                            ", generation " + cell(row.at("generation")) + ")");
+  if (!row.at("fingerprint").is_null())
+    line("fingerprint  ", cell(row.at("fingerprint_rule")) + " " + cell(row.at("fingerprint")));
+  line("result       ", cell(row.at("result")));
+  if (!row.at("error").is_null()) line("error        ", cell(row.at("error")));
+  line("created      ", time_cell(row.at("created_at")));
+  line("updated      ", time_cell(row.at("updated_at")));
+  line("expires      ", time_cell(row.at("expires_at")));
+}
+
+ExitCode show(const KeysOptions& options) {
+  store::Session session = open_store(load(options.config));
+  const Json found = find_keys(session, options, options.scope, options.tenant);
+  if (found.empty()) {
+    const Json elsewhere = find_keys(session, options, {}, {});
+    throw Stop(kFailed, "no key \"" + options.key + "\"" +
+                            (elsewhere.empty() ? std::string(" is stored: it never took effect, or "
+                                                             "retention has removed it")
+                                               : " there; it is stored in " + names_of(elsewhere)));
+  }
+  if (options.json) {
+    print_json(found);
+    return kDone;
+  }
+  bool first = true;
+  for (const Json& row : found) {
+    if (!std::exchange(first, false)) std::printf("\n");
+    print_key(row);
+  }
+  return kDone;
+}
+
+ExitCode list(const KeysOptions& options) {
+  store::KeyFilter filter{options.from, options.status, options.scope, options.tenant,
+                          {},           options.limit};
+  if (!options.older_than.empty())
+    filter.older_than = duration_option("--older-than", options.older_than);
+  store::Session session = open_store(load(options.config));
+  const store::Listed listed = store::list_keys(session, filter);
+  const bool full = static_cast<int>(listed.rows.size()) == options.limit;
+  const Json next = full ? listed.rows.back().at("key") : listed.all ? Json() : listed.last;
+  if (options.json) {
+    print_json({{"keys", listed.rows}, {"next", next}});
+    return kDone;
+  }
+  Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "UPDATED", "ERROR"});
+  for (const Json& row : listed.rows)
+    table.add({cell(row.at("key")), cell(row.at("scope")), cell(row.at("tenant")),
+               cell(row.at("status")), coordinates_cell(row), time_cell(row.at("updated_at")),
+               cut(cell(row.at("error")), 60)});
+  if (table.empty()) {
+    print_line("no key fits");
+  } else {
+    table.print();
+  }
+  if (!next.is_null())
+    print_line((full ? std::string("more: ")
+                     : "looked at " + std::to_string(store::kMaxScan) + " keys; go on with ") +
+               "--from '" + cell(next) + "'");
+  return kDone;
+}
+
+}  // namespace
+
+void add_keys(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand("keys", "Look into the idempotency table");
+  command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  hapax keys show -c worker.json payment-17\n"
+      "  hapax keys show -c worker.json 'payment-17' --scope payments --json\n"
+      "  hapax keys list -c worker.json --status failed --older-than 1h");
+  const auto options = std::make_shared<KeysOptions>();
+  const auto add = [&](const char* name, const char* what, ExitCode (*action)(const KeysOptions&)) {
+    auto* const sub = command->add_subcommand(name, what);
+    add_config(*sub, options->config);
+    sub->add_option("--scope", options->scope, "Only this scope");
+    sub->add_option("--tenant", options->tenant, "Only this tenant");
+    sub->add_flag("--json", options->json, "For programs");
+    sub->callback([&line, options, action] {
+      line.command = [options, action] { return action(*options); };
+    });
+    return sub;
+  };
+  add("show", "Show a key: status, fingerprint, message, result, times", show)
+      ->add_option("KEY", options->key, "As hapax prints it, or as the producer sends it")
+      ->required();
+  auto* const listing = add(
+      "list", "List keys in their order; looks at 100,000 at most and says where to go on", list);
+  listing->add_option("--status", options->status, "Only this status")
+      ->check(CLI::IsMember({"completed", "failed", "forgotten", "started"}));
+  listing->add_option("--older-than", options->older_than, "Unchanged for so long: 90s, 1h, 7d");
+  listing->add_option("--from", options->from, "Begin at this key");
+  listing->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
+}
+
+}  // namespace hapax::app

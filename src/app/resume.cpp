@@ -1,0 +1,174 @@
+// hapax resume: ends a halt with the decision that fits its reason.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "app/command.hpp"
+#include "app/coordinates.hpp"
+#include "app/output.hpp"
+#include "app/store_access.hpp"
+#include "store/checkpoints.hpp"
+#include "store/decisions.hpp"
+#include "store/resume.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct ResumeOptions {
+  ConfigOption config;
+  std::string url, place, decision, why, who;
+  bool yes = false;
+  bool dry_run = false;
+};
+
+std::string name_of(const store::Halt& halt) {
+  return halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition));
+}
+
+std::string what_is_halted(store::Session& session, const std::string& group) {
+  const std::vector<store::Halt> halts = store::read_halts(session, group);
+  if (halts.empty()) return "; nothing of group " + group + " is halted";
+  std::string text = "; of group " + group + " these are:";
+  for (const store::Halt& halt : halts)
+    text += "\n  " + name_of(halt) + "  " + halt.reason + "  (" +
+            store::decisions_for(halt.reason) + ")";
+  return text;
+}
+
+store::Resumption wanted_of(const ResumeOptions& options, const config::Config& config) {
+  const auto place = parse_place(options.place);
+  if (!place || place->offset)
+    throw Stop(kUsage, "\"" + options.place + "\" is neither TOPIC nor TOPIC/PARTITION");
+  store::Resumption wanted;
+  wanted.group = group_of(config);
+  wanted.topic = place->topic;
+  wanted.partition = place->partition;
+  wanted.decision = options.decision;
+  wanted.why = options.why;
+  const char* const user = std::getenv("USER");
+  wanted.who = !options.who.empty() ? options.who : user != nullptr ? user : "";
+  if (wanted.who.empty()) throw Stop(kUsage, "$USER is not set: name yourself with --who");
+  for (const config::Route& route : config.routes)
+    if (route.topic == wanted.topic) wanted.scope = route.key.scope;
+  return wanted;
+}
+
+void print(const store::Resumed& resumed) {
+  for (const store::Halt& halt : resumed.halts)
+    print_line("halt " + std::to_string(halt.id) + "  " + name_of(halt) +
+               (halt.offset ? "/" + std::to_string(*halt.offset) : "") + "  " + halt.reason +
+               " since " + halt.since);
+  for (const char* const name : {"before", "after", "deleted_checkpoints"})
+    for (const auto& row : resumed.facts.value(name, nlohmann::json::array()))
+      print_line(std::string(name) + "  " + row.dump());
+}
+
+bool confirmed(const store::Decision& decision) {
+  std::printf("%s: %s.\nDo it? [y/N] ", std::string(decision.name).c_str(),
+              std::string(decision.effect).c_str());
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+// Everything as it would be done, rolled back; so what does not fit is refused before anybody asks.
+store::Resumed rehearse(store::Session& session, store::Resumption wanted,
+                        const std::string& place) {
+  wanted.dry_run = true;
+  store::Resumed resumed = store::resume(session, wanted);
+  if (resumed.halts.empty())
+    throw Stop(kFailed, place + " is not halted" + what_is_halted(session, wanted.group));
+  return resumed;
+}
+
+ExitCode resume(const ResumeOptions& options) {
+  const store::Decision* const decision = store::decision_named(options.decision);
+  const config::Config config = load(options.config);
+  const store::Resumption wanted = wanted_of(options, config);
+  store::Session session = open_store(config, options.url);
+  try {
+    const store::Resumed rehearsed = rehearse(session, wanted, options.place);
+    if (options.dry_run) {
+      print(rehearsed);
+      print_line("dry run: nothing was changed");
+      return kDone;
+    }
+    if (decision->destructive && !options.yes) {
+      if (isatty(STDIN_FILENO) == 0)
+        throw Stop(kUsage, options.decision + ": " + std::string(decision->effect) +
+                               ". Without a terminal to ask on, say --yes to do it");
+      print(rehearsed);
+      if (!confirmed(*decision)) throw Stop(kFailed, "nothing was changed");
+    }
+    const store::Resumed resumed = store::resume(session, wanted);
+    if (resumed.halts.empty()) throw Stop(kFailed, "somebody else has ended the halt meanwhile");
+    print(resumed);
+    print_line("resumed: " + std::string(decision->effect) +
+               "; workers notice within their checkpoint_interval");
+    return kDone;
+  } catch (const store::ResumeRefused& refused) {
+    throw Stop(kFailed, refused.what());
+  } catch (const store::DatabaseError& error) {
+    // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
+    if (error.fault().kind != store::Fault::Kind::sql) throw;
+    const bool owner = decision->fits("store_copied") && !decision->reasons.empty();
+    throw Stop(kFailed,
+               "PostgreSQL: " + std::string(error.what()) + "nothing was changed. It needs " +
+                   (owner ? "the schema's owner" : "the operator's rights (sql/operator.psql)") +
+                   ": name such a role with --url");
+  }
+}
+
+std::string decisions_help() {
+  std::string text = "Decisions:\n";
+  for (const store::Decision& decision : store::all_decisions()) {
+    std::string reasons;
+    for (const std::string_view reason : decision.reasons)
+      reasons += (reasons.empty() ? "" : ", ") + std::string(reason);
+    text += "  " + std::string(decision.name) + "  [" + (reasons.empty() ? "any reason" : reasons) +
+            "]\n      " + std::string(decision.effect) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_resume(CLI::App& app, CommandLine& line) {
+  auto* const command =
+      app.add_subcommand("resume", "End a halt, with a decision, by name, and why");
+  const auto options = std::make_shared<ResumeOptions>();
+  add_config(*command, options->config);
+  std::vector<std::string> decisions;
+  for (const store::Decision& decision : store::all_decisions())
+    decisions.emplace_back(decision.name);
+  command
+      ->add_option("WHERE", options->place, "TOPIC (all that is halted there) or TOPIC/PARTITION")
+      ->required();
+  command->add_option("--decision", options->decision, "What to do; see below")
+      ->required()
+      ->check(CLI::IsMember(decisions));
+  command->add_option("--why", options->why, "Kept with the halt and in hapax.operator_log")
+      ->required()
+      ->check([](const std::string& why) {
+        return why.empty() ? std::string("must not be empty") : std::string();
+      });
+  command->add_option("--who", options->who, "Who decides (default: $USER)");
+  command->add_option(
+      "--url", options->url,
+      "libpq URI of a role that may: the operator, or the owner for moved and copy");
+  command->add_flag("--yes", options->yes, "Do not ask");
+  command->add_flag("--dry-run", options->dry_run, "Show what would change, and change nothing");
+  command->footer(
+      decisions_help() +
+      "\nExamples:\n"
+      "  hapax resume -c worker.json payments/3 --decision retry --why 'disk is back'\n"
+      "  hapax resume -c worker.json payments --decision recreated --why 'topic was remade' --yes");
+  command->callback([&line, options] { line.command = [options] { return resume(*options); }; });
+}
+
+}  // namespace hapax::app

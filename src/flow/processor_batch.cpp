@@ -1,0 +1,200 @@
+// Several messages in one transaction, with the outcomes of one by one.
+//
+// The messages of a lane's take run as segments, in order. A segment is one transaction: one claim
+// for all its keys, the handlers in order, one seal, one COMMIT. All or nothing; when it is
+// nothing, what stood in the way runs alone and the rest is tried again. Every round settles
+// something, sets one apart or halves the segment, so it ends.
+#include <algorithm>
+#include <map>
+
+#include "flow/crash_point.hpp"
+#include "flow/lent_context.hpp"
+#include "flow/processor.hpp"
+#include "store/claim_batch.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using store::FailureClass;
+using store::Phase;
+
+// No handler of the segment runs.
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+// What only process(task) can do right: history, a guard, an operator's word.
+bool must_run_alone(const Task& task) {
+  return task.cautious || task.skip != nullptr || task.attempts > 0 || task.outages > 0 ||
+         task.message.offset() < task.guard_below;
+}
+
+bool is_plain_duplicate(const store::KeyHolder& holder, const store::ClaimRequest& request) {
+  return holder.status == "completed" &&
+         (holder.is(request.source) || holder.fingerprint == request.identity.fingerprint);
+}
+
+}  // namespace
+
+std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
+  std::vector<Outcome> outcomes(jobs.size(), Outcome::of(Result::waits));
+  std::vector<std::optional<key::Identity>> identities(jobs.size());  // nothing: runs alone
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Task& task = jobs[i].task;
+    if (must_run_alone(task)) continue;
+    auto derived = key::identify(task.route.key, task.message, task.generation);
+    if (auto* identity = std::get_if<key::Identity>(&derived)) identities[i] = std::move(*identity);
+  }
+  std::size_t size = std::min(batch_limit_, jobs.size());
+  for (std::size_t at = 0; at < jobs.size();) {
+    const bool behind_unsettled = at > 0 && jobs[at].order_key == jobs[at - 1].order_key &&
+                                  !is_settled(outcomes[at - 1].result);
+    if (behind_unsettled) {
+      ++at;  // waits, as everything of its order key does
+      continue;
+    }
+    std::size_t end = at + 1;
+    while (identities[at] && end < jobs.size() && end - at < size && identities[end]) ++end;
+    if (end - at == 1) {
+      outcomes[at] = process(jobs[at].task, *jobs[at].handler);
+      if (outcomes[at].result == Result::outage) return outcomes;
+      ++at;
+      continue;
+    }
+    const Attempt attempt =
+        try_segment(jobs.subspan(at, end - at), Identities(identities).subspan(at, end - at),
+                    std::span(outcomes).subspan(at, end - at));
+    switch (attempt.tried) {
+      case Tried::done:
+        at = end;
+        batch_limit_ = std::min(batch_limit_ + 1, kMaxBatch);
+        break;
+      case Tried::one_alone: identities[at + attempt.alone].reset(); break;
+      case Tried::smaller: size = std::max<std::size_t>(1, (end - at) / 2); break;
+      case Tried::given_up: outcomes[at] = attempt.verdict; return outcomes;
+    }
+  }
+  return outcomes;
+}
+
+Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities identities,
+                                          std::span<Outcome> outcomes) {
+  std::string why;
+  if (!reachable(why))
+    return {Tried::given_up, 0, {.result = Result::outage, .reason = "postgres", .detail = why}};
+  std::size_t running = kNone;
+  Attempt attempt;
+  try {
+    attempt = run_segment(jobs, identities, outcomes, running);
+  } catch (...) {
+    attempt = segment_failed(std::current_exception(), running);
+  }
+  if (attempt.tried != Tried::done)
+    std::ranges::fill(outcomes, Outcome::of(Result::waits));  // nothing took effect
+  clean_session();
+  return attempt;
+}
+
+// `running`: which one's handler runs, for whoever catches.
+Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities identities,
+                                          std::span<Outcome> outcomes, std::size_t& running) {
+  // A key that comes twice is claimed once; its second message is a duplicate of the first, and
+  // settles with it.
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> firsts;
+  std::vector<std::size_t> claimed;
+  std::vector<store::Source> sources;
+  sources.reserve(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const key::Identity& identity = *identities[i];
+    const auto [first, is_first] = firsts.try_emplace({identity.key, identity.tenant}, i);
+    if (!is_first && (identities[first->second]->fingerprint != identity.fingerprint ||
+                      jobs[i].handler->wants_duplicates()))
+      return {Tried::one_alone, i, {}};
+    if (is_first) claimed.push_back(i);
+    sources.push_back(source_of(jobs[i].task));
+  }
+  const Route& route = jobs.front().task.route;
+  std::vector<store::ClaimRequest> requests;
+  for (const std::size_t i : claimed)
+    requests.push_back({*identities[i], route.key.scope, sources[i], route.retention});
+
+  phase_ = Phase::claim;
+  store::Transaction transaction(*session_);
+  const store::BatchClaim claim = store::claim_batch(transaction, requests);
+  std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
+  bool any = false;
+  for (std::size_t n = 0; n < claimed.size(); ++n) {
+    if (claim.keys[n].ours) {
+      any = true;
+      outcomes[claimed[n]].result = Result::completed;
+    } else if (!claim.keys[n].holder || !is_plain_duplicate(*claim.keys[n].holder, requests[n]) ||
+               jobs[claimed[n]].handler->wants_duplicates()) {
+      return {Tried::one_alone, claimed[n], {}};
+    }
+  }
+  if (!any) return {};  // only duplicates: nothing was written
+  crash_point("claimed");
+
+  std::vector<std::pair<std::size_t, std::string>> results;  // by request
+  for (std::size_t n = 0; n < claimed.size(); ++n) {
+    if (!claim.keys[n].ours) continue;
+    running = claimed[n];
+    const Job& job = jobs[running];
+    phase_ = Phase::handler;
+    if (about_to_run_) about_to_run_(job.task);
+    LentContext context(transaction, route.max_result_bytes);
+    const auto began = std::chrono::steady_clock::now();
+    job.handler->handle(job.task.message, context);
+    outcomes[running].handler_time = std::chrono::steady_clock::now() - began;
+    if (context.stored_result()) results.emplace_back(n, *context.stored_result());
+  }
+  crash_point("handled");
+  running = kNone;
+  phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
+  for (const auto& [n, result] : results) store::add_result(transaction, requests[n], result);
+  store::seal(transaction, claim.nonce);
+  crash_point("committed");
+  return {};
+}
+
+// What to do about a segment that rolled back. Whose failure it is counts only where it runs alone.
+Processor::Attempt Processor::segment_failed(const std::exception_ptr& error, std::size_t running) {
+  const bool in_one = phase_ == Phase::handler && running != kNone;
+  const store::Fault fault = store::fault_of(error);
+  Outcome verdict{.detail = fault.text, .sqlstate = fault.sqlstate};
+  switch (store::classify(phase_, fault)) {
+    case FailureClass::again:
+    case FailureClass::busy:
+      batch_limit_ = std::max<std::size_t>(1, batch_limit_ / 2);
+      return {Tried::smaller, 0, {}};
+    case FailureClass::attempt:
+      if (in_one) return {Tried::one_alone, running, {}};
+      return {Tried::smaller, 0, {}};
+    case FailureClass::halt: return {Tried::smaller, 0, {}};
+    case FailureClass::again_reconnected:
+    case FailureClass::in_doubt:
+      session_.reset();
+      verdict.result = Result::again;
+      verdict.reason = "reconnect";
+      verdict.lost_in_handler = true;  // so that it runs alone the next time
+      return {Tried::given_up, 0, verdict};
+    case FailureClass::outage: {
+      session_.reset();
+      std::string why;
+      if (in_one && reachable(why)) return {Tried::one_alone, running, {}};
+      verdict.result = Result::outage;
+      verdict.reason = "postgres";
+      return {Tried::given_up, 0, verdict};
+    }
+    case FailureClass::transaction_ended:
+      session_.reset();
+      verdict.result = Result::halt_route;
+      verdict.reason = "handler_ended_transaction";
+      verdict.detail =
+          "a handler ended the transaction of a batch that begins here (COMMIT, ROLLBACK, SET "
+          "CONSTRAINTS or RESET ALL); part of its effect may stand alone: " +
+          fault.text;
+      return {Tried::given_up, 0, verdict};
+  }
+  return {Tried::smaller, 0, {}};
+}
+
+}  // namespace hapax::flow

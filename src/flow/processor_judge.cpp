@@ -1,0 +1,89 @@
+// What a claim that was not simply won means: the claim table of the guarantees.
+#include <nlohmann/json.hpp>
+
+#include "flow/processor.hpp"
+#include "flow/verdicts.hpp"
+#include "key/sha256.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using store::Phase;
+
+// The message's fingerprint under a stored rule, where this route knows it.
+std::optional<key::Fingerprint> recompute(const std::string& rule_id, const Task& task) {
+  using Rule = key::FingerprintRule;
+  for (const Rule& rule :
+       {task.route.key.fingerprint, Rule{Rule::Kind::payload, {}}, Rule{Rule::Kind::json, {}}}) {
+    if (key::rule_id(rule) != rule_id) continue;
+    const auto made = key::fingerprint(rule, task.message);
+    if (const auto* fingerprint = std::get_if<key::Fingerprint>(&made)) return *fingerprint;
+  }
+  return std::nullopt;
+}
+
+std::string name_of(const store::KeyHolder& holder) {
+  return holder.topic + "/" + std::to_string(holder.partition) + "/" +
+         std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
+         std::to_string(holder.generation) + ")";
+}
+
+}  // namespace
+
+std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
+                                        const store::Claim& claim,
+                                        store::Transaction& transaction) {
+  if (!claim.holder) {
+    if (task.message.offset() >= task.guard_below) return std::nullopt;
+    const store::Known known = store::known_coordinates(transaction, request.source);
+    if (known.dead_letter) return gave_up("redelivered", "is a dead letter already", task.attempts);
+    if (known.attempted) return std::nullopt;
+    return halt(Result::halt_partition, "unknown_below_highest",
+                "offset " + std::to_string(task.message.offset()) +
+                    " is below the highest checkpoint ever reached (" +
+                    std::to_string(task.guard_below) +
+                    "), and neither its key nor its coordinates are known any more: running it "
+                    "could double an effect that retention has forgotten");
+  }
+  const store::KeyHolder& holder = *claim.holder;
+  if (holder.status == "completed") return judge_completed(task, request, holder, transaction);
+  if (holder.status == "started")
+    return halt(Result::halt_partition, "key_started",
+                "the key is `started` by " + name_of(holder) +
+                    ", which no worker of this mode leaves behind");
+  if (holder.status == "failed" && holder.is(request.source))
+    return gave_up("redelivered", "is a dead letter already", task.attempts);
+  if (!store::take_over(transaction, request)) return Outcome::of(Result::again);
+  return std::nullopt;
+}
+
+Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& request,
+                                   const store::KeyHolder& holder,
+                                   store::Transaction& transaction) {
+  const key::Fingerprint& mine = request.identity.fingerprint;
+  if (holder.is(request.source) || holder.fingerprint == mine)
+    return Outcome::of(Result::duplicate);
+  if (holder.fingerprint.rule != mine.rule) {
+    const auto again = recompute(holder.fingerprint.rule, task);
+    // A rule that this route does not know cannot tell drift: the key decides.
+    if (!again || *again == holder.fingerprint) return Outcome::of(Result::duplicate);
+  }
+  Outcome verdict = gave_up("payload_drift",
+                            "the key was completed by " + name_of(holder) + " with another payload",
+                            task.attempts);
+  store::DeadLetter letter = letter_of(task, request.source, &request.identity, verdict);
+  letter.other = nlohmann::json{{"group", holder.group},
+                                {"topic", holder.topic},
+                                {"generation", holder.generation},
+                                {"partition", holder.partition},
+                                {"offset", holder.offset},
+                                {"fingerprint", key::hex(holder.fingerprint.digest)},
+                                {"fingerprint_rule", holder.fingerprint.rule}}
+                     .dump();
+  phase_ = Phase::account;
+  store::add_dead_letter(transaction, letter);
+  transaction.commit();
+  return verdict;
+}
+
+}  // namespace hapax::flow

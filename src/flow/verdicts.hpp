@@ -1,0 +1,56 @@
+// Making Outcomes, for flow/processor*.cpp.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "flow/outcome.hpp"
+#include "flow/processor.hpp"
+#include "store/dead_letter.hpp"
+#include "store/fault.hpp"
+
+namespace hapax::flow {
+
+inline store::DeadLetter letter_of(const Task& task, const store::Source& source,
+                                   const key::Identity* identity, const Outcome& verdict) {
+  return {task.message,
+          source,
+          verdict.reason,
+          verdict.detail,
+          verdict.sqlstate,
+          verdict.attempts,
+          task.route.handler.name,
+          task.route.handler.version,
+          task.route.key.scope,
+          identity,
+          std::nullopt};
+}
+
+inline Outcome halt(Result result, std::string reason, std::string detail,
+                    std::string sqlstate = {}) {
+  return {.result = result,
+          .reason = std::move(reason),
+          .detail = std::move(detail),
+          .sqlstate = std::move(sqlstate)};
+}
+
+inline Outcome gave_up(std::string reason, std::string detail, int attempts,
+                       std::string sqlstate = {}) {
+  return {.result = Result::failed,
+          .reason = std::move(reason),
+          .detail = std::move(detail),
+          .sqlstate = std::move(sqlstate),
+          .attempts = attempts};
+}
+
+inline Outcome later(Result result, std::string reason, const store::Fault& fault,
+                     std::chrono::milliseconds wait, int attempts) {
+  return {.result = result,
+          .reason = std::move(reason),
+          .detail = fault.text,
+          .sqlstate = fault.sqlstate,
+          .wait = wait,
+          .attempts = attempts};
+}
+
+}  // namespace hapax::flow

@@ -1,0 +1,24 @@
+// How long Kafka keeps a topic's messages, by its admin API.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kafka/consumer.hpp"
+
+namespace hapax::kafka {
+
+struct TopicSettings {
+  std::optional<std::int64_t> retention_ms;  // -1: for ever
+  std::string cleanup_policy;                // "delete", "compact" or both
+};
+
+// Asks with a client of its own. The mock cluster has no admin API, and a real one may refuse a
+// user who may consume.
+// Throws: std::runtime_error with the reason. Blocks: at most `timeout`, and the client's end.
+TopicSettings read_topic_settings(const Properties& properties, const std::string& topic,
+                                  std::chrono::milliseconds timeout);
+
+}  // namespace hapax::kafka

@@ -1,0 +1,29 @@
+// Taking the keys of several messages of one route in one statement.
+//
+// Thread safety: none; each call uses the caller's transaction.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/claim.hpp"
+
+namespace hapax::store {
+
+struct BatchClaim {
+  std::string nonce;  // for the seal
+  struct Key {
+    bool ours = false;
+    std::optional<KeyHolder> holder;  // of a key that is not ours; nothing: it vanished meanwhile
+  };
+  std::vector<Key> keys;  // as the requests
+};
+
+// Opens the transaction and takes what is free.
+// Precondition: one scope, group, topic, fingerprint rule and retention; no (key, tenant) twice.
+// Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for each held key.
+BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests);
+
+}  // namespace hapax::store

@@ -1,0 +1,90 @@
+// Partitions come and go: what a worker does when the group assigns or takes them, and when it
+// leaves.
+#include "observe/log.hpp"
+#include "worker/worker.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+namespace log = observe::log;
+
+}  // namespace
+
+void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
+  metrics_.rebalanced(observe::RebalanceEvent::assigned);
+  health_.joined();
+  log::info("assigned", {{"partitions", partitions.size()}}, "the group assigned partitions");
+  std::vector<std::shared_ptr<Partition>> taken;
+  for (const TopicPartition& id : partitions) {
+    const std::size_t index = route_index_.at(id.first);
+    taken.push_back(std::make_shared<Partition>(id, routes_[index], index));
+    partitions_[id] = taken.back();
+    metrics_.partition_assigned(id.first, id.second);
+    health_.partition_assigned(id.first, id.second);
+  }
+  keeper_->acquire(taken);
+}
+
+// What is queued is dropped, what runs is waited for; then the last checkpoint, and its offset.
+std::vector<std::shared_ptr<Partition>> Worker::drain(const std::vector<TopicPartition>& ids,
+                                                      milliseconds timeout) {
+  std::vector<std::shared_ptr<Partition>> draining;
+  for (const TopicPartition& id : ids) {
+    const auto found = partitions_.find(id);
+    if (found == partitions_.end()) continue;
+    dispatcher_.drop(*found->second);
+    unpause(*found->second);
+    draining.push_back(found->second);
+  }
+  if (!dispatcher_.wait_idle(draining, Clock::now() + timeout))
+    log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},
+                 "messages still run; their partitions are given up, the next owner waits for "
+                 "their keys");
+  return draining;
+}
+
+void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
+  metrics_.rebalanced(lost ? observe::RebalanceEvent::lost : observe::RebalanceEvent::revoked);
+  log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
+            "the group takes partitions away");
+  const auto drained = drain(partitions, config_.worker.revoke_timeout);
+  keeper_->release(drained);
+  if (!lost) consumer_->commit(due_commits(drained));
+  for (const TopicPartition& id : partitions) {
+    partitions_.erase(id);
+    halted_.erase(id);
+    metrics_.partition_gone(id.first, id.second);
+    health_.partition_gone(id.first, id.second);
+  }
+}
+
+// Ends within shutdown_timeout, whatever Kafka does: giving up is safe.
+bool Worker::leave() {
+  health_.draining();
+  log::info("stopping", {{"partitions", partitions_.size()}}, "draining; again to stop at once");
+  const auto until = Clock::now() + config_.worker.shutdown_timeout;
+  const auto left = [&] {
+    const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    return std::max(rest, milliseconds(0));
+  };
+  std::vector<TopicPartition> ids;
+  for (const auto& [id, partition] : partitions_) ids.push_back(id);
+  const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
+  dispatcher_.stop();
+  keeper_->release(drained);
+  const std::vector<kafka::Commit> commits = due_commits(drained);
+  try {
+    if (!commits.empty() && left().count() > 0)
+      consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000)));
+  } catch (const std::exception& error) {
+    log::warning("last_commit_failed", {{"error", error.what()}},
+                 "the next owner starts at the checkpoint all the same");
+  }
+  partitions_.clear();
+  const bool closed = left().count() > 0 && consumer_->close(left());
+  log::info("stopped", {{"left_group", closed}}, "stopped");
+  return closed && dispatcher_.wait_idle(drained, Clock::now());
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,103 @@
+// How the worker is: what metrics, readiness and the watchdog are told.
+#include "observe/log.hpp"
+#include "store/dead_letter.hpp"
+#include "worker/worker.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+namespace log = observe::log;
+
+constexpr milliseconds kReportInterval{500};
+constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
+
+}  // namespace
+
+// A handler that does not come back holds its key, its lane and its order key for ever. The attempt
+// is recorded and the process ended; PostgreSQL rolls back, and the message runs again elsewhere.
+void Worker::watch_lanes() {
+  for (const auto& lane : lanes_) {
+    const auto running = lane->running();
+    if (!running || Clock::now() - running->since < config_.worker.handler_timeout) continue;
+    log::error("handler_hangs",
+               {{"handler", running->handler},
+                {"topic", running->source.topic},
+                {"partition", running->source.partition},
+                {"offset", running->source.offset}},
+               "a handler ran longer than worker.handler_timeout; ending the process");
+    try {
+      store::Session session = lane_setup_.connect();
+      store::record_attempt(
+          session, {running->source, "the handler ran longer than worker.handler_timeout", "",
+                    running->handler, milliseconds(0)});
+    } catch (const store::DatabaseError& error) {
+      log::error("attempt_not_recorded", {{"sqlstate", error.sqlstate()}}, "PostgreSQL is away");
+    }
+    hangs_ = true;
+    return;
+  }
+}
+
+void Worker::report() {
+  const auto now = Clock::now();
+  if (now - last_report_ < kReportInterval) return;
+  last_report_ = now;
+  watch_lanes();
+  const Dispatcher::Load load = dispatcher_.load();
+  std::size_t messages = 0, bytes = 0;
+  for (const auto& [id, partition] : partitions_) {
+    using observe::PartitionState;
+    observe::PartitionReport report;
+    observe::PartitionProgress shown;
+    if (!partition->over() && partition->polling.started) {
+      const Partition::Progress progress = partition->progress();
+      messages += progress.messages;
+      bytes += progress.bytes;
+      report.watermark = shown.watermark = progress.watermark;
+      shown.checkpoint = partition->checkpointed();
+      report.in_flight = static_cast<std::int64_t>(progress.messages);
+      if (const auto end = consumer_->known_end(id))
+        report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
+      const bool idle = partition->polling.at_end && progress.messages == 0;
+      if (idle) report.lag = shown.lag = 0;
+      report.state = idle                        ? PartitionState::idle
+                     : partition->polling.paused ? PartitionState::paused_full
+                                                 : PartitionState::running;
+    }
+    metrics_.partition_progress(id.first, id.second, shown);
+    metrics_.partition_state(id.first, id.second, report.state);
+    health_.partition_report(id.first, id.second, report);
+  }
+  for (const auto& [id, halt] : halted_) {
+    metrics_.partition_state(id.first, id.second, observe::PartitionState::halted);
+    health_.partition_report(id.first, id.second,
+                             {observe::PartitionState::halted, halt.reason, {}, {}, 0});
+  }
+  metrics_.in_flight(messages);
+  metrics_.queued(load.queued, bytes);
+  metrics_.waiting_for_retry(load.waiting);
+  if (kafka_in_doubt_) probe_brokers();
+}
+
+// librdkafka does not say when a broker is back, nor always that all are down (2.0.2 keeps its
+// GroupCoordinator out of the count): after any error it is asked.
+void Worker::probe_brokers() {
+  bool answers = true;
+  try {
+    (void)consumer_->partition_count(routes_.front().topic, kProbeTimeout);
+  } catch (const std::exception&) {
+    answers = false;
+  }
+  if (answers) kafka_in_doubt_ = false;
+  if (answers != brokers_down_) return;
+  brokers_down_ = !answers;
+  health_.kafka_reachable(answers);
+  if (answers) {
+    log::info("kafka_up", {}, "a broker answers again");
+  } else {
+    log::warning("kafka_down", {}, "no broker answers; it goes on by itself");
+  }
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Holds the layers: dependencies point down only, and a library is known to one folder only."""
+
+import re
+
+import source_tree
+
+# Folder of src/ -> folders of src/ that it may include beside itself.
+GROUND = {"key", "config", "observe"}
+STORES = {"kafka", "store", "plugin"}
+ALLOWED = {
+    "key": set(),
+    "observe": set(),
+    "config": {"key", "observe"},
+    "kafka": GROUND,
+    "store": GROUND,
+    "plugin": GROUND,
+    "flow": GROUND | STORES,
+    "worker": GROUND | STORES | {"flow"},
+    "app": GROUND | STORES | {"flow", "worker", "sandbox"},
+    "sandbox": set(),  # starts servers: for app's demo and the tests, and knows nothing of hapax
+}
+
+# Header of a library -> the only folder of src/ that may include it. nlohmann/json is in our
+# public headers, so everybody may.
+LIBRARIES = {
+    r"librdkafka/": "kafka",
+    r"(pqxx|libpq|postgresql)\b": "store",
+    r"dlfcn\.h": "plugin",
+    r"openssl/": "key",
+    r"(prometheus/|httplib|spdlog/|fmt/)": "observe",
+    r"CLI/": "app",
+}
+# What a plugin is built with is part of its ABI.
+PUBLIC_EXCEPTIONS = {("include/hapax/plugin.hpp", "pqxx/version")}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")', re.MULTILINE)
+
+
+def complaint_about(path, header, quoted):
+    in_src = path.parts[0] == "src" and len(path.parts) > 2
+    folder = path.parts[1] if in_src else "include"
+    if in_src and folder not in ALLOWED:
+        return f"{path}: src/{folder} has no place in the layers; give it one in layering.py"
+    target = header.split("/")[0]
+    if quoted and "/" in header and target != "hapax":
+        if folder == "include":
+            return f"{path}: a public header may not include {header}"
+        if target in ALLOWED and target != folder and target not in ALLOWED[folder]:
+            return f"{path}: {folder} may not include {header}: dependencies point down only"
+    for pattern, owner in LIBRARIES.items():
+        if not quoted and re.match(pattern, header) and folder != owner:
+            if (str(path), header) not in PUBLIC_EXCEPTIONS:
+                return f"{path}: <{header}> may be included in src/{owner} only"
+    return None
+
+
+def check(root):
+    complaints = []
+    for path in source_tree.files(root, source_tree.CPP, ("include", "src")):
+        for match in INCLUDE.finditer((root / path).read_text()):
+            header = match.group(1)
+            complaints.append(complaint_about(path, header[1:-1], header[0] == '"'))
+    return sorted({complaint for complaint in complaints if complaint})
+
+
+HEALTHY = {
+    "include/hapax/plugin.hpp": "#include <pqxx/version>\n",
+    "src/kafka/a.cpp": '#include <librdkafka/rdkafka.h>\n#include "kafka/a.hpp"\n',
+    "src/flow/a.cpp": '#include "store/a.hpp"\n#include "hapax/message.hpp"\n#include <string>\n',
+    "src/app/main/a.cpp": '#include "sandbox/a.hpp"\n#include "worker/a.hpp"\n',
+    "tests/flow/a_test.cpp": "#include <librdkafka/rdkafka.h>\n",
+}
+FAULTS = [
+    ({"src/flow/b.cpp": '#include "worker/b.hpp"\n'}, ["flow may not include worker/b.hpp"]),
+    ({"src/store/b.cpp": '#include "kafka/b.hpp"\n'}, ["store may not include kafka/b.hpp"]),
+    ({"src/worker/b.cpp": '#include "sandbox/b.hpp"\n'}, ["worker may not include sandbox"]),
+    ({"src/worker/b.cpp": "#include <pqxx/pqxx>\n"}, ["<pqxx/pqxx> may be included in src/store"]),
+    ({"src/flow/b.hpp": "#  include <librdkafka/rdkafka.h>\n"}, ["in src/kafka only"]),
+    ({"include/hapax/b.hpp": "#include <pqxx/pqxx>\n"}, ["in src/store only"]),
+    ({"include/hapax/b.hpp": '#include "store/b.hpp"\n'}, ["public header may not include"]),
+    ({"src/helpers/b.cpp": '#include "key/b.hpp"\n'}, ["src/helpers has no place"]),
+]
+
+if __name__ == "__main__":
+    source_tree.main(check, HEALTHY, FAULTS)

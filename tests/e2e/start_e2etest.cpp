@@ -1,0 +1,142 @@
+// Where a partition starts, with a real broker's offsets: an operator's reset, a topic made again,
+// the wrong database, an offset that the log does not have. What does not add up halts, alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/kafka_admin.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr const char* kOpenHalts =
+    "SELECT partition, reason FROM hapax.halts WHERE ended_at IS NULL ORDER BY 1";
+
+// As `hapax resume` does it.
+void end_halts(Site& site) {
+  site.database().run(
+      "UPDATE hapax.halts SET ended_at = now(), ended_by = 'test', why = 'mended', "
+      "decision = 'retry' WHERE ended_at IS NULL");
+}
+
+// A site of two partitions whose first payments [0, 20) are booked and whose worker has left.
+std::unique_ptr<Site> worked_site() {
+  auto site = std::make_unique<Site>(2);
+  Producer producer(site->bootstrap());
+  site->pay(producer, 0, 20);
+  const auto worker = site->worker("before");
+  site->await_no_lag();
+  expect_leaves(*worker);
+  return site;
+}
+
+// The reset skips the four messages between, on one partition only.
+TEST(Start, HonoursAnOffsetThatAnOperatorResetForward) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  Producer producer(site->bootstrap());
+  site->pay(producer, 20, 10);  // five a partition: offsets 10 to 14
+  reset_offset(site->bootstrap(), site->group(), site->topic(), 0, {14, ""});
+  const auto worker = site->worker("w");
+  site->await_no_lag();
+  EXPECT_EQ(site->database().value("SELECT count(*) FROM payments"), "26");
+  EXPECT_EQ(site->database().value("SELECT string_agg(id, ' ' ORDER BY nr) FROM payments "
+                                   "WHERE substr(id, 2)::int >= 20 AND substr(id, 2)::int % 2 = 0"),
+            "p28");
+  expect_leaves(*worker);
+}
+
+TEST(Start, HonoursAnOffsetThatAnOperatorResetBackAndDoublesNothing) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  reset_offset(site->bootstrap(), site->group(), site->topic(), 0, {0, ""});
+  const auto worker = site->worker("w");
+  worker->await("partition_started", {{"partition", 0}, {"offset", 0}});
+  site->await_no_lag();
+  site->expect_exact(20);
+  expect_leaves(*worker);
+}
+
+// Retention has forgotten a key of which the reset asks to run the message again.
+TEST(Start, HaltsAtAMessageBelowTheHighestCheckpointThatNobodyRemembers) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  site->database().run("DELETE FROM hapax.idempotency_keys WHERE key = 'p4'");
+  reset_offset(site->bootstrap(), site->group(), site->topic(), 0, {0, ""});
+  const auto worker = site->worker("w");
+  worker->await("halted", {{"partition", 0}, {"offset", 2}, {"reason", "unknown_below_highest"}});
+  site->await(kOpenHalts, "0|unknown_below_highest");
+  EXPECT_EQ(site->database().value("SELECT count(*) FROM payments"), "20");
+  expect_leaves(*worker);
+}
+
+TEST(Start, HaltsAboveTheEndAloneAndGoesOnOnceTheHaltIsEnded) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  reset_offset(site->bootstrap(), site->group(), site->topic(), 0, {12, ""});  // the log ends at 10
+  const auto worker = site->worker("w");
+  worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}});
+  worker->await_not_ready("halted: offset_above_end");
+  site->await(kOpenHalts, "0|offset_above_end");
+
+  Producer producer(site->bootstrap());
+  site->pay(producer, 20, 10);
+  site->await("SELECT count(*) FROM payments WHERE substr(id, 2)::int >= 20", "5");
+  EXPECT_EQ(site->database().value(kOpenHalts), "0|offset_above_end");
+
+  end_halts(*site);  // by now the log goes beyond 12
+  worker->await("resumed", {{"partition", 0}}, 1, std::chrono::seconds(5));
+  site->await_no_lag();
+  EXPECT_EQ(site->database().value("SELECT count(*) FROM payments"), "28");
+  worker->await_ready();
+  expect_leaves(*worker);
+}
+
+TEST(Start, HaltsWhereTheTopicWasMadeAgain) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  delete_topic(site->bootstrap(), site->topic());
+  create_topic(site->bootstrap(), site->topic(), 2);
+  const auto worker = site->worker("w");
+  worker->await("halted", {}, 2);
+  // A librdkafka that cannot tell topic ids sees that the group's offsets are gone.
+  site->await(
+      "SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL "
+      "AND reason IN ('topic_recreated', 'offset_unproven')",
+      "2");
+  worker->await_not_ready("halted: ");
+
+  // Accepted: new messages are other messages, whatever their offsets.
+  Producer producer(site->bootstrap());
+  site->pay(producer, 20, 20);
+  site->database().run(
+      "UPDATE hapax.checkpoints SET generation = generation + 1, "
+      "start_as = 'initial', next_offset = NULL, highest = NULL");
+  end_halts(*site);
+  site->await_no_lag();
+  site->expect_exact(40);
+  expect_leaves(*worker);
+}
+
+TEST(Start, HaltsOnADatabaseThatHasNoCheckpointForTheGroupsOffsets) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  test::Database wrong;
+  const auto lost = site->worker("lost", {{"postgres", {{"url", wrong.worker().url}}}});
+  lost->await("halted", {{"reason", "checkpoint_missing"}}, 2);
+  lost->await_not_ready("halted: checkpoint_missing");
+  EXPECT_EQ(wrong.value("SELECT count(*) FROM hapax.idempotency_keys"), "0");
+  expect_leaves(*lost);
+  EXPECT_EQ(wrong.value(kOpenHalts), "0|checkpoint_missing\n1|checkpoint_missing")
+      << "a halt that was logged is kept, even when the worker leaves at once";
+
+  Producer producer(site->bootstrap());
+  site->pay(producer, 20, 10);
+  const auto worker = site->worker("w");
+  site->await_no_lag();
+  site->expect_exact(30);
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support

@@ -1,0 +1,231 @@
+// Batches against one by one: whatever the messages do, the outcomes are the same.
+#include <map>
+#include <random>
+#include <thread>
+
+#include "flow/flow_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+struct Planned {
+  std::string key;      // idempotency key
+  std::string payload;  // what the handler does, and a number
+  int order_key = 0;
+};
+
+// Books, or fails in the way that the payload names.
+class Doing final : public Handler {
+ public:
+  void handle(const Message& message, Context& context) override {
+    const std::string payload(*message.payload());
+    const auto does = [&](const char* what) { return payload.starts_with(what); };
+    if (does("reject-late")) context.write("INSERT INTO effects (key, note) VALUES ('x', 'lost')");
+    if (does("reject")) throw Reject("rejected");
+    if (does("throw")) throw std::runtime_error("thrown");
+    if (does("sql")) context.sql("SELECT 1 / 0");
+    if (does("deferred"))
+      context.write("INSERT INTO effects (key, note) VALUES ($1, $2)", "bad", payload);
+    context.write("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("id"),
+                  payload);
+    if (does("result")) context.result({{"note", payload}});
+  }
+};
+
+class BatchCase : public FlowCase {
+ protected:
+  BatchCase() { database.run("ALTER TABLE effects ADD CHECK (key <> 'bad')"); }
+
+  // Settles all messages as a lane does, up to `batch` at once, and returns what each became.
+  std::vector<std::string> settle_all(const std::vector<Planned>& plan, std::size_t batch,
+                                      const std::string& name) {
+    Route own = route;
+    own.key.scope = name;
+    own.retry.first = own.retry.max = std::chrono::milliseconds(0);
+    Processor processor = make_processor();
+    Doing handler;
+    std::vector<std::string> outcomes(plan.size());
+    std::vector<int> attempts(plan.size(), 0);
+    std::map<int, std::vector<std::size_t>> strands;  // what is left, by order key
+    for (std::size_t i = 0; i < plan.size(); ++i) strands[plan[i].order_key].push_back(i);
+    for (int round = 0; !strands.empty() && round < 10000; ++round) {
+      std::vector<std::size_t> taken;
+      for (const auto& [order_key, left] : strands)
+        for (const std::size_t i : left)
+          if (taken.size() < batch) taken.push_back(i);
+      const std::vector<Outcome> results =
+          run(plan, taken, attempts, own, processor, handler, name);
+      for (std::size_t n = 0; n < taken.size(); ++n) {
+        if (results[n].result == Result::retry) attempts[taken[n]] = results[n].attempts;
+        if (!is_settled(results[n].result)) continue;
+        outcomes[taken[n]] = std::string(name_of(results[n].result)) + " " + results[n].reason;
+        auto& left = strands[plan[taken[n]].order_key];
+        EXPECT_EQ(left.front(), taken[n]) << "settled out of order";
+        left.erase(left.begin());
+        if (left.empty()) strands.erase(plan[taken[n]].order_key);
+      }
+    }
+    EXPECT_TRUE(strands.empty());
+    return outcomes;
+  }
+
+  // All effects, whatever their order.
+  std::string booked() {
+    return database.value(
+        "SELECT coalesce(string_agg(key || '=' || note, ', ' ORDER BY key, note), '') FROM "
+        "effects");
+  }
+
+  std::string state(const std::string& name) {
+    return database.value(
+               "SELECT coalesce(string_agg(key || ' ' || status || '@' || kafka_offset || ' ' || "
+               "coalesce(result::text, '-'), ', ' ORDER BY key), '') FROM hapax.idempotency_keys "
+               "WHERE scope = '" +
+               name + "'") +
+           " | " +
+           database.value(
+               "SELECT coalesce(string_agg(kafka_offset || ' ' || reason || ' ' || attempts, ', ' "
+               "ORDER BY kafka_offset), '') FROM hapax.dead_letters WHERE group_id = '" +
+               name + "'") +
+           " | " +
+           database.value(
+               "SELECT coalesce(string_agg(kafka_offset || ' ' || count, ', ' ORDER BY "
+               "kafka_offset), '') "
+               "FROM hapax.attempts WHERE group_id = '" +
+               name + "'");
+  }
+
+ private:
+  std::vector<Outcome> run(const std::vector<Planned>& plan, const std::vector<std::size_t>& taken,
+                           const std::vector<int>& attempts, const Route& own, Processor& processor,
+                           Handler& handler, const std::string& group) {
+    std::vector<Message> messages;
+    std::vector<Header> headers(taken.size());
+    messages.reserve(taken.size());
+    for (std::size_t n = 0; n < taken.size(); ++n) {
+      const Planned& planned = plan[taken[n]];
+      headers[n] = {"id", planned.key};
+      Message::Parts parts;
+      parts.coordinates = {own.topic, 0, static_cast<std::int64_t>(taken[n])};
+      parts.payload = planned.payload;
+      parts.headers = std::span(&headers[n], 1);
+      messages.emplace_back(parts);
+    }
+    std::vector<Job> jobs;
+    for (std::size_t n = 0; n < taken.size(); ++n)
+      jobs.push_back({Task{.route = own,
+                           .message = messages[n],
+                           .group = group,
+                           .attempts = attempts[taken[n]]},
+                      &handler, static_cast<std::size_t>(plan[taken[n]].order_key)});
+    if (jobs.size() == 1) return {processor.process(jobs.front().task, handler)};
+    return processor.process(jobs);
+  }
+};
+
+std::vector<Planned> random_plan(std::mt19937& random) {
+  static constexpr const char* kDoes[] = {"book",        "book",  "book", "book",
+                                          "result",      "book",  "book", "reject",
+                                          "reject-late", "throw", "sql",  "deferred"};
+  std::vector<Planned> plan(10 + random() % 30);
+  for (Planned& planned : plan)
+    planned = {"k" + std::to_string(random() % 25),
+               std::string(kDoes[random() % std::size(kDoes)]) + " " + std::to_string(random() % 2),
+               static_cast<int>(random() % 6)};
+  return plan;
+}
+
+// One key's messages are kept in one order key here: across order keys their order is free, and
+// with it which of them wins.
+void order_by_key(std::vector<Planned>& plan) {
+  for (Planned& planned : plan) planned.order_key = std::stoi(planned.key.substr(1)) % 6;
+}
+
+TEST_F(BatchCase, EndsAsOneByOneUnderRandomMessages) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    std::vector<Planned> plan = random_plan(random);
+    order_by_key(plan);
+    const std::string suffix = std::to_string(round);
+    const std::size_t size = 2 + random() % 20;
+    database.run("TRUNCATE effects");
+    const auto expected = settle_all(plan, 1, "one" + suffix);
+    const std::string expected_booked = booked();
+    const std::string expected_state = state("one" + suffix);
+    database.run("TRUNCATE effects");
+    EXPECT_EQ(settle_all(plan, size, "many" + suffix), expected) << "batches of " << size;
+    EXPECT_EQ(state("many" + suffix), expected_state);
+    EXPECT_EQ(booked(), expected_booked);
+  }
+}
+
+TEST_F(BatchCase, AFailureLeavesItsNeighboursInTheirOwnBatch) {
+  std::vector<Planned> plan;
+  for (int i = 0; i < 7; ++i) plan.push_back({"k" + std::to_string(i), "book", i});
+  plan[3].payload = "reject";
+  const auto outcomes = settle_all(plan, 7, "many");
+  for (int i = 0; i < 7; ++i)
+    EXPECT_EQ(outcomes[static_cast<std::size_t>(i)], i == 3 ? "failed rejected" : "completed ")
+        << i;
+  EXPECT_EQ(count("effects"), 6);
+}
+
+TEST_F(BatchCase, NothingBehindAFailureOfItsOrderKeyRuns) {
+  const std::vector<Planned> plan = {{"a", "throw", 1}, {"b", "book", 1}, {"c", "book", 2}};
+  Route own = route;
+  Processor processor = make_processor();
+  Doing handler;
+  // As settle_all, but one take only.
+  std::vector<Message> messages;
+  std::vector<Header> headers = {{"id", "a"}, {"id", "b"}, {"id", "c"}};
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    Message::Parts parts;
+    parts.coordinates = {own.topic, 0, static_cast<std::int64_t>(i)};
+    parts.payload = plan[i].payload;
+    parts.headers = std::span(&headers[i], 1);
+    messages.emplace_back(parts);
+  }
+  std::vector<Job> jobs;
+  const std::string group = "group";
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    jobs.push_back({Task{.route = own, .message = messages[i], .group = group}, &handler,
+                    static_cast<std::size_t>(plan[i].order_key)});
+  const auto outcomes = processor.process(jobs);
+  EXPECT_EQ(outcomes[0].result, Result::retry);
+  EXPECT_EQ(outcomes[1].result, Result::waits);
+  EXPECT_EQ(outcomes[2].result, Result::completed);
+  EXPECT_EQ(effects(), "c=book");
+}
+
+TEST_F(BatchCase, TwoWorkersBookOverlappingBatchesOnce) {
+  std::vector<Planned> plan;
+  for (int i = 0; i < 400; ++i) plan.push_back({"k" + std::to_string(i % 150), "book", i % 40});
+  std::vector<std::string> first, second;
+  std::thread other([&] { second = settle_all(plan, 30, "shared"); });
+  first = settle_all(plan, 17, "shared");
+  other.join();
+  EXPECT_EQ(count("effects"), 150);
+  EXPECT_EQ(database.count("SELECT count(DISTINCT key) FROM effects"), 150);
+}
+
+TEST_F(BatchCase, ManyRowsOfOneInsertReachPostgresAsOneStatement) {
+  std::vector<Planned> plan;
+  for (int i = 0; i < 50; ++i)
+    plan.push_back({"k" + std::to_string(i), "book \"quoted\\\" {,}", i});
+  database.run(
+      "CREATE TABLE statements (n int);"
+      "CREATE FUNCTION count_statements() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER "
+      "AS $$ BEGIN INSERT INTO statements VALUES (1); RETURN NULL; END $$;"
+      "CREATE TRIGGER counted AFTER INSERT ON effects FOR EACH STATEMENT "
+      "EXECUTE FUNCTION count_statements()");
+  settle_all(plan, 50, "many");
+  EXPECT_EQ(count("effects"), 50);
+  EXPECT_EQ(count("statements"), 1);
+  EXPECT_EQ(database.count("SELECT count(*) FROM effects WHERE note = 'book \"quoted\\\" {,}'"),
+            50);
+}
+
+}  // namespace
+}  // namespace hapax::flow

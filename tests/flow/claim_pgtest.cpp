@@ -1,0 +1,199 @@
+// What a message finds when it claims its key: the table "State of an idempotency key" of the
+// guarantees, row by row.
+#include "flow/flow_case.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace hapax::flow {
+namespace {
+
+using Claim = FlowCase;
+
+TEST_F(Claim, RunsANewMessageAndKeepsItsKey) {
+  const Outcome outcome = process({.offset = 7});
+  EXPECT_EQ(outcome.result, Result::completed);
+  EXPECT_GT(outcome.handler_time.count(), 0);
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(database.value("SELECT status, scope, tenant, fingerprint_rule, "
+                           "fingerprint = sha256('10'), group_id, topic, generation, partition, "
+                           "kafka_offset, expires_at - created_at FROM hapax.idempotency_keys"),
+            "completed|booking||payload|t|group|payments|1|3|7|01:00:00");
+}
+
+TEST_F(Claim, WaitsForAnUncommittedHolderAndIsThenBusyButNotFailed) {
+  options.lock_timeout = std::chrono::milliseconds(100);
+  Processor other = make_processor(2);
+  Outcome inner;
+  const Outcome outer = process({}, [&](const Message& message, Context& context) {
+    inner = process_on(other, {.offset = 9}, book);
+    book(message, context);
+  });
+  EXPECT_EQ(inner.result, Result::busy);
+  EXPECT_EQ(inner.sqlstate, "55P03");
+  EXPECT_GT(inner.wait.count(), 0);
+  EXPECT_EQ(outer.result, Result::completed);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  EXPECT_EQ(process_on(other, {.offset = 9}, book).result, Result::duplicate);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Claim, RunsWhenTheUncommittedHolderRollsBack) {
+  Processor other = make_processor(2);
+  Outcome waited;
+  std::thread waiting;
+  const Outcome first = process({}, [&](const Message&, Context&) {
+    waiting = std::thread([&] { waited = process_on(other, {.offset = 9}, book); });
+    database.wait_until(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND datname = current_database()",
+        "1");
+    throw std::runtime_error("no");
+  });
+  waiting.join();
+  EXPECT_EQ(first.result, Result::retry);
+  EXPECT_EQ(waited.result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Claim, SkipsADuplicateOfTheSameOperation) {
+  process({.offset = 1});
+  runs = 0;
+  EXPECT_EQ(process({.offset = 2}).result, Result::duplicate);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(key_row(), "completed@1");
+}
+
+// A redelivery is the same message, whatever a changed fingerprint rule would say.
+TEST_F(Claim, SkipsARedeliveryOfTheSameCoordinatesWithoutComparing) {
+  process({.payload = "10", .offset = 1});
+  EXPECT_EQ(process({.payload = "11", .offset = 1}).result, Result::duplicate);
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+}
+
+TEST_F(Claim, KeepsADriftedPayloadAsADeadLetterThatNamesBothMessages) {
+  process({.payload = "10", .offset = 1});
+  const std::string before = database.value("SELECT * FROM hapax.idempotency_keys");
+  const Outcome outcome = process({.payload = "11", .offset = 2});
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(outcome.reason, "payload_drift");
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(database.value("SELECT * FROM hapax.idempotency_keys"), before);
+  EXPECT_EQ(database.value(
+                "SELECT reason, kafka_offset, convert_from(payload, 'UTF8'), key, "
+                "fingerprint = sha256('11'), fingerprint_rule, other->>'kafka_offset' IS NULL, "
+                "other->>'offset', other->>'partition', other->>'topic', other->>'group', "
+                "other->>'generation', other->>'fingerprint' = encode(sha256('10'), 'hex'), "
+                "other->>'fingerprint_rule' FROM hapax.dead_letters"),
+            "payload_drift|2|11|k1|t|payload|t|1|3|payments|group|1|t|payload");
+}
+
+TEST_F(Claim, SkipsARedeliveryOfADriftedMessage) {
+  process({.payload = "10", .offset = 1});
+  process({.payload = "11", .offset = 2});
+  EXPECT_EQ(process({.payload = "11", .offset = 2}).result, Result::failed);
+  EXPECT_EQ(count("hapax.dead_letters"), 1);
+}
+
+TEST_F(Claim, SkipsARedeliveryOfADeadLetter) {
+  process({.offset = 1}, [](const Message&, Context&) { throw Reject("never"); });
+  runs = 0;
+  const Outcome outcome = process({.offset = 1});
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(outcome.reason, "redelivered");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(key_row(), "failed@1");
+  EXPECT_EQ(count("hapax.dead_letters"), 1);
+}
+
+TEST_F(Claim, RunsAFailedOperationAgainForAnotherMessageAlsoWithACorrectedPayload) {
+  process({.payload = "1O", .offset = 1},
+          [](const Message&, Context&) { throw Reject("not a number"); });
+  EXPECT_EQ(process({.payload = "10", .offset = 2}).result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(database.value("SELECT status, kafka_offset, fingerprint = sha256('10'), error "
+                           "FROM hapax.idempotency_keys"),
+            "completed|2|t|null");
+  // The first message is a duplicate of nobody: it stays what it was.
+  EXPECT_EQ(process({.payload = "1O", .offset = 1}).reason, "payload_drift");
+  EXPECT_EQ(database.value("SELECT reason FROM hapax.dead_letters"), "rejected");
+}
+
+TEST_F(Claim, TakesAFailedKeyOverOnlyOnceWhenTwoTryAtOnce) {
+  process({.offset = 1}, [](const Message&, Context&) { throw Reject("never"); });
+  Processor other = make_processor(2);
+  Outcome second;
+  std::thread waiting;
+  const Outcome first = process({.offset = 2}, [&](const Message& message, Context& context) {
+    book(message, context);
+    waiting = std::thread([&] { second = settle(other, {.offset = 3}, book); });
+    database.wait_until(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND datname = current_database()",
+        "1");
+  });
+  waiting.join();
+  EXPECT_EQ(first.result, Result::completed);
+  EXPECT_EQ(second.result, Result::duplicate);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Claim, RunsAForgottenKeyAgain) {
+  process({.offset = 1});
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(process({.payload = "12", .offset = 1}).result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10 k1=12");
+  EXPECT_EQ(key_row(), "completed@1");
+}
+
+TEST_F(Claim, HaltsThePartitionAtAStartedKey) {
+  process({.offset = 1});
+  database.run("UPDATE hapax.idempotency_keys SET status = 'started'");
+  runs = 0;
+  const Outcome outcome = process({.offset = 1});
+  EXPECT_EQ(outcome.result, Result::halt_partition);
+  EXPECT_EQ(outcome.reason, "key_started");
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(Claim, KeepsScopesTenantsAndGroupsApartAsPromised) {
+  process({.offset = 1});
+  route.key.scope = "invoicing";
+  EXPECT_EQ(process({.offset = 1}).result, Result::completed);
+  route.key.tenant = key::Source{key::Source::Kind::header, {"tenant"}};
+  EXPECT_EQ(process({.offset = 1, .headers = {{"tenant", "acme"}}}).result, Result::completed);
+  // Two groups of one scope share their effects.
+  route.key.scope = "booking";
+  route.key.tenant.reset();
+  EXPECT_EQ(process({.offset = 5}, book, {.group = "other"}).result, Result::duplicate);
+  EXPECT_EQ(runs, 3);
+}
+
+// The key of another group's message is no redelivery of ours, and neither is an old topic's.
+TEST_F(Claim, TellsRedeliveriesByGroupAndGenerationToo) {
+  process({.payload = "10", .offset = 1});
+  EXPECT_EQ(process({.payload = "11", .offset = 1}, book, {.group = "other"}).reason,
+            "payload_drift");
+  EXPECT_EQ(process({.payload = "11", .offset = 1}, book, {.generation = 2}).reason,
+            "payload_drift");
+}
+
+TEST_F(Claim, ComparesUnderTheStoredFingerprintRuleWhereItIsKnown) {
+  process({.payload = R"({"a":1})", .offset = 1});
+  route.key.fingerprint.kind = key::FingerprintRule::Kind::json;
+  EXPECT_EQ(process({.payload = R"({"a":1})", .offset = 2}).result, Result::duplicate);
+  // Equal as JSON, but the stored rule compares bytes.
+  EXPECT_EQ(process({.payload = R"({"a": 1})", .offset = 3}).reason, "payload_drift");
+}
+
+TEST_F(Claim, TakesAnUnknownFingerprintRuleForADuplicate) {
+  process({.offset = 1});
+  database.run("UPDATE hapax.idempotency_keys SET fingerprint_rule = 'json-9'");
+  EXPECT_EQ(process({.payload = "11", .offset = 2}).result, Result::duplicate);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+}  // namespace
+}  // namespace hapax::flow

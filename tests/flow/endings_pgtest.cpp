@@ -1,0 +1,246 @@
+// How a handler can end, and what is then committed.
+#include "flow/flow_case.hpp"
+
+#include <pqxx/pqxx>
+
+#include "store/dead_letter.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using Ending = FlowCase;
+
+TEST_F(Ending, CommitsEffectAndKeyInOneTransaction) {
+  process({});
+  EXPECT_EQ(database.value("SELECT e.xmin = k.xmin FROM effects e, hapax.idempotency_keys k"), "t");
+}
+
+TEST_F(Ending, LeavesNothingBehindWhereTheHandlerThrows) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    book(message, context);
+    throw std::runtime_error("no luck");
+  });
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(outcome.attempts, 1);
+  EXPECT_EQ(outcome.detail, "no luck");
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(key_row(), "");
+}
+
+TEST_F(Ending, StoresTheLastResultWithTheKey) {
+  process({}, [](const Message&, Context& context) {
+    context.result({{"status", "first"}});
+    context.result({{"status", std::string("a'b\\c\0d", 7)}});
+  });
+  EXPECT_EQ(database.value("SELECT result::text FROM hapax.idempotency_keys"),
+            R"({"status":"a'b\\c\u0000d"})");
+}
+
+TEST_F(Ending, RejectsAResultThatIsTooLarge) {
+  const Outcome outcome = process({}, [&](const Message& message, Context& context) {
+    book(message, context);
+    context.result(std::string(route.max_result_bytes, 'x'));  // and two quotes
+  });
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(outcome.reason, "rejected");
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(key_row(), "failed@0");
+  EXPECT_EQ(process({.key = "k2", .offset = 1},
+                    [&](const Message&, Context& context) {
+                      context.result(std::string(route.max_result_bytes - 2, 'x'));
+                    })
+                .result,
+            Result::completed);
+}
+
+TEST_F(Ending, RejectIsADeadLetterAtOnce) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    book(message, context);
+    throw Reject("amount must be positive");
+  });
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(key_row(), "failed@0");
+  EXPECT_EQ(database.value("SELECT reason, error, sqlstate, attempts, handler, handler_version, "
+                           "scope, key FROM hapax.dead_letters"),
+            "rejected|amount must be positive|null|1|booker|v7|booking|k1");
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
+TEST_F(Ending, RetryWaitsAsLongAsItAsks) {
+  const Outcome outcome = process(
+      {}, [](const Message&, Context&) { throw Retry("rate limit", std::chrono::seconds(90)); });
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(outcome.wait, std::chrono::seconds(90));
+  EXPECT_EQ(database.value("SELECT count, last_error, handler, sqlstate, "
+                           "round(extract(epoch FROM next_try - last_at)) FROM hapax.attempts"),
+            "1|rate limit|booker|null|90");
+}
+
+TEST_F(Ending, RetryForEverIsStillOnlyARetry) {
+  const Outcome outcome = process(
+      {}, [](const Message&, Context&) { throw Retry("later", std::chrono::milliseconds::max()); });
+  EXPECT_EQ(outcome.result, Result::retry) << outcome.detail;
+}
+
+TEST_F(Ending, AnExceptionThatIsNoStdExceptionIsAnAttempt) {
+  EXPECT_EQ(process({}, [](const Message&, Context&) { throw 42; }).result, Result::retry);
+  EXPECT_EQ(count("hapax.attempts"), 1);
+}
+
+TEST_F(Ending, AnSqlErrorLetPassIsAnAttemptThatNamesItsState) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    book(message, context);
+    context.sql("SELECT 1 / $1::int", 0);
+  });
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(outcome.sqlstate, "22012");
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(database.value("SELECT sqlstate FROM hapax.attempts"), "22012");
+}
+
+// libpqxx 7 reports the COMMIT of an aborted transaction as success.
+TEST_F(Ending, ASwallowedSqlErrorIsAnAttemptAndNeverASuccess) {
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    const Outcome outcome = process({}, [](const Message& message, Context& context) {
+      book(message, context);
+      try {
+        context.sql("SELECT 1 / 0");
+      } catch (const SqlError& error) {
+        EXPECT_EQ(error.sqlstate(), "22012");
+        EXPECT_EQ(error.statement().empty(), false);
+      }
+    });
+    EXPECT_EQ(outcome.result, Result::retry);
+    EXPECT_EQ(outcome.attempts, attempt);
+  }
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(key_row(), "");
+  EXPECT_EQ(process({}).result, Result::completed);
+}
+
+TEST_F(Ending, ASwallowedErrorOfATextThatDoesNotPrepareIsAnAttemptToo) {
+  const Outcome outcome = process({}, [](const Message&, Context& context) {
+    try {
+      context.write("INSERT INTO nowhere VALUES (1)");
+    } catch (const SqlError& error) {
+      EXPECT_EQ(error.sqlstate(), "42P01");
+    }
+  });
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(key_row(), "");
+}
+
+TEST_F(Ending, AnErrorInASubtransactionCanBeSurvived) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    book(message, context);
+    try {
+      pqxx::subtransaction inner(context.pqxx());
+      inner.exec("INSERT INTO effects (key, note) VALUES ('inner', 'lost')");
+      inner.exec("SELECT 1 / 0");
+    } catch (const pqxx::sql_error&) {
+    }
+    pqxx::subtransaction inner(context.pqxx());
+    inner.exec("INSERT INTO effects (key, note) VALUES ('inner', 'kept')");
+    inner.commit();
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(effects(), "k1=10 inner=kept");
+}
+
+TEST_F(Ending, SavepointsOfAnyEndAreInnocent) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    context.pqxx().exec("SAVEPOINT kept");
+    book(message, context);
+    context.pqxx().exec(
+        "RELEASE kept; SAVEPOINT dropped; INSERT INTO effects (key) VALUES ('x');"
+        "ROLLBACK TO dropped; SAVEPOINT left_open");
+    context.write("INSERT INTO effects (key, note) VALUES ('open', 'too')");
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(effects(), "k1=10 open=too");
+  EXPECT_EQ(key_row(), "completed@0");
+}
+
+TEST_F(Ending, ADeferredConstraintViolatedAtCommitIsAnAttempt) {
+  database.run(
+      "ALTER TABLE effects ADD CONSTRAINT one UNIQUE (note) DEFERRABLE INITIALLY DEFERRED");
+  process({});
+  for (const bool deferred_write : {false, true}) {
+    const Outcome outcome =
+        process({.key = "k2", .offset = 1}, [&](const Message& message, Context& context) {
+          if (!deferred_write) return book(message, context);
+          context.write("INSERT INTO effects (key, note) VALUES ('k2', '10')");
+        });
+    EXPECT_EQ(outcome.result, Result::retry) << outcome.detail;
+    EXPECT_EQ(outcome.sqlstate, "23505");
+  }
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(key_row("k2"), "");
+}
+
+TEST_F(Ending, ADeferredTriggerThatRaisesIsAnAttempt) {
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+      "'BEGIN RAISE EXCEPTION ''not balanced''; END';"
+      "CREATE CONSTRAINT TRIGGER balance AFTER INSERT ON effects DEFERRABLE INITIALLY "
+      "DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()");
+  const Outcome outcome = process({});
+  EXPECT_EQ(outcome.result, Result::retry) << outcome.detail;
+  EXPECT_EQ(outcome.sqlstate, "P0001");
+  EXPECT_EQ(key_row(), "");
+}
+
+TEST_F(Ending, AStatementTimeoutInTheHandlerIsAnAttempt) {
+  options.statement_timeout = std::chrono::milliseconds(50);
+  const Outcome outcome =
+      process({}, [](const Message&, Context& context) { context.sql("SELECT pg_sleep(5)"); });
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(outcome.sqlstate, "57014");
+}
+
+TEST_F(Ending, WhatAHandlerLeavesInItsSessionIsNotSeenByTheNextMessage) {
+  database.run("CREATE TABLE caf (n int); GRANT ALL ON caf TO hapax_worker");
+  process({.key = "a", .offset = 0}, [](const Message&, Context& context) {
+    context.sql("SET client_encoding TO 'LATIN1'");
+    context.sql("SET search_path TO pg_temp");
+    context.sql("SET default_transaction_read_only TO off");
+    context.sql("SET lock_timeout TO 0");
+  });
+  // Keys are UTF-8: read as LATIN1 the same key would be another one, and run twice.
+  EXPECT_EQ(process({.key = "caf\u00e9", .offset = 1}).result, Result::completed);
+  EXPECT_EQ(database.count("SELECT octet_length(key) FROM hapax.idempotency_keys WHERE "
+                           "kafka_offset = 1"),
+            5);
+  process({.key = "b", .offset = 2}, [](const Message&, Context& context) {
+    const Rows rows = context.sql(
+        "SELECT current_setting('search_path'), current_setting('lock_timeout'), "
+        "current_setting('default_transaction_read_only')");
+    EXPECT_NE(rows[0][0].text(), "pg_temp");
+    EXPECT_EQ(rows[0][1].text(), "3s");
+    EXPECT_EQ(rows[0][2].text(), "on");
+  });
+}
+
+// The completion names the key in bytes that the server would read as another one.
+TEST_F(Ending, AResultIsStoredOrTheMessageIsNotCompleted) {
+  const Outcome outcome = process({.key = "caf\u00e9"}, [](const Message&, Context& context) {
+    context.sql("SET client_encoding TO 'LATIN1'");
+    context.result({{"booked", true}});
+  });
+  if (outcome.result == Result::completed) {
+    EXPECT_EQ(database.value("SELECT result FROM hapax.idempotency_keys"), R"({"booked":true})");
+  }
+}
+
+TEST_F(Ending, ATombstoneIsSkippedWhereTheRouteSaysSo) {
+  EXPECT_EQ(process({.payload = std::nullopt}).reason, "tombstone");
+  route.key.tombstone = key::Tombstone::skip;
+  EXPECT_EQ(process({.payload = std::nullopt, .offset = 1}).result, Result::skipped);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(count("hapax.dead_letters"), 1);
+  EXPECT_EQ(count("hapax.idempotency_keys"), 0);
+}
+
+}  // namespace
+}  // namespace hapax::flow

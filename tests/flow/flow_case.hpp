@@ -1,0 +1,160 @@
+// The base of the tests of the promise: one database, one route, messages written as literals, and
+// a handler that is a lambda. The code under test runs as the worker role.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flow/processor.hpp"
+#include "support/database.hpp"
+
+namespace hapax::flow {
+
+// A record. The header "id" carries the idempotency key; the rest of the headers follow it.
+struct Sent {
+  std::string key = "k1";
+  std::optional<std::string> payload = "10";
+  std::int64_t offset = 0;
+  std::optional<std::string> record_key = std::nullopt;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
+  std::int64_t timestamp_ms = -1;
+  TimestampType timestamp_type = TimestampType::none;
+};
+
+// What a worker would know of the message.
+struct Given {
+  std::string group = "group";
+  std::int32_t generation = 1;
+  std::int64_t guard_below = 0;
+  int attempts = 0;
+  int outages = 0;
+  bool cautious = false;
+  std::optional<std::string> skip = std::nullopt;
+};
+
+using Body = std::function<void(const Message&, Context&)>;
+
+// Books the payload under the key, now.
+inline void book(const Message& message, Context& context) {
+  context.sql("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("id"),
+              *message.payload());
+}
+
+class FlowCase : public testing::Test {
+ protected:
+  FlowCase() {
+    database.run(
+        "CREATE TABLE effects (id bigint GENERATED ALWAYS AS IDENTITY, key text, note text);"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON effects TO hapax_worker");
+    route.topic = "payments";
+    route.key.scope = "booking";
+    route.key.sources = {{key::Source::Kind::header, {"id"}}};
+    route.handler = {"booker", {}, "v7"};
+    route.retry = {.max_attempts = 3,
+                   .first = std::chrono::milliseconds(10),
+                   .max = std::chrono::milliseconds(20)};
+    route.retention = std::chrono::hours(1);
+    route.max_result_bytes = 100;
+    options = database.worker();
+  }
+
+  Processor make_processor(std::uint64_t seed = 1) const {
+    return Processor([connect = options] { return store::Session(connect); }, seed);
+  }
+
+  // Runs the message once on the processor of this test. `runs` counts how often the body began.
+  Outcome process(const Sent& sent, const Body& body = book, const Given& given = {}) {
+    if (!processor_) processor_.emplace(make_processor());
+    return process_on(*processor_, sent, body, given);
+  }
+
+  Outcome process_on(Processor& processor, const Sent& sent, const Body& body,
+                     const Given& given = {}) {
+    std::vector<Header> headers = {{"id", sent.key}};
+    for (const auto& [name, value] : sent.headers) headers.push_back({name, value});
+    Message::Parts parts;
+    parts.coordinates = {route.topic, 3, sent.offset};
+    parts.timestamp_ms = sent.timestamp_ms;
+    parts.timestamp_type = sent.timestamp_type;
+    parts.key = sent.record_key;
+    parts.payload = sent.payload;
+    parts.headers = headers;
+    const Message message(parts);
+    const Task task{.route = route,
+                    .message = message,
+                    .group = given.group,
+                    .generation = given.generation,
+                    .guard_below = given.guard_below,
+                    .attempts = given.attempts,
+                    .outages = given.outages,
+                    .cautious = given.cautious,
+                    .skip = given.skip ? &*given.skip : nullptr};
+    CountingHandler handler(body, runs);
+    return processor.process(task, handler);
+  }
+
+  // As a lane does: again and again, with what it learned, until settled or halted.
+  Outcome settle(Processor& processor, const Sent& sent, const Body& body, Given given = {}) {
+    for (int i = 0; i < 100; ++i) {
+      const Outcome outcome = process_on(processor, sent, body, given);
+      if (is_settled(outcome.result) || is_halt(outcome.result)) return outcome;
+      if (outcome.result == Result::retry) given.attempts = outcome.attempts;
+      if (outcome.lost_in_handler) ++given.outages;
+    }
+    return {.result = Result::halt_partition, .reason = "never settled"};
+  }
+
+  Outcome settle(const Sent& sent, const Body& body, const Given& given = {}) {
+    if (!processor_) processor_.emplace(make_processor());
+    return settle(*processor_, sent, body, given);
+  }
+
+  // All effects: "key=note", in order.
+  std::string effects() {
+    return database.value(
+        "SELECT coalesce(string_agg(key || '=' || note, ' ' ORDER BY id), '') "
+        "FROM effects");
+  }
+  // "status@offset", or "" where nobody has the key.
+  std::string key_row(const std::string& key = "k1") {
+    return database.value(
+        "SELECT status || '@' || kafka_offset FROM hapax.idempotency_keys "
+        "WHERE key = '" +
+        key + "'");
+  }
+  int count(const std::string& table) { return database.count("SELECT count(*) FROM " + table); }
+
+  test::Database database;
+  store::ConnectOptions options;  // of the processors; change it before the first message
+  Route route;
+  std::atomic<int> runs = 0;
+
+ private:
+  class CountingHandler final : public Handler {
+   public:
+    CountingHandler(const Body& body, std::atomic<int>& runs) : body_(body), runs_(runs) {}
+    void handle(const Message& message, Context& context) override {
+      ++runs_;
+      body_(message, context);
+    }
+
+   private:
+    const Body& body_;
+    std::atomic<int>& runs_;
+  };
+
+  std::optional<Processor> processor_;
+};
+
+// So that a failed comparison prints words.
+inline void PrintTo(Result result, std::ostream* out) { *out << name_of(result); }
+
+}  // namespace hapax::flow

@@ -1,0 +1,195 @@
+// Giving up is a fact (I5): a dead letter is a committed row that keeps the message whole, and it
+// is written only by who won the key.
+#include "flow/flow_case.hpp"
+
+#include "store/dead_letter.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using GivingUp = FlowCase;
+using namespace std::string_literals;
+
+void refuse(const Message& message, Context& context) {
+  book(message, context);
+  throw std::runtime_error("not today");
+}
+
+TEST_F(GivingUp, CountsAttemptsAsRowsUpToTheLimitThenKeepsTheMessage) {
+  for (int attempt = 1; attempt < route.retry.max_attempts; ++attempt) {
+    const Outcome outcome = process({}, refuse);  // a new process knows nothing: attempts = 0
+    EXPECT_EQ(outcome.result, Result::retry);
+    EXPECT_EQ(outcome.attempts, attempt);
+    EXPECT_EQ(database.count("SELECT count FROM hapax.attempts"), attempt);
+  }
+  const Outcome outcome = process({}, refuse);
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(outcome.reason, "attempts_exhausted");
+  EXPECT_EQ(outcome.attempts, 3);
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(database.value("SELECT status, error FROM hapax.idempotency_keys"), "failed|not today");
+  EXPECT_EQ(database.value("SELECT d.reason, d.attempts, d.error, d.first_at = a.first_at "
+                           "FROM hapax.dead_letters d, hapax.attempts a"),
+            "attempts_exhausted|3|not today|t");
+}
+
+TEST_F(GivingUp, KeepsTheMessageByteForByte) {
+  const std::string payload = "\0nul \xff\xfe invalid \xc3\x28 \\x41 'quote' \"both\" {,}"s;
+  const std::string record_key = "\xf0\x28\x8c\x28\0"s;
+  const Sent sent{.payload = payload,
+                  .offset = 5,
+                  .record_key = record_key,
+                  .headers = {{"trace", "a\0b"s},
+                              {"trace", std::nullopt},
+                              {"trace", ""},
+                              {"NULL", "NULL"},
+                              {"", "nameless"},
+                              {"quo\"te\\", "{x,\"y\"}"}},
+                  .timestamp_ms = -1,
+                  .timestamp_type = TimestampType::create_time};
+  EXPECT_EQ(process(sent, [](const Message&, Context&) { throw Reject("no"); }).result,
+            Result::failed);
+  const auto hex = [](const std::string& bytes) { return *Parameter::bytes(bytes).text(); };
+  EXPECT_EQ(database.value("SELECT payload, message_key, message_timestamp, timestamp_type "
+                           "FROM hapax.dead_letters"),
+            hex(payload) + "|" + hex(record_key) + "|-1|create_time");
+  EXPECT_EQ(database.value("SELECT n, v FROM hapax.dead_letters, "
+                           "unnest(header_names, header_values) WITH ORDINALITY AS h (n, v, at) "
+                           "ORDER BY at"),
+            hex("id") + "|" + hex("k1") + "\n" + hex("trace") + "|" + hex("a\0b"s) + "\n" +
+                hex("trace") + "|null\n" + hex("trace") + "|\\x\n" + hex("NULL") + "|" +
+                hex("NULL") + "\n\\x|" + hex("nameless") + "\n" + hex("quo\"te\\") + "|" +
+                hex("{x,\"y\"}"));
+}
+
+TEST_F(GivingUp, TellsNullFromEmpty) {
+  const auto reject = [](const Message&, Context&) { throw Reject("no"); };
+  route.key.tombstone = key::Tombstone::handle;
+  process({.key = "null", .payload = std::nullopt, .offset = 1}, reject);
+  process({.key = "empty", .payload = "", .offset = 2, .record_key = ""}, reject);
+  EXPECT_EQ(database.value("SELECT payload, message_key, message_timestamp, timestamp_type "
+                           "FROM hapax.dead_letters ORDER BY kafka_offset"),
+            "null|null|null|none\n\\x|\\x|null|none");
+}
+
+TEST_F(GivingUp, CannotFailBecauseOfAnErrorsText) {
+  const std::string text = "invalid \xff\xc3\x28 " + std::string(100'000, 'e');
+  const auto attempt = [&](const Message&, Context&) { throw std::runtime_error(text); };
+  const auto reject = [&](const Message&, Context&) { throw Reject(text); };
+  const auto retry = [&](const Message&, Context&) { throw Retry(text); };
+  EXPECT_EQ(process({.key = "a", .offset = 1}, attempt).result, Result::retry);
+  EXPECT_EQ(process({.key = "b", .offset = 2}, reject).result, Result::failed);
+  EXPECT_EQ(process({.key = "c", .offset = 3}, retry).result, Result::retry);
+  EXPECT_EQ(
+      database.value("SELECT left(error, 14) !~ 'invalid', length(error) BETWEEN 8000 AND 8192 "
+                     "FROM hapax.dead_letters"),
+      "f|t");
+}
+
+TEST_F(GivingUp, KeepsAMessageWithoutAKeyWithItsReason) {
+  route.key.sources = {{key::Source::Kind::header, {"missing"}}};
+  EXPECT_EQ(process({.offset = 1}).reason, "missing_key");
+  route.key.sources = {{key::Source::Kind::json, {"/id"}}};
+  EXPECT_EQ(process({.payload = "{", .offset = 2}).reason, "not_json");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(database.value("SELECT kafka_offset, reason, key, payload FROM hapax.dead_letters "
+                           "ORDER BY kafka_offset"),
+            "1|missing_key|null|\\x3130\n2|not_json|null|\\x7b");
+  EXPECT_EQ(process({.payload = "{", .offset = 2}).result, Result::failed);
+  EXPECT_EQ(count("hapax.dead_letters"), 2);
+}
+
+TEST_F(GivingUp, KeepsAMessageThatAnOperatorSkips) {
+  const Outcome outcome = process({}, book, {.skip = "ann: poisonous"});
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(database.value("SELECT reason, error FROM hapax.dead_letters"),
+            "skipped_by_operator|ann: poisonous");
+}
+
+// A gives up on m after it lost the partition; B has completed m meanwhile.
+TEST_F(GivingUp, WritesNothingWhereSomebodyElseCompletedTheMessage) {
+  Processor other = make_processor(2);
+  const auto others_completion = [&](const Message&, Context&) { throw Reject("too late"); };
+  for (const bool by_reject : {true, false}) {
+    const Sent sent{.key = by_reject ? "reject" : "attempts", .offset = by_reject ? 1 : 2};
+    const Outcome outcome =
+        process(sent,
+                [&](const Message& message, Context& context) {
+                  // Not while our own claim is held: the zombie's transaction is gone by then.
+                  context.pqxx();
+                  database.run(
+                      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                      "WHERE usename = 'hapax_worker' AND datname = current_database()");
+                  database.wait_until(
+                      "SELECT count(*) FROM pg_stat_activity WHERE usename = "
+                      "'hapax_worker' AND datname = current_database()",
+                      "0");
+                  EXPECT_EQ(settle(other, sent, book).result, Result::completed);
+                  if (by_reject) others_completion(message, context);
+                  context.sql("SELECT 1");
+                },
+                {.attempts = 2, .outages = 9});
+    // The rejecting zombie finds its connection gone first.
+    EXPECT_EQ(settle(sent, others_completion).result, Result::duplicate) << outcome.detail;
+  }
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+  EXPECT_EQ(key_row("reject"), "completed@1");
+  EXPECT_EQ(key_row("attempts"), "completed@2");
+  EXPECT_EQ(effects(), "reject=10 attempts=10");
+}
+
+// The last attempt is counted, and between that and the giving up B completes the message.
+TEST_F(GivingUp, ChecksTheKeyAgainAfterTheLastAttempt) {
+  route.retry.max_attempts = 1;
+  database.run(
+      "CREATE FUNCTION complete_meanwhile() RETURNS trigger LANGUAGE plpgsql SECURITY "
+      "DEFINER AS $$ BEGIN INSERT INTO hapax.idempotency_keys (key, scope, status, "
+      "group_id, topic, generation, partition, kafka_offset, expires_at) VALUES ('k1', "
+      "'booking', 'completed', 'group', 'payments', 1, 3, 0, now()); RETURN NULL; END $$;"
+      "CREATE TRIGGER meanwhile AFTER INSERT ON hapax.attempts FOR EACH ROW EXECUTE "
+      "FUNCTION complete_meanwhile()");
+  EXPECT_EQ(process({}, refuse).result, Result::duplicate);
+  EXPECT_EQ(key_row(), "completed@0");
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+}
+
+// Each handler run ends with the process: the announcement stays.
+TEST_F(GivingUp, KeepsAMessageThatKilledTheProcessTooOftenWithoutRunningIt) {
+  const std::string announced =
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+      "crashes, last_error, handler, next_try) VALUES ('group', 'payments', 1, 3, 0, 0, ";
+  database.run(announced + std::to_string(route.retry.max_crashes) + ", '', 'booker', now())");
+  const Outcome outcome = process({}, book, {.cautious = true});
+  EXPECT_EQ(outcome.result, Result::failed) << outcome.detail;
+  EXPECT_EQ(outcome.reason, "crashed");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(database.value("SELECT reason, convert_from(payload, 'UTF8') FROM hapax.dead_letters"),
+            "crashed|10");
+}
+
+TEST_F(GivingUp, ForgetsTheAnnouncementOfARunThatTheProcessSurvived) {
+  for (int run = 0; run < 2 * route.retry.max_crashes; ++run) {
+    EXPECT_EQ(process({.key = std::to_string(run), .offset = run}, book, {.cautious = true}).result,
+              Result::completed);
+    EXPECT_EQ(process({.offset = 99}, [](const Message&, Context&) { throw Retry("later"); },
+                      {.cautious = true})
+                  .reason,
+              run < 2 ? "failed" : "attempts_exhausted");
+    if (run == 2) break;
+  }
+  EXPECT_EQ(database.count("SELECT coalesce(sum(crashes), 0) FROM hapax.attempts"), 0);
+}
+
+TEST(Storable, CutsAndMendsWhatPostgresqlTextCannotHold) {
+  EXPECT_EQ(store::storable("caf\u00e9"), "caf\u00e9");
+  EXPECT_EQ(store::storable("a\0b"s), "ab");
+  EXPECT_EQ(store::storable("a\xff"s), "a\uFFFD");
+  // A character that the cut goes through.
+  const std::string cut = store::storable(std::string(store::kMaxErrorText - 1, 'x') + "\u00e9");
+  EXPECT_EQ(cut, std::string(store::kMaxErrorText - 1, 'x') + "\uFFFD");
+}
+
+}  // namespace
+}  // namespace hapax::flow

@@ -1,0 +1,57 @@
+// I8: nothing forgotten runs. Below the highest checkpoint ever reached a message runs only if
+// somebody still remembers it.
+#include "flow/flow_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using Guard = FlowCase;
+
+void refuse(const Message&, Context&) { throw std::runtime_error("not today"); }
+
+TEST_F(Guard, HaltsAtAMessageThatNobodyKnowsBelowTheHighestCheckpoint) {
+  const Outcome outcome = process({.offset = 4}, book, {.guard_below = 5});
+  EXPECT_EQ(outcome.result, Result::halt_partition);
+  EXPECT_EQ(outcome.reason, "unknown_below_highest");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(key_row(), "");
+  EXPECT_EQ(process({.offset = 5}, book, {.guard_below = 5}).result, Result::completed);
+}
+
+TEST_F(Guard, SettlesADuplicateWhoseKeyIsStillThere) {
+  process({.offset = 4});
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).result, Result::duplicate);
+}
+
+TEST_F(Guard, RunsAMessageKnownByAnAttempt) {
+  EXPECT_EQ(process({.offset = 4}, refuse).result, Result::retry);
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// The attempts of another group, topic generation or offset are not this message's.
+TEST_F(Guard, KnowsAMessageByItsOwnCoordinatesOnly) {
+  process({.offset = 4}, refuse);
+  for (const Given& given :
+       {Given{.group = "other", .guard_below = 9}, Given{.generation = 2, .guard_below = 9}})
+    EXPECT_EQ(process({.offset = 4}, book, given).result, Result::halt_partition);
+  EXPECT_EQ(process({.offset = 3}, book, {.guard_below = 9}).result, Result::halt_partition);
+}
+
+TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughItsKeyIsGone) {
+  process({.offset = 4}, [](const Message&, Context&) { throw Reject("never"); });
+  database.run("DELETE FROM hapax.idempotency_keys");
+  runs = 0;
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).reason, "redelivered");
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(Guard, RunsWhatAnOperatorHasForgottenOnPurpose) {
+  process({.offset = 4});
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10 k1=10");
+}
+
+}  // namespace
+}  // namespace hapax::flow

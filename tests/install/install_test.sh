@@ -1,0 +1,70 @@
+#!/bin/sh
+# Installs hapax into an empty prefix and builds a handler project against it, as a user would: a
+# plugin by one line, and a binary with the handler linked in.
+#   install_test.sh <build folder> <source folder>
+set -eu
+build=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+fail() {
+  echo "FAILED: $1" >&2
+  exit 1
+}
+
+# Where it ends with this exit code and says this on the way.
+expect() {
+  wanted=$1 said=$2
+  shift 2
+  code=0
+  "$@" >"$work/output" 2>&1 || code=$?
+  [ "$code" = "$wanted" ] || { cat "$work/output"; fail "$* ended with $code, not $wanted"; }
+  grep -q "$said" "$work/output" || { cat "$work/output"; fail "$* did not say: $said"; }
+}
+
+cmake --install "$build" --prefix "$prefix" >/dev/null
+for file in bin/hapax include/hapax/handler.hpp lib/libhapax.a lib/hapax/libpayments.so \
+  lib/cmake/hapax/hapax-config.cmake lib/cmake/hapax/hapax-config-version.cmake \
+  lib/cmake/hapax/hapax-targets.cmake share/hapax/hapax.schema.json share/hapax/roles.sql; do
+  [ -f "$prefix/$file" ] || fail "$file is not installed"
+done
+# What is installed must not need the tree it was made from.
+mkdir "$work/project"
+cp "$source/examples/payments/"*.?pp "$work/project/"
+cat >"$work/project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(booking LANGUAGES CXX)
+find_package(hapax 0.1 REQUIRED)
+hapax_add_handler(booking payments.cpp)
+add_executable(booking_worker linked.cpp)
+target_link_libraries(booking_worker PRIVATE hapax::hapax)
+CMAKE
+cmake -S "$work/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/output" 2>&1 ||
+  { cat "$work/output"; fail "a project cannot find_package(hapax)"; }
+cmake --build "$work/build" >"$work/output" 2>&1 ||
+  { cat "$work/output"; fail "a project cannot build against the installed hapax"; }
+if grep -rq "$source" "$prefix/lib/cmake"; then
+  fail "the installed package names the source tree"
+fi
+
+expect 0 '^hapax [0-9]' "$prefix/bin/hapax" --version
+expect 0 '^hapax [0-9]' "$work/build/booking_worker" --version
+
+# Port 1 refuses: whoever comes as far as PostgreSQL (exit code 4) has found its handler.
+cat >"$work/worker.json" <<'JSON'
+{
+  "kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "booking"},
+  "postgres": {"url": "postgresql://127.0.0.1:1/none", "wait_at_start": false},
+  "routes": [{"topic": "payments", "handler": "payments", "key": {"header": "id"}}],
+  "admin": {"listen": false}
+}
+JSON
+expect 3 'no handler "payments"' "$prefix/bin/hapax" run -c "$work/worker.json"
+expect 4 'PostgreSQL is not ready' \
+  "$prefix/bin/hapax" run -c "$work/worker.json" --plugin "$work/build/libbooking.so"
+expect 4 'PostgreSQL is not ready' "$work/build/booking_worker" run -c "$work/worker.json"
+expect 4 'PostgreSQL is not ready' \
+  "$prefix/bin/hapax" run -c "$work/worker.json" --plugin "$prefix/lib/hapax/libpayments.so"
+echo "installed, found, built and loaded"

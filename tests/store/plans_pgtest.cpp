@@ -1,0 +1,106 @@
+// Plans on a table that is fresh and never analyzed: PostgreSQL once read the whole of it for every
+// message, with a plan made while it was empty.
+#include <gtest/gtest.h>
+
+#include <list>
+
+#include "store/claim.hpp"
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+constexpr int kKeys = 20'000;
+constexpr int kPerTransaction = 1'000;
+
+class Plans : public testing::Test {
+ protected:
+  Plans() : session(database.worker()) {
+    database.run("ALTER TABLE hapax.idempotency_keys SET (autovacuum_enabled = off)");
+  }
+
+  // Claims keys [from, to) for `group`, each with a result; how many were new.
+  int claim_all(int from, int to, const std::string& group) {
+    const std::string scope = "booking";
+    int fresh = 0;
+    for (int begin = from; begin < to; begin += kPerTransaction) {
+      Transaction transaction(session);
+      std::string nonce;
+      for (int i = begin; i < std::min(to, begin + kPerTransaction); ++i) {
+        const key::Identity identity{
+            "key-" + std::to_string(i), "", {std::string(32, 'f'), "payload"}};
+        const Source source{group, "payments", 1, 0, i};
+        const ClaimRequest request{identity, scope, source, std::chrono::hours(1)};
+        const Claim claimed = claim(transaction, request);
+        nonce = claimed.nonce;
+        if (claimed.holder && claimed.holder->status == "completed") continue;
+        if (claimed.holder && !take_over(transaction, request)) continue;
+        ++fresh;
+        transaction.run(std::string(
+            session.execute("UPDATE hapax.idempotency_keys SET result = $4 WHERE key = $1 AND "
+                            "scope = $2 AND tenant = $3",
+                            {identity.key, scope, "", "{}"})));
+      }
+      transaction.run(std::string("SELECT hapax.seal('" + nonce + "')"));
+      transaction.commit();
+    }
+    return fresh;
+  }
+
+  // Rows and index entries of idempotency_keys that scans have read so far, in all sessions.
+  int read_so_far() {
+    Transaction transaction(session);
+    transaction.run(std::string("SELECT pg_stat_force_next_flush()"));
+    transaction.commit();
+    return database.count(
+        "SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = "
+        "'idempotency_keys') + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = "
+        "'idempotency_keys')");
+  }
+
+  test::Database database;
+  Session session;
+};
+
+TEST_F(Plans, AreBoundedPerMessageOnATableThatGrewFromNothing) {
+  claim_all(0, 20, "warm");  // generic plans are made now, from an empty table
+  claim_all(0, 20, "warm");
+  EXPECT_EQ(claim_all(0, kKeys, "first"), kKeys - 20);
+  EXPECT_EQ(database.value("SELECT reltuples FROM pg_class WHERE oid = "
+                           "'hapax.idempotency_keys'::regclass"),
+            "-1");
+  const int grown = read_so_far();
+  EXPECT_LT(grown, 4 * kKeys);
+  EXPECT_EQ(claim_all(0, kKeys, "again"), 0);
+  EXPECT_LT(read_so_far() - grown, 4 * kKeys);
+  database.run("UPDATE hapax.idempotency_keys SET status = 'failed' WHERE kafka_offset < 2000");
+  const int before = read_so_far();
+  EXPECT_EQ(claim_all(0, 2000, "third"), 2000);
+  EXPECT_LT(read_so_far() - before, 12 * 2000);
+}
+
+TEST_F(Plans, OfCoordinatesAreBoundedToo) {
+  Source source{"group", "payments", 1, 0, 0};
+  {
+    Transaction transaction(session);
+    for (int i = 0; i < 10; ++i) known_coordinates(transaction, source);
+  }
+  database.run(
+      "ALTER TABLE hapax.attempts SET (autovacuum_enabled = off);"
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, "
+      "count, last_error, handler, next_try) SELECT 'group', 'payments', 1, 0, n, 1, '', "
+      "'h', now() FROM generate_series(1, 20000) n");
+  Transaction transaction(session);
+  for (int i = 1; i <= 1000; ++i) {
+    source.offset = i;
+    EXPECT_TRUE(known_coordinates(transaction, source).attempted);
+  }
+  transaction.run(std::string("SELECT pg_stat_force_next_flush()"));
+  transaction.commit();
+  EXPECT_LT(database.count("SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables "
+                           "WHERE relname = 'attempts'"),
+            5'000);
+}
+
+}  // namespace
+}  // namespace hapax::store

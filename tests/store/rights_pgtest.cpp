@@ -1,0 +1,82 @@
+// The worker role can do its work (all tests of flow/ run as it) and nothing that would rewrite or
+// forget history.
+#include <gtest/gtest.h>
+
+#include "store/roles.hpp"
+#include "store/transaction.hpp"
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+class Rights : public testing::Test {
+ protected:
+  // The SQLSTATE that the worker role gets in a transaction that may write; "" where it is allowed.
+  std::string state_of(const std::string& sql) {
+    Session session(database.worker());
+    Transaction transaction(session);
+    try {
+      transaction.run(sql);
+      transaction.commit();
+    } catch (const DatabaseError& error) {
+      return error.sqlstate();
+    }
+    return "";
+  }
+
+  test::Database database;
+};
+
+TEST_F(Rights, TheWorkerCannotChangeTheSchemaOrTheSeal) {
+  for (const char* sql : {"ALTER TABLE hapax.idempotency_keys ADD x int",
+                          "ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal",
+                          "DROP TRIGGER seal ON hapax.idempotency_keys",
+                          "DROP TABLE hapax.dead_letters", "TRUNCATE hapax.idempotency_keys",
+                          "CREATE TABLE hapax.mine (n int)", "DROP FUNCTION hapax.seal(text)",
+                          "CREATE OR REPLACE FUNCTION hapax.seal(nonce text) RETURNS void "
+                          "LANGUAGE sql AS ''",
+                          "SET session_replication_role = replica"})
+    EXPECT_EQ(state_of(sql), "42501") << sql;
+}
+
+TEST_F(Rights, TheWorkerCannotRewriteOrForgetHistory) {
+  for (const char* sql :
+       {"UPDATE hapax.dead_letters SET reason = ''", "DELETE FROM hapax.dead_letters",
+        "DELETE FROM hapax.checkpoints", "DELETE FROM hapax.halts",
+        "UPDATE hapax.store SET id = gen_random_uuid()", "DELETE FROM hapax.store",
+        "UPDATE hapax.incarnation SET id = gen_random_uuid()", "DELETE FROM hapax.incarnation",
+        "UPDATE hapax.schema_migrations SET checksum = ''", "DELETE FROM hapax.schema_migrations",
+        "INSERT INTO hapax.operator_log (who, action, target, why, facts) "
+        "VALUES ('w', 'a', 't', 'y', '{}')",
+        "DELETE FROM hapax.operator_log"})
+    EXPECT_EQ(state_of(sql), "42501") << sql;
+}
+
+TEST_F(Rights, TheWorkerWritesOnlyInATransactionThatSaysSo) {
+  Session session(database.worker());
+  EXPECT_EQ(database.value("SELECT rolconfig FROM pg_roles WHERE rolname = 'hapax_worker'"),
+            "{default_transaction_read_only=on}");
+  Transaction transaction(session);
+  transaction.run(std::string("ROLLBACK"));
+  try {
+    transaction.run(std::string("DELETE FROM hapax.idempotency_keys"));
+    FAIL() << "written outside of a transaction";
+  } catch (const DatabaseError& error) {
+    EXPECT_EQ(error.sqlstate(), "25006");
+  }
+}
+
+TEST_F(Rights, TheBinaryGivesTheSameRightsAsPsqlWithTheFile) {
+  const std::string rights =
+      "SELECT table_name, privilege_type FROM information_schema.role_table_grants "
+      "WHERE table_schema = 'hapax' AND grantee = ";
+  database.run("CREATE ROLE \"another worker\"");
+  Session owner(database.owner());
+  grant_worker(owner, "another worker");
+  EXPECT_EQ(database.value(rights + "'another worker' ORDER BY 1, 2"),
+            database.value(rights + "'hapax_worker' ORDER BY 1, 2"));
+  database.run("DROP OWNED BY \"another worker\"; DROP ROLE \"another worker\"");
+}
+
+}  // namespace
+}  // namespace hapax::store

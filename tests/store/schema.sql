@@ -1,0 +1,217 @@
+-- The schema that all migrations make, as pg_dump shows it, for reviews and for the test that
+-- holds it. After a new migration: HAPAX_WRITE_SCHEMA=1 hapax_pgtests --gtest_filter='Migrate.*Dump'
+CREATE SCHEMA hapax;
+CREATE FUNCTION hapax.refuse_unsealed() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog'
+    AS $$
+BEGIN
+  IF current_setting('hapax.gate', true) IS DISTINCT FROM 'sealed' THEN
+    RAISE EXCEPTION 'COMMIT refused: the claim on an idempotency key was not completed by hapax'
+      USING ERRCODE = 'HX001',
+            HINT = 'A handler must not COMMIT, ROLLBACK, SET CONSTRAINTS or RESET ALL by itself.';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION hapax.seal(nonce text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog'
+    AS $$
+BEGIN
+  IF current_setting('hapax.claim', true) IS DISTINCT FROM nonce THEN
+    RAISE EXCEPTION 'completion refused: the transaction that claimed the key is gone'
+      USING ERRCODE = 'HX002',
+            HINT = 'A handler must not COMMIT or ROLLBACK the transaction it was lent.';
+  END IF;
+  PERFORM set_config('hapax.gate', 'sealed', true);
+END $$;
+CREATE TABLE hapax.attempts (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    generation integer NOT NULL,
+    partition integer NOT NULL,
+    kafka_offset bigint NOT NULL,
+    count integer NOT NULL,
+    crashes integer DEFAULT 0 NOT NULL,
+    last_error text NOT NULL,
+    sqlstate text COLLATE pg_catalog."C",
+    handler text NOT NULL,
+    first_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_at timestamp with time zone DEFAULT now() NOT NULL,
+    next_try timestamp with time zone NOT NULL
+);
+CREATE TABLE hapax.checkpoints (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    next_offset bigint,
+    highest bigint,
+    highest_settled bigint,
+    generation integer DEFAULT 1 NOT NULL,
+    epoch bigint DEFAULT 0 NOT NULL,
+    owner text,
+    key_spec text NOT NULL COLLATE pg_catalog."C",
+    scope text NOT NULL COLLATE pg_catalog."C",
+    topic_id text COLLATE pg_catalog."C",
+    cluster_id text COLLATE pg_catalog."C",
+    started_runs integer DEFAULT 0 NOT NULL,
+    start_as text COLLATE pg_catalog."C",
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT checkpoints_start_as_check CHECK ((start_as = ANY (ARRAY['checkpoint'::text, 'earliest'::text, 'kafka'::text, 'initial'::text])))
+)
+WITH (fillfactor='20', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='500');
+CREATE TABLE hapax.dead_letters (
+    id bigint NOT NULL,
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    generation integer NOT NULL,
+    partition integer NOT NULL,
+    kafka_offset bigint NOT NULL,
+    message_timestamp bigint,
+    timestamp_type text NOT NULL COLLATE pg_catalog."C",
+    message_key bytea,
+    payload bytea,
+    header_names bytea[] NOT NULL,
+    header_values bytea[] NOT NULL,
+    reason text NOT NULL COLLATE pg_catalog."C",
+    error text NOT NULL,
+    sqlstate text COLLATE pg_catalog."C",
+    attempts integer NOT NULL,
+    handler text NOT NULL,
+    handler_version text NOT NULL,
+    scope text NOT NULL COLLATE pg_catalog."C",
+    key text COLLATE pg_catalog."C",
+    tenant text COLLATE pg_catalog."C",
+    fingerprint bytea,
+    fingerprint_rule text COLLATE pg_catalog."C",
+    other json,
+    first_at timestamp with time zone NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT dead_letters_check CHECK ((cardinality(header_names) = cardinality(header_values))),
+    CONSTRAINT dead_letters_timestamp_type_check CHECK ((timestamp_type = ANY (ARRAY['none'::text, 'create_time'::text, 'log_append_time'::text])))
+);
+ALTER TABLE hapax.dead_letters ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.dead_letters_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE hapax.halts (
+    id bigint NOT NULL,
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    whole_route boolean NOT NULL,
+    generation integer NOT NULL,
+    kafka_offset bigint,
+    reason text NOT NULL COLLATE pg_catalog."C",
+    detail text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    halted_by text NOT NULL,
+    ended_at timestamp with time zone,
+    ended_by text,
+    why text,
+    decision text COLLATE pg_catalog."C"
+);
+ALTER TABLE hapax.halts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.halts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE hapax.idempotency_keys (
+    key text NOT NULL COLLATE pg_catalog."C",
+    scope text NOT NULL COLLATE pg_catalog."C",
+    tenant text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    status text NOT NULL COLLATE pg_catalog."C",
+    fingerprint bytea,
+    fingerprint_rule text COLLATE pg_catalog."C",
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    generation integer NOT NULL,
+    partition integer NOT NULL,
+    kafka_offset bigint NOT NULL,
+    result json,
+    duplicates integer DEFAULT 0 NOT NULL,
+    error text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT idempotency_keys_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'forgotten'::text, 'started'::text])))
+);
+COMMENT ON TABLE hapax.idempotency_keys IS 'One row an operation. The coordinates are those of the message that completed (or failed) it.';
+CREATE UNLOGGED TABLE hapax.incarnation (
+    only_row boolean DEFAULT true NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    CONSTRAINT incarnation_only_row_check CHECK (only_row)
+);
+CREATE TABLE hapax.leases (
+    name text NOT NULL COLLATE pg_catalog."C",
+    holder text NOT NULL,
+    until timestamp with time zone NOT NULL
+);
+CREATE TABLE hapax.operator_log (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    who text NOT NULL,
+    action text NOT NULL COLLATE pg_catalog."C",
+    target text NOT NULL,
+    why text NOT NULL,
+    facts json NOT NULL
+);
+ALTER TABLE hapax.operator_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.operator_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE hapax.schema_migrations (
+    number integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE hapax.store (
+    only_row boolean DEFAULT true NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    database_oid oid NOT NULL,
+    system_identifier bigint,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT store_only_row_check CHECK (only_row)
+);
+ALTER TABLE ONLY hapax.attempts
+    ADD CONSTRAINT attempts_pkey PRIMARY KEY (group_id, topic, generation, partition, kafka_offset);
+ALTER TABLE ONLY hapax.checkpoints
+    ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (group_id, topic, partition);
+ALTER TABLE ONLY hapax.dead_letters
+    ADD CONSTRAINT dead_letters_coordinates UNIQUE (group_id, topic, generation, partition, kafka_offset);
+ALTER TABLE ONLY hapax.dead_letters
+    ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.halts
+    ADD CONSTRAINT halts_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.idempotency_keys
+    ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (key, scope, tenant);
+ALTER TABLE ONLY hapax.incarnation
+    ADD CONSTRAINT incarnation_pkey PRIMARY KEY (only_row);
+ALTER TABLE ONLY hapax.leases
+    ADD CONSTRAINT leases_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY hapax.operator_log
+    ADD CONSTRAINT operator_log_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.schema_migrations
+    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (number);
+ALTER TABLE ONLY hapax.store
+    ADD CONSTRAINT store_pkey PRIMARY KEY (only_row);
+CREATE INDEX dead_letters_by_key ON hapax.dead_letters USING btree (key, scope, tenant);
+CREATE UNIQUE INDEX halts_open ON hapax.halts USING btree (group_id, topic, (
+CASE
+    WHEN whole_route THEN '-1'::integer
+    ELSE partition
+END)) WHERE (ended_at IS NULL);
+CREATE INDEX idempotency_keys_by_expiry ON hapax.idempotency_keys USING btree (expires_at);
+CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();

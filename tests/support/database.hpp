@@ -1,0 +1,66 @@
+// A PostgreSQL database for one test: migrated, with the worker's role and its rights.
+//
+// All tests of a process share one server; each test gets a copy of one migrated template. Code
+// under test connects as the worker role, because the seal and the rights depend on who connects;
+// the test looks at the outcome as the owner.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "sandbox/postgres_server.hpp"
+#include "store/session.hpp"
+
+namespace hapax::test {
+
+// The server of this process, started by the first who asks. Precondition: on the main thread.
+sandbox::PostgresServer& postgres();
+
+class Database {
+ public:
+  enum class Content { migrated, empty };
+
+  // Throws: std::exception. Blocks: a fraction of a second; the first one starts the server.
+  explicit Database(Content content = Content::migrated);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // A logical copy, as pg_dump or CREATE DATABASE … TEMPLATE makes it.
+  // Precondition: nobody else is connected to this one.
+  std::unique_ptr<Database> copy();
+
+  const std::string& name() const { return name_; }
+
+  // How a worker connects (the role of sql/roles.sql), and the owner of the schema.
+  store::ConnectOptions worker() const;
+  store::ConnectOptions owner() const;
+
+  // One text as the owner, in its own transaction; survives a restart of the server in between.
+  void run(const std::string& sql);
+
+  // The rows of the last statement, fields joined with '|' (NULL as "null"), rows with a newline.
+  std::string value(const std::string& sql);
+  int count(const std::string& sql) { return std::stoi(value(sql)); }
+
+  // Returns once `sql` gives `wanted`. Polls, as PostgreSQL tells nobody who waits for whom.
+  // Throws: std::runtime_error after ten seconds.
+  void wait_until(const std::string& sql, const std::string& wanted);
+
+ private:
+  struct Connection;
+  explicit Database(const std::string& original);
+
+  std::string name_;
+  std::unique_ptr<Connection> connection_;
+};
+
+// The same connection through another port of 127.0.0.1.
+store::ConnectOptions through_port(store::ConnectOptions options, std::uint16_t port);
+
+// The root of the source tree.
+std::filesystem::path source_folder();
+
+}  // namespace hapax::test

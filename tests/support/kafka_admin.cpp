@@ -1,0 +1,132 @@
+#include "support/kafka_admin.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+
+#include "support/client.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kPatienceMs = 30'000;
+
+using Client = std::unique_ptr<rd_kafka_t, kafka::Destroyer<rd_kafka_destroy>>;
+using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, kafka::Destroyer<rd_kafka_NewTopic_destroy>>;
+using OldTopic =
+    std::unique_ptr<rd_kafka_DeleteTopic_t, kafka::Destroyer<rd_kafka_DeleteTopic_destroy>>;
+using Options =
+    std::unique_ptr<rd_kafka_AdminOptions_t, kafka::Destroyer<rd_kafka_AdminOptions_destroy>>;
+
+Client client(const std::string& bootstrap) {
+  return Client(make_client(RD_KAFKA_PRODUCER, configuration(bootstrap, {})));
+}
+
+// A consumer that never joins its group.
+Client member(const std::string& bootstrap, const std::string& group) {
+  return Client(make_client(RD_KAFKA_CONSUMER, configuration(bootstrap, {{"group.id", group}})));
+}
+
+// The broker answers when the topic is made or gone in all of it, not only in the controller.
+Options until_done(rd_kafka_t* client, rd_kafka_admin_op_t operation) {
+  Options options(rd_kafka_AdminOptions_new(client, operation));
+  char error[512];
+  check(rd_kafka_AdminOptions_set_request_timeout(options.get(), kPatienceMs, error, sizeof error),
+        error);
+  check(rd_kafka_AdminOptions_set_operation_timeout(options.get(), kPatienceMs / 2, error,
+                                                    sizeof error),
+        error);
+  return options;
+}
+
+void check_topic(const rd_kafka_topic_result_t* result) {
+  if (rd_kafka_topic_result_error(result) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw std::runtime_error(std::string("topic ") + rd_kafka_topic_result_name(result) + ": " +
+                             rd_kafka_topic_result_error_string(result));
+}
+
+kafka::EventHandle answer(rd_kafka_queue_t* queue, const std::string& what) {
+  kafka::EventHandle event(rd_kafka_queue_poll(queue, kPatienceMs));
+  if (!event) throw std::runtime_error(what + ": no answer");
+  check(rd_kafka_event_error(event.get()), what);
+  return event;
+}
+
+kafka::ListHandle one(const std::string& topic, std::int32_t partition) {
+  kafka::ListHandle list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
+  return list;
+}
+
+}  // namespace
+
+void create_topic(const std::string& bootstrap, const std::string& name, int partitions,
+                  const std::map<std::string, std::string>& configs) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  char error[512];
+  const NewTopic topic(rd_kafka_NewTopic_new(name.c_str(), partitions, 1, error, sizeof error));
+  if (!topic) throw std::runtime_error(error);
+  for (const auto& [property, value] : configs)
+    check(rd_kafka_NewTopic_set_config(topic.get(), property.c_str(), value.c_str()), property);
+  rd_kafka_NewTopic_t* topics[] = {topic.get()};
+  rd_kafka_CreateTopics(admin.get(), topics, 1,
+                        until_done(admin.get(), RD_KAFKA_ADMIN_OP_CREATETOPICS).get(), queue.get());
+  const auto event = answer(queue.get(), "create_topic");
+  std::size_t count = 0;
+  check_topic(rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()),
+                                                  &count)[0]);
+}
+
+void delete_topic(const std::string& bootstrap, const std::string& name) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  const OldTopic topic(rd_kafka_DeleteTopic_new(name.c_str()));
+  rd_kafka_DeleteTopic_t* topics[] = {topic.get()};
+  rd_kafka_DeleteTopics(admin.get(), topics, 1,
+                        until_done(admin.get(), RD_KAFKA_ADMIN_OP_DELETETOPICS).get(), queue.get());
+  const auto event = answer(queue.get(), "delete_topic");
+  std::size_t count = 0;
+  check_topic(rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event.get()),
+                                                  &count)[0]);
+}
+
+std::optional<GroupOffset> committed(const std::string& bootstrap, const std::string& group,
+                                     const std::string& topic, std::int32_t partition) {
+  const Client consumer = member(bootstrap, group);
+  const kafka::ListHandle list = one(topic, partition);
+  check(rd_kafka_committed(consumer.get(), list.get(), kPatienceMs), "committed");
+  const rd_kafka_topic_partition_t& found = list->elems[0];
+  check(found.err, "committed");
+  if (found.offset < 0) return std::nullopt;
+  return GroupOffset{found.offset,
+                     std::string(static_cast<const char*>(found.metadata), found.metadata_size)};
+}
+
+void reset_offset(const std::string& bootstrap, const std::string& group, const std::string& topic,
+                  std::int32_t partition, const GroupOffset& offset) {
+  const Client consumer = member(bootstrap, group);
+  const kafka::ListHandle list = one(topic, partition);
+  rd_kafka_topic_partition_t& element = list->elems[0];
+  element.offset = offset.offset;
+  // librdkafka frees it with the list.
+  element.metadata = std::malloc(offset.metadata.size() + 1);
+  element.metadata_size = offset.metadata.size();
+  std::memcpy(element.metadata, offset.metadata.c_str(), offset.metadata.size() + 1);
+  check(rd_kafka_commit(consumer.get(), list.get(), 0), "commit");
+  check(element.err, "commit");
+}
+
+std::int64_t end_offset(const std::string& bootstrap, const std::string& topic,
+                        std::int32_t partition) {
+  const Client consumer = client(bootstrap);
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  check(rd_kafka_query_watermark_offsets(consumer.get(), topic.c_str(), partition, &low, &high,
+                                         kPatienceMs),
+        "offsets of " + topic);
+  return high;
+}
+
+}  // namespace hapax::support

@@ -1,0 +1,41 @@
+// What an operator does with Kafka's tools, for the tests: topics, and the offsets of groups.
+//
+// Each function makes a client of its own. Throws: std::runtime_error in Kafka's words.
+// Blocks: at most 30 s.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace hapax::support {
+
+// Returns when the topic's partitions have leaders. `configs`: such as {"cleanup.policy",
+// "compact"}. Not on the mock cluster, which has create_topic of its own.
+void create_topic(const std::string& bootstrap, const std::string& name, int partitions,
+                  const std::map<std::string, std::string>& configs = {});
+
+// Returns when the topic is gone. Not on the mock cluster.
+void delete_topic(const std::string& bootstrap, const std::string& name);
+
+struct GroupOffset {
+  std::int64_t offset = 0;
+  std::string metadata;
+
+  bool operator==(const GroupOffset&) const = default;
+};
+
+// What the group has committed; nothing where it has not.
+std::optional<GroupOffset> committed(const std::string& bootstrap, const std::string& group,
+                                     const std::string& topic, std::int32_t partition);
+
+// As `kafka-consumer-groups --reset-offsets` does: refused while the group has members.
+void reset_offset(const std::string& bootstrap, const std::string& group, const std::string& topic,
+                  std::int32_t partition, const GroupOffset& offset);
+
+// One more than the newest offset in the partition, control records included.
+std::int64_t end_offset(const std::string& bootstrap, const std::string& topic,
+                        std::int32_t partition);
+
+}  // namespace hapax::support

@@ -1,0 +1,54 @@
+// What fails again and again waits by itself, keeps its count, and ends as one dead letter.
+#include <gtest/gtest.h>
+
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+nlohmann::json retrying(const char* first, int max_attempts) {
+  return {
+      {"route", {{"retry", {{"max_attempts", max_attempts}, {"first", first}, {"max", first}}}}}};
+}
+
+// One partition: a message of account a0 that fails each time, one behind it, then other accounts'.
+void send_poison_first(const Site& site) {
+  Producer producer(site.bootstrap());
+  Outgoing poison = site.payment(1'000'000, {{"do", "fail"}});
+  ASSERT_EQ(poison.key, "a0");
+  producer.produce(poison);
+  site.pay(producer, 0, 30);
+}
+
+TEST(Retry, HoldsItsOwnOrderKeyAndNoOther) {
+  Site site = Site::on_mock_cluster(1);
+  send_poison_first(site);
+  const auto worker = site.worker("w", retrying("1h", 5));
+  worker->await("attempt_failed");
+  site.await_booked(27);
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments WHERE account = 'a0'"), "0")
+      << "what is behind the failed one waits for it";
+  EXPECT_EQ(site.database().value("SELECT count FROM hapax.attempts"), "1");
+  expect_leaves(*worker);
+  EXPECT_EQ(site.database().value("SELECT next_offset, highest_settled FROM hapax.checkpoints"),
+            "0|31")
+      << "the checkpoint waits, too, and the leave says what is settled beyond it";
+}
+
+TEST(Retry, KeepsItsCountOverARestartAndThenIsADeadLetterThatHoldsNobody) {
+  Site site = Site::on_mock_cluster(1);
+  send_poison_first(site);
+  const auto worker = site.worker("w", retrying("1h", 2));
+  worker->await("attempt_failed", {{"attempts", 1}});
+  expect_leaves(*worker);
+  site.database().run("UPDATE hapax.attempts SET next_try = now()");  // an hour later
+  worker->start_again();
+  worker->await("dead_letter", {{"reason", "attempts_exhausted"}, {"attempts", 2}});
+  site.await_no_lag();
+  site.expect_exact(30, 1);
+  EXPECT_EQ(worker->count("attempt_failed"), 0U);
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support
