@@ -30,8 +30,8 @@ struct Outcome {
   std::string reason = {};  // failed and halts: a fixed word
   std::string detail = {};  // for people; may quote the message, so never for the log
   std::string sqlstate = {};
-  std::chrono::milliseconds wait{0};         // retry, busy
-  int attempts = 0;                          // failed runs so far, this one included
+  std::chrono::milliseconds wait{0};  // retry, busy
+  int attempts = 0;                   // failed runs so far, this one included
   bool lost_in_handler = false;  // the connection broke while the handler ran, or at its COMMIT
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
 

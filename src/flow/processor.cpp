@@ -133,7 +133,12 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   LentContext context(transaction, task.route.max_result_bytes);
   if (about_to_run_) about_to_run_(task);
   const auto began = std::chrono::steady_clock::now();
-  handler.handle(task.message, context);
+  try {
+    handler.handle(task.message, context);
+  } catch (...) {
+    store::refuse_ended(transaction, claim.nonce);
+    throw;
+  }
   const auto handler_time = std::chrono::steady_clock::now() - began;
   crash_point("handled");
 
@@ -151,8 +156,14 @@ Outcome Processor::run_duplicate(const Task& task, const store::ClaimRequest& re
   if (!store::count_duplicate(transaction, request, stored)) return Outcome::of(Result::again);
   phase_ = Phase::handler;
   LentContext context(transaction, task.route.max_result_bytes);
-  handler.on_duplicate(
-      task.message, stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt, context);
+  try {
+    handler.on_duplicate(task.message,
+                         stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt,
+                         context);
+  } catch (...) {
+    store::refuse_ended(transaction, nonce);
+    throw;
+  }
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::complete(transaction, request, nonce, std::nullopt);
   return Outcome::of(Result::duplicate);
@@ -180,8 +191,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     case FailureClass::again_reconnected:
       session_.reset();
       return later(Result::again, "reconnect", fault, {}, task.attempts);
-    case FailureClass::in_doubt:
-      return commit_in_doubt(task, identity, fault);
+    case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);
     case FailureClass::busy:
       return later(Result::busy, "key_held", fault, kBusyWait, task.attempts);
     case FailureClass::outage: return lost_connection(task, identity, fault);
@@ -216,8 +226,8 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
 }
 
 // Run again, and the claim finds out. But a connection that is lost at this message's COMMIT again
-// and again was lost by its handler (it slept past a timeout and returned): counted, or it would run
-// for ever.
+// and again was lost by its handler (it slept past a timeout and returned): counted, or it would
+// run for ever.
 Outcome Processor::commit_in_doubt(const Task& task, const key::Identity& identity,
                                    const store::Fault& fault) {
   session_.reset();

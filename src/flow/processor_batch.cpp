@@ -142,7 +142,12 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
     if (about_to_run_) about_to_run_(job.task);
     LentContext context(transaction, route.max_result_bytes);
     const auto began = std::chrono::steady_clock::now();
-    job.handler->handle(job.task.message, context);
+    try {
+      job.handler->handle(job.task.message, context);
+    } catch (...) {
+      store::refuse_ended(transaction, claim.nonce);
+      throw;
+    }
     outcomes[running].handler_time = std::chrono::steady_clock::now() - began;
     if (context.stored_result()) results.emplace_back(n, *context.stored_result());
   }

@@ -93,11 +93,16 @@ void add_result(Transaction& transaction, const ClaimRequest& request, const std
   transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
 }
 
+void refuse_ended(Transaction& transaction, const std::string& nonce) {
+  transaction.drop_pending();
+  try {
+    transaction.run(sql::kSeal, {nonce});
+  } catch (const DatabaseError& error) {
+    if (error.sqlstate() == "HX002") throw;
+  }
+}
+
 void seal(Transaction& transaction, const std::string& nonce) {
-  // PostgreSQL would read the key in our texts as another one.
-  if (const std::string encoding = transaction.session().encoding(); encoding != "UTF8")
-    throw DatabaseError({Fault::Kind::sql, "22021",
-                         "the handler left client_encoding at " + encoding + ", hapax needs UTF8"});
   transaction.add(transaction.session().execute(sql::kSeal, {nonce}));
   transaction.commit();
 }

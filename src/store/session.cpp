@@ -160,14 +160,6 @@ bool Session::clean() {
   }
 }
 
-std::string Session::encoding() const {
-  try {
-    return state_->connection.get_client_encoding();
-  } catch (...) {
-    rethrow(state_->connection, "reading client_encoding");
-  }
-}
-
 std::string Session::next_nonce() {
   return state_->nonce_prefix + std::to_string(++state_->nonce_count);
 }

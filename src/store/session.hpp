@@ -57,9 +57,6 @@ class Session {
   // Precondition: no transaction is open.
   bool clean();
 
-  // client_encoding as the server told it last. No round trip. Throws: DatabaseError (not connected).
-  std::string encoding() const;
-
   // A new nonce for a claim: random for each session, counted within it.
   std::string next_nonce();
 

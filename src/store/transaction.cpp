@@ -196,9 +196,13 @@ void Transaction::commit() {
   done_ = true;
 }
 
-void Transaction::rollback() noexcept {
+void Transaction::drop_pending() noexcept {
   pending_.clear();
   rows_ = {};
+}
+
+void Transaction::rollback() noexcept {
+  drop_pending();
   if (done_) return;
   done_ = true;
   try {

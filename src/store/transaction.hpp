@@ -62,6 +62,9 @@ class Transaction {
   bool has_pending() const { return !pending_.empty() || rows_.count > 0; }
   std::size_t pending_bytes() const { return pending_.size() + rows_.bytes; }
 
+  // Forgets what was added and not yet sent.
+  void drop_pending() noexcept;
+
   // Sends what was added, now. Throws: DatabaseError.
   void flush();
 

@@ -68,8 +68,15 @@ void Keeper::run(const std::stop_token& stop) {
   }
 }
 
+// Only a new connection proves that PostgreSQL is there: while it shuts down, old ones still work.
+store::Session Keeper::connect() {
+  store::Session made = setup_.connect();
+  postgres_.came_up();
+  return made;
+}
+
 store::Session& Keeper::session() {
-  if (!session_) session_.emplace(setup_.connect());
+  if (!session_) session_.emplace(connect());
   return *session_;
 }
 
@@ -78,7 +85,7 @@ void Keeper::broke(const char* what, const store::DatabaseError& error) {
   store::Fault fault = error.fault();
   if (fault.kind != store::Fault::Kind::sql || fault.sqlstate.starts_with("57P")) {
     try {
-      (void)setup_.connect();
+      (void)connect();
       return;
     } catch (const store::DatabaseError& now) {
       fault = now.fault();
@@ -122,7 +129,6 @@ void Keeper::serve_starts() {
 // finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
 void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   const store::StoreIdentity store = store::read_store(session());
-  postgres_.came_up();
   std::string cluster = consumer_.cluster_id(kKafkaTimeout);
   {
     const std::lock_guard lock(mutex_);
@@ -265,7 +271,7 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
                         partition->beginning().epoch, partition->checkpointed(), watermark});
     }
     if (writes.empty()) return;
-    if (!checkpoint_session_) checkpoint_session_.emplace(setup_.connect());
+    if (!checkpoint_session_) checkpoint_session_.emplace(connect());
     flow::crash_point("checkpoint_begun");
     const auto written = store::write_checkpoints(*checkpoint_session_, setup_.group, writes);
     flow::crash_point("checkpointed");
@@ -276,7 +282,6 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
         lost.push_back(dirty[i]);
       }
     }
-    postgres_.came_up();
     metrics_.checkpoint_ended(
         lost.empty() ? observe::CheckpointResult::written : observe::CheckpointResult::fenced,
         steady_clock::now() - began);
@@ -328,9 +333,14 @@ bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions) 
   bool clean = !postgres_.is_down();
   try {
     const std::lock_guard lock(checkpoint_mutex_);
+    // A halt that was only logged would be forgotten, and what it stops run again.
+    for (const store::Halt& halt : clean ? unrecorded() : std::vector<store::Halt>()) {
+      if (!checkpoint_session_) checkpoint_session_.emplace(connect());
+      store::open_halt(*checkpoint_session_, setup_.group, halt);  // the keeper may do it, too
+    }
     for (const auto& partition : ours) {
       if (!clean) break;
-      if (!checkpoint_session_) checkpoint_session_.emplace(setup_.connect());
+      if (!checkpoint_session_) checkpoint_session_.emplace(connect());
       const Partition::Progress progress = partition->progress();
       store::leave_partition(*checkpoint_session_, taking_of(*partition),
                              partition->beginning().epoch, progress.highest_settled);

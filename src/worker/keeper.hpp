@@ -49,9 +49,9 @@ class Keeper {
   // Records a halt as soon as PostgreSQL is there, and posts HaltEnded when somebody resumes it.
   void halted(const store::Halt& halt, bool recorded);
 
-  // Writes the last checkpoints of partitions that no lane works on any more, marks a clean leave
-  // of those that are drained, and forgets them all. False where PostgreSQL could not be asked; the
-  // next owner then repeats some messages as duplicates.
+  // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
+  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. False
+  // where PostgreSQL could not be asked; the next owner then repeats some messages as duplicates.
   // Blocks: at most a few round trips, or the connect timeout.
   bool release(const std::vector<std::shared_ptr<Partition>>& partitions);
 
@@ -79,9 +79,11 @@ class Keeper {
   void take(std::vector<Starting>& starting);
   bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
+  std::vector<store::Halt> unrecorded() const;
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
   void missed(const std::shared_ptr<Partition>& partition);
   std::vector<std::shared_ptr<Partition>> held() const;
+  store::Session connect();
   store::Session& session();
   void broke(const char* what, const store::DatabaseError& error);
   store::Taking taking_of(const Partition& partition) const;

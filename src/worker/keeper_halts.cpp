@@ -16,13 +16,17 @@ void Keeper::halted(const store::Halt& halt, bool recorded) {
   woken_.notify_all();
 }
 
+std::vector<store::Halt> Keeper::unrecorded() const {
+  const std::lock_guard lock(mutex_);
+  return to_record_;
+}
+
 // Records new halts; finds those that somebody has ended, and routes that another worker halted.
 void Keeper::serve_halts() {
-  std::vector<store::Halt> to_record;
+  const std::vector<store::Halt> to_record = unrecorded();
   {
     const std::lock_guard lock(mutex_);
-    if (held_.empty() && halted_.empty() && to_record_.empty()) return;
-    to_record = to_record_;
+    if (held_.empty() && halted_.empty() && to_record.empty()) return;
   }
   try {
     for (const store::Halt& halt : to_record) store::open_halt(session(), setup_.group, halt);

@@ -95,7 +95,6 @@ bool Lane::finish(Work work, std::span<const Outcome> outcomes) {
     watch_for_breaks(work, item, outcomes[settled]);
     work.partition->settle(item.record->message().offset(), item.record->bytes());
   }
-  if (settled > 0) setup_.postgres.came_up();
   if (settled == outcomes.size()) {
     setup_.dispatcher.finish(std::move(work), settled, {});
     return false;

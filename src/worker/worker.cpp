@@ -315,7 +315,11 @@ void Worker::serve(const HaltWanted& wanted) {
   for (const auto& [id, partition] : partitions_)
     if (partition == wanted.partition || (wanted.halt.whole_route && id.first == wanted.halt.topic))
       stopping.push_back(partition);
-  if (std::ranges::find(stopping, wanted.partition) == stopping.end()) return;  // stopped already
+  if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
+    // Stopped already; but a route's halt stands even where the partition is another's by now.
+    if (wanted.halt.whole_route && !wanted.recorded) keeper_->halted(wanted.halt, false);
+    return;
+  }
   log::error("halted",
              {{"topic", wanted.halt.topic},
               {"partition", wanted.partition->id().second},

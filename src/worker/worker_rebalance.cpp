@@ -72,6 +72,8 @@ bool Worker::leave() {
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
+  for (const Notice& notice : notices_.take())
+    if (const auto* halt = std::get_if<HaltWanted>(&notice)) serve(*halt);
   keeper_->release(drained);
   const std::vector<kafka::Commit> commits = due_commits(drained);
   try {

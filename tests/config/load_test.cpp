@@ -73,7 +73,8 @@ TEST(Load, SaysWhatWasFoundAndWhatIsAllowed) {
 TEST(Load, SuggestsTheNameThatWasMeant) {
   EXPECT_TRUE(has(problem_at(load(with("/worker/lane", 4)), "worker.lane"),
                   "did you mean lanes? Known here: name, lanes, "));
-  EXPECT_TRUE(has(problem_at(load(with("/routes/0/batch", 64)), "routes[0].batch"), "is unknown"));
+  EXPECT_TRUE(
+      has(problem_at(load(with("/routes/0/sharding", 64)), "routes[0].sharding"), "is unknown"));
 }
 
 TEST(Load, SaysWhatIsMissing) {

@@ -30,8 +30,7 @@ std::string text_of(const Incoming& record) {
     names += (names.empty() ? "" : ",") + hex(name);
     values += (values.empty() ? "" : ",") + hex(value);
   }
-  return std::to_string(record.offset) + '|' +
-         std::to_string(record.timestamp_ms) + '|' +
+  return std::to_string(record.offset) + '|' + std::to_string(record.timestamp_ms) + '|' +
          hex(record.key) + '|' + hex(record.payload) + '|' + names + '|' + values;
 }
 

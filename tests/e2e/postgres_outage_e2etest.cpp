@@ -73,6 +73,23 @@ TEST(PostgresOutage, ACrashIsSurvivedFromTheCheckpoints) {
   EXPECT_GT(running.one->count("fenced") + running.two->count("fenced"), 0U);
 }
 
+TEST(PostgresOutage, WhileThereIsNothingToDoIsNoticedOnceAndReadinessComesBack) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  const auto worker = site.worker("w");
+  worker->await_ready();
+  PostgresAway away(&sandbox::PostgresServer::stop);
+  worker->await_not_ready("postgres: down");
+  away.end();
+  worker->await_ready();
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 10);  // the lanes' connections are from before
+  site.await_no_lag();
+  site.expect_exact(10);
+  EXPECT_EQ(worker->count("postgres_down"), 1U) << worker->output();
+  expect_leaves(*worker);
+}
+
 TEST(PostgresOutage, AtStartIsWaitedFor) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);

@@ -68,8 +68,8 @@ TEST_F(Outage, AServerKilledBetweenHandlerAndCommitIsDoubtThatTheKeySettles) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
-// A second connection works, so it may be the handler's doing. With an SQLSTATE (libpqxx 7) the first
-// losses are taken for an administrator's; libpqxx 6 shows none, and each is counted.
+// A second connection works, so it may be the handler's doing. With an SQLSTATE (libpqxx 7) the
+// first losses are taken for an administrator's; libpqxx 6 shows none, and each is counted.
 TEST_F(Outage, ABackendEndedInTheHandlerIsCountedAtTheThirdTimeAtTheLatest) {
   const Body body = [&](const Message& message, Context& context) {
     book(message, context);

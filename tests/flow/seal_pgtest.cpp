@@ -122,6 +122,29 @@ TEST_F(Seal, HaltsWhereAHandlerCommittedAnEffectInATransactionOfItsOwn) {
   EXPECT_EQ(key_row(), "");
 }
 
+// Counted as an attempt, each further one would double the effect that stands alone.
+TEST_F(Seal, HaltsWhereAHandlerEndedItsTransactionAndThenThrew) {
+  const Body ends[] = {
+      [](const Message&, Context&) { throw Reject("no"); },
+      [](const Message&, Context&) { throw Retry("later"); },
+      [](const Message&, Context&) { throw std::runtime_error("no"); },
+      [](const Message&, Context& context) { context.pqxx().exec("SELECT 1 / 0"); },
+  };
+  int offset = 0;
+  for (const Body& end : ends) {
+    const Outcome outcome =
+        process({.offset = ++offset}, [&](const Message& message, Context& context) {
+          for (const char* text : {"ROLLBACK", "BEGIN READ WRITE", kWrite, "COMMIT"})
+            context.pqxx().exec(text);
+          end(message, context);
+        });
+    EXPECT_EQ(outcome.result, Result::halt_route) << offset << outcome.detail;
+    EXPECT_EQ(count("effects"), offset);
+  }
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+}
+
 TEST_F(Seal, LeavesNothingOfAHandlerThatMakesItsTransactionReadOnly) {
   const Outcome outcome = attack({"SET TRANSACTION READ ONLY"});
   // The seal writes nothing, so a claim and effect made before it are whole.

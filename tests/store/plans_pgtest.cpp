@@ -5,6 +5,7 @@
 #include <list>
 
 #include "store/claim.hpp"
+#include "store/claim_batch.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -77,6 +78,32 @@ TEST_F(Plans, AreBoundedPerMessageOnATableThatGrewFromNothing) {
   const int before = read_so_far();
   EXPECT_EQ(claim_all(0, 2000, "third"), 2000);
   EXPECT_LT(read_so_far() - before, 12 * 2000);
+}
+
+TEST_F(Plans, OfBatchesAreBoundedToo) {
+  const auto claim_batches = [&](int keys, const std::string& group) {
+    const std::string scope = "booking";
+    for (int begin = 0; begin < keys; begin += 100) {
+      std::list<key::Identity> identities;
+      std::list<Source> sources;
+      std::vector<ClaimRequest> requests;
+      for (int i = begin; i < begin + 100; ++i) {
+        const auto& identity = identities.emplace_back(
+            key::Identity{"key-" + std::to_string(i), "", {std::string(32, 'f'), "payload"}});
+        const auto& source = sources.emplace_back(Source{group, "payments", 1, 0, i});
+        requests.push_back({identity, scope, source, std::chrono::hours(1)});
+      }
+      Transaction transaction(session);
+      seal(transaction, claim_batch(transaction, requests).nonce);
+    }
+  };
+  claim_batches(1'000, "first");
+  claim_batches(1'000, "warm");  // generic plans are made now
+  const int warm = read_so_far();
+  claim_batches(kKeys, "second");
+  claim_batches(kKeys, "third");
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), kKeys);
+  EXPECT_LT(read_so_far() - warm, 8 * kKeys);
 }
 
 TEST_F(Plans, OfCoordinatesAreBoundedToo) {
