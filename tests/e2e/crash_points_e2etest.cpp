@@ -23,8 +23,10 @@ TEST_P(CrashAt, EachEffectStandsOnceAndNothingIsLeftBehind) {
   const auto [at, after_effects] = GetParam();
   Site site(2);
   Producer producer(site.bootstrap());
-  // One that is rejected, one that fails each time, and good ones before, between and behind.
-  site.pay(producer, 0, kPayments / 2);
+  // One that is rejected, one that fails each time, and good ones before, between and behind. The
+  // slow first one is open at the first checkpoint, while those behind it are settled.
+  producer.send(site.payment(0, {{"do", "sleep"}, {"seconds", 0.5}}));
+  site.pay(producer, 1, kPayments / 2 - 1);
   producer.send(site.payment(1'000'000, {{"do", "reject"}}));
   producer.send(site.payment(1'000'001, {{"do", "fail"}}));
   site.pay(producer, kPayments / 2, kPayments / 2);
