@@ -319,7 +319,7 @@ void Keeper::missed(const std::shared_ptr<Partition>& partition) {
   notices_.post(Fenced{partition, by_another});
 }
 
-bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions) {
+bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle) {
   std::vector<std::shared_ptr<Partition>> ours;
   {
     const std::lock_guard lock(mutex_);
@@ -339,7 +339,7 @@ bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions) 
       store::open_halt(*checkpoint_session_, setup_.group, halt);  // the keeper may do it, too
     }
     for (const auto& partition : ours) {
-      if (!clean) break;
+      if (!clean || !idle) break;  // what still runs may settle beyond what is written here
       if (!checkpoint_session_) checkpoint_session_.emplace(connect());
       const Partition::Progress progress = partition->progress();
       store::leave_partition(*checkpoint_session_, taking_of(*partition),

@@ -53,7 +53,8 @@ class Keeper {
   // not recorded yet, marks a clean leave of those that are drained, and forgets them all. False
   // where PostgreSQL could not be asked; the next owner then repeats some messages as duplicates.
   // Blocks: at most a few round trips, or the connect timeout.
-  bool release(const std::vector<std::shared_ptr<Partition>>& partitions);
+  // `idle`: no lane works on any of them; a leave is clean only then.
+  bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle);
 
   // Which database this is; empty before the first start was agreed.
   std::string store_id() const;

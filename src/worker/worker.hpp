@@ -80,8 +80,11 @@ class Worker final : public kafka::Listener {
   void report();
   void probe_brokers();
   std::uint64_t order_key(const Message& message);
-  std::vector<std::shared_ptr<Partition>> drain(const std::vector<TopicPartition>& ids,
-                                                std::chrono::milliseconds timeout);
+  struct Drained {
+    std::vector<std::shared_ptr<Partition>> partitions;
+    bool idle = false;  // no lane runs a message of theirs any more
+  };
+  Drained drain(const std::vector<TopicPartition>& ids, std::chrono::milliseconds timeout);
   bool leave();
 
   void on_assigned(const std::vector<TopicPartition>& partitions) override;

@@ -26,10 +26,11 @@ void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
   keeper_->acquire(taken);
 }
 
-// What is queued is dropped, what runs is waited for; then the last checkpoint, and its offset.
-std::vector<std::shared_ptr<Partition>> Worker::drain(const std::vector<TopicPartition>& ids,
-                                                      milliseconds timeout) {
-  std::vector<std::shared_ptr<Partition>> draining;
+// What is queued is dropped, what runs is waited for, and the halts that it asked for are served:
+// recorded only after the revoke, the next owner would run first what they stop.
+Worker::Drained Worker::drain(const std::vector<TopicPartition>& ids, milliseconds timeout) {
+  Drained drained;
+  std::vector<std::shared_ptr<Partition>>& draining = drained.partitions;
   for (const TopicPartition& id : ids) {
     const auto found = partitions_.find(id);
     if (found == partitions_.end()) continue;
@@ -37,11 +38,14 @@ std::vector<std::shared_ptr<Partition>> Worker::drain(const std::vector<TopicPar
     unpause(*found->second);
     draining.push_back(found->second);
   }
-  if (!dispatcher_.wait_idle(draining, Clock::now() + timeout))
+  drained.idle = dispatcher_.wait_idle(draining, Clock::now() + timeout);
+  if (!drained.idle)
     log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},
                  "messages still run; their partitions are given up, the next owner waits for "
                  "their keys");
-  return draining;
+  for (const Notice& notice : notices_.take())
+    std::visit([this](const auto& what) { serve(what); }, notice);
+  return drained;
 }
 
 void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
@@ -49,9 +53,11 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
             "the group takes partitions away");
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
-  keeper_->release(drained);
-  if (!lost) consumer_->commit(due_commits(drained));
+  keeper_->release(drained.partitions, drained.idle);
+  if (!lost) consumer_->commit(due_commits(drained.partitions));
   for (const TopicPartition& id : partitions) {
+    // Ended, or the keeper would go on to take one that a notice has just asked for again.
+    if (const auto found = partitions_.find(id); found != partitions_.end()) found->second->end();
     partitions_.erase(id);
     halted_.erase(id);
     metrics_.partition_gone(id.first, id.second);
@@ -72,10 +78,8 @@ bool Worker::leave() {
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
-  for (const Notice& notice : notices_.take())
-    if (const auto* halt = std::get_if<HaltWanted>(&notice)) serve(*halt);
-  keeper_->release(drained);
-  const std::vector<kafka::Commit> commits = due_commits(drained);
+  keeper_->release(drained.partitions, drained.idle);
+  const std::vector<kafka::Commit> commits = due_commits(drained.partitions);
   try {
     if (!commits.empty() && left().count() > 0)
       consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000)));
@@ -83,10 +87,11 @@ bool Worker::leave() {
     log::warning("last_commit_failed", {{"error", error.what()}},
                  "the next owner starts at the checkpoint all the same");
   }
+  for (const auto& [id, partition] : partitions_) partition->end();
   partitions_.clear();
   const bool closed = left().count() > 0 && consumer_->close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
-  return closed && dispatcher_.wait_idle(drained, Clock::now());
+  return closed && dispatcher_.wait_idle(drained.partitions, Clock::now());
 }
 
 }  // namespace hapax::worker
