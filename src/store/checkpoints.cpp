@@ -89,6 +89,10 @@ std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                          start.topic_id.empty() ? Parameter(nullptr) : Parameter(start.topic_id)});
   if (rows.empty()) return std::nullopt;
   const auto highest = rows[0][0].as<std::int64_t>();
+  if (start.jump != Jump::none && start.from != start.offset)
+    record_position_change(
+        transaction, {taking.group, taking.partition, start.generation, start.from, start.offset,
+                      start.jump, taking.owner, why_of(start.jump)});
   transaction.commit();
   return highest;
 }

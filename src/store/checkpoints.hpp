@@ -12,13 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "store/positions.hpp"
 #include "store/session.hpp"
 
 namespace hapax::store {
 
 // Topic and partition, ordered as SQL takes locks.
-using TopicPartition = std::pair<std::string, std::int32_t>;
-
 // Which database this is. When it is not where it says it was made, it is a logical copy.
 struct StoreIdentity {
   std::string id;
@@ -87,9 +86,13 @@ struct AgreedStart {
   std::int64_t offset = 0;
   std::string cluster_id;
   std::string topic_id;  // empty: the client cannot tell
+  std::int32_t generation = 1;
+  std::optional<std::int64_t> from;  // where it would have gone on
+  Jump jump = Jump::none;
 };
 
-// Writes where the partition starts. Returns `highest`; nothing when the partition is not ours.
+// Writes where the partition starts, and the jump where it is one. Returns `highest`; nothing when
+// the partition is not ours.
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start);
 

@@ -220,9 +220,11 @@ void Keeper::take(std::vector<Starting>& starting) {
 bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   const std::shared_ptr<Partition>& partition = starting.partition;
   const StartFacts& facts = starting.facts;
-  const auto highest = store::agree_start(
-      session(), taking_of(*partition),
-      {starting.taken.epoch, starting.at.offset, facts.cluster_id, facts.topic_id});
+  const auto highest =
+      store::agree_start(session(), taking_of(*partition),
+                         {starting.taken.epoch, starting.at.offset, facts.cluster_id,
+                          facts.topic_id, facts.row ? facts.row->generation : 1,
+                          facts.row ? facts.row->next_offset : std::nullopt, starting.at.jump});
   if (!highest) return false;
   if (starting.at.gap > 0)
     observe::log::error("messages_lost",

@@ -6,22 +6,25 @@ namespace hapax::worker {
 namespace {
 
 using Start = std::variant<StartAt, StartHalt>;
+using store::Jump;
 
 std::string text(std::int64_t offset) { return std::to_string(offset); }
 
 StartAt initial(const StartFacts& facts) {
-  return {facts.initial_latest ? facts.high : facts.low, true, 0};
+  return {facts.initial_latest ? facts.high : facts.low, true, 0, Jump::first_start};
 }
 
 // An offset that the log no longer (or not yet) holds is never moved in silence.
-Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose) {
+Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose,
+               Jump jump = Jump::none) {
   if (offset > facts.high)
     return StartHalt{"offset_above_end",
                      std::string(whose) + " is " + text(offset) + ", but the log ends at " +
                          text(facts.high) +
                          ": the topic was made again, or an unclean leader election cut its tail"};
-  if (offset >= facts.low) return StartAt{offset, false, 0};
-  if (facts.earliest_when_out_of_range) return StartAt{facts.low, false, facts.low - offset};
+  if (offset >= facts.low) return StartAt{offset, false, 0, jump};
+  if (facts.earliest_when_out_of_range)
+    return StartAt{facts.low, false, facts.low - offset, Jump::log_start};
   return StartHalt{"offset_out_of_range", std::string(whose) + " is " + text(offset) +
                                               ", but the log begins at " + text(facts.low) +
                                               ": Kafka deleted up to " + text(facts.low - offset) +
@@ -62,10 +65,12 @@ Start with_row(const StartFacts& facts, bool ours) {
   const bool no_kafka = !facts.committed.has_value();
   if (!row.next_offset) {
     // Killed between the commit to Kafka and the row, or on purpose by an operator.
-    return no_kafka ? Start(initial(facts)) : in_range(facts, *facts.committed, "Kafka's offset");
+    return no_kafka ? Start(initial(facts))
+                    : in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start);
   }
   if (ours) return in_range(facts, *row.next_offset, "the checkpoint");
-  if (!no_kafka) return in_range(facts, *facts.committed, "Kafka's offset (not hapax's)");
+  if (!no_kafka)
+    return in_range(facts, *facts.committed, "Kafka's offset (not hapax's)", Jump::foreign_reset);
   const bool same_topic = row.cluster_id == facts.cluster_id && row.topic_id &&
                           *row.topic_id == facts.topic_id && !facts.topic_id.empty();
   if (same_topic) return in_range(facts, *row.next_offset, "the checkpoint");
@@ -82,8 +87,9 @@ Start decide_start(const StartFacts& facts) {
   const bool ours = here && facts.provenance->store_id == facts.store_id;
   if (!facts.row) {
     if (!here)
-      return facts.committed ? in_range(facts, *facts.committed, "Kafka's offset")
-                             : Start(initial(facts));
+      return facts.committed
+                 ? in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start)
+                 : Start(initial(facts));
     return StartHalt{
         "checkpoint_missing",
         "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
@@ -95,10 +101,10 @@ Start decide_start(const StartFacts& facts) {
   if (decided == "initial") return initial(facts);
   if (decided == "earliest") {
     const std::int64_t meant = facts.row->next_offset.value_or(facts.committed.value_or(facts.low));
-    return StartAt{facts.low, false, std::max<std::int64_t>(0, facts.low - meant)};
+    return StartAt{facts.low, false, std::max<std::int64_t>(0, facts.low - meant), Jump::decision};
   }
   if (decided == "kafka" && facts.committed)
-    return in_range(facts, *facts.committed, "Kafka's offset");
+    return in_range(facts, *facts.committed, "Kafka's offset", Jump::decision);
   if (decided == "checkpoint" && facts.row->next_offset)
     return in_range(facts, *facts.row->next_offset, "the checkpoint");
   if (auto halt = recreated(facts)) return *halt;

@@ -35,6 +35,7 @@ struct StartAt {
   std::int64_t offset = 0;
   bool first = false;    // to be committed to Kafka before it is written to PostgreSQL
   std::int64_t gap = 0;  // offsets that Kafka deleted before they were processed
+  store::Jump jump = store::Jump::none;  // why it is not simply the checkpoint
   bool operator==(const StartAt&) const = default;
 };
 

@@ -8,6 +8,7 @@ source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
+export CMAKE_GENERATOR="${CMAKE_GENERATOR:-Ninja}"  # a bare machine has no make
 
 fail() {
   echo "FAILED: $1" >&2

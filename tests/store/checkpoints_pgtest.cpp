@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "store/migrate.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -52,6 +53,31 @@ TEST_F(Checkpoints, AreMadeWithoutAnOffsetUntilTheStartIsAgreed) {
   EXPECT_EQ(agree_start(*session, taking(0), {1, 40, "cluster", ""}), 40);
   EXPECT_EQ(row().next_offset, 40);
   EXPECT_EQ(row().highest, 40);
+}
+
+TEST_F(Checkpoints, KeepEachJumpAndNothingElse) {
+  const auto start = [&](std::int64_t offset, std::optional<std::int64_t> from, Jump jump) {
+    const auto read = read_checkpoint(*session, "group", {"payments", 0});
+    const auto epoch = take_partition(*session, taking(read ? read->epoch : 0))->epoch;
+    agree_start(*session, taking(0), {epoch, offset, "cluster", "", 1, from, jump});
+  };
+  start(40, std::nullopt, Jump::first_start);
+  start(40, 40, Jump::none);
+  start(40, 40, Jump::decision);  // decided to stay where it was
+  start(7, 40, Jump::foreign_reset);
+  EXPECT_EQ(database.value("SELECT string_agg(concat_ws(' ', cause, coalesce(from_offset, -1), "
+                           "to_offset, who), ', ' ORDER BY id) FROM hapax.position_changes"),
+            "first_start -1 40 a, foreign_reset 40 7 a");
+}
+
+TEST_F(Checkpoints, StartOnTheSchemaBefore) {
+  Session owner(database.owner());
+  migrate_down(owner, kOldestSchema);
+  EXPECT_EQ(schema_problem(*session), std::nullopt);
+  const auto taken = take_partition(*session, taking(0));
+  EXPECT_EQ(agree_start(*session, taking(0),
+                        {taken->epoch, 40, "cluster", "", 1, std::nullopt, Jump::first_start}),
+            40);
 }
 
 TEST_F(Checkpoints, MoveForTheirOwnerOnly) {

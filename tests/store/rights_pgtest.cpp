@@ -48,7 +48,9 @@ TEST_F(Rights, TheWorkerCannotRewriteOrForgetHistory) {
         "UPDATE hapax.schema_migrations SET checksum = ''", "DELETE FROM hapax.schema_migrations",
         "INSERT INTO hapax.operator_log (who, action, target, why, facts) "
         "VALUES ('w', 'a', 't', 'y', '{}')",
-        "DELETE FROM hapax.operator_log"})
+        "DELETE FROM hapax.operator_log", "DELETE FROM hapax.position_changes",
+        "UPDATE hapax.position_changes SET who = ''", "DELETE FROM hapax.replays",
+        "INSERT INTO hapax.replays (dead_letter, who, why) VALUES (1, 'w', 'y')"})
     EXPECT_EQ(state_of(sql), "42501") << sql;
 }
 

@@ -87,7 +87,12 @@ CREATE TABLE hapax.dead_letters (
     other json,
     first_at timestamp with time zone NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    ended_as text COLLATE pg_catalog."C",
+    ended_by text,
+    ended_why text,
     CONSTRAINT dead_letters_check CHECK ((cardinality(header_names) = cardinality(header_values))),
+    CONSTRAINT dead_letters_ended_as_check CHECK ((ended_as = ANY (ARRAY['replayed'::text, 'discarded'::text]))),
     CONSTRAINT dead_letters_timestamp_type_check CHECK ((timestamp_type = ANY (ARRAY['none'::text, 'create_time'::text, 'log_append_time'::text])))
 );
 ALTER TABLE hapax.dead_letters ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -171,6 +176,55 @@ ALTER TABLE hapax.operator_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE hapax.position_changes (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    generation integer NOT NULL,
+    from_offset bigint,
+    to_offset bigint NOT NULL,
+    cause text NOT NULL COLLATE pg_catalog."C",
+    who text NOT NULL,
+    why text NOT NULL,
+    CONSTRAINT position_changes_cause_check CHECK ((cause = ANY (ARRAY['first_start'::text, 'foreign_reset'::text, 'log_start'::text, 'decision'::text, 'rewind'::text, 'skip'::text])))
+);
+ALTER TABLE hapax.position_changes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.position_changes_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE hapax.replays (
+    id bigint NOT NULL,
+    dead_letter bigint NOT NULL,
+    wanted_at timestamp with time zone DEFAULT now() NOT NULL,
+    who text NOT NULL,
+    why text NOT NULL,
+    edited boolean DEFAULT false NOT NULL,
+    payload bytea,
+    runs integer DEFAULT 0 NOT NULL,
+    claimed_by text COLLATE pg_catalog."C",
+    claimed_until timestamp with time zone,
+    next_try timestamp with time zone DEFAULT now() NOT NULL,
+    last_error text,
+    sqlstate text COLLATE pg_catalog."C",
+    ended_at timestamp with time zone,
+    outcome text COLLATE pg_catalog."C",
+    detail text,
+    CONSTRAINT replays_outcome_check CHECK ((outcome = ANY (ARRAY['completed'::text, 'refused'::text, 'failed'::text, 'cancelled'::text])))
+);
+ALTER TABLE hapax.replays ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.replays_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE hapax.schema_migrations (
     number integer NOT NULL,
     name text NOT NULL,
@@ -203,6 +257,10 @@ ALTER TABLE ONLY hapax.leases
     ADD CONSTRAINT leases_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY hapax.operator_log
     ADD CONSTRAINT operator_log_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.position_changes
+    ADD CONSTRAINT position_changes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.replays
+    ADD CONSTRAINT replays_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (number);
 ALTER TABLE ONLY hapax.store
@@ -214,4 +272,8 @@ CASE
     ELSE partition
 END)) WHERE (ended_at IS NULL);
 CREATE INDEX idempotency_keys_by_expiry ON hapax.idempotency_keys USING btree (expires_at);
+CREATE INDEX position_changes_by_partition ON hapax.position_changes USING btree (group_id, topic, partition, id);
+CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
+ALTER TABLE ONLY hapax.replays
+    ADD CONSTRAINT replays_dead_letter_fkey FOREIGN KEY (dead_letter) REFERENCES hapax.dead_letters(id);

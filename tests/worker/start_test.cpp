@@ -6,6 +6,8 @@
 namespace hapax::worker {
 namespace {
 
+using store::Jump;
+
 constexpr const char* kStore = "store-1";
 constexpr const char* kCluster = "cluster-1";
 constexpr const char* kSpec = "spec-1";
@@ -74,13 +76,13 @@ TEST(Start, AnotherStoreOfThisClusterWithoutACheckpointHalts) {
 TEST(Start, AMirroredCommitIsForeign) {
   StartFacts all = with(60, true, std::nullopt);
   all.provenance->cluster_id = "cluster-2";
-  EXPECT_EQ(at(all), (StartAt{60, false, 0}));
+  EXPECT_EQ(at(all), (StartAt{60, false, 0, Jump::first_start}));
 }
 
 TEST(Start, AnOperatorsResetIsHonoured) {
-  EXPECT_EQ(at(with(10, false, row(50))), (StartAt{10, false, 0}));
-  EXPECT_EQ(at(with(90, false, row(50))), (StartAt{90, false, 0}));
-  EXPECT_EQ(at(with(10, false, std::nullopt)), (StartAt{10, false, 0}));
+  EXPECT_EQ(at(with(10, false, row(50))), (StartAt{10, false, 0, Jump::foreign_reset}));
+  EXPECT_EQ(at(with(90, false, row(50))), (StartAt{90, false, 0, Jump::foreign_reset}));
+  EXPECT_EQ(at(with(10, false, std::nullopt)), (StartAt{10, false, 0, Jump::first_start}));
 }
 
 TEST(Start, AnExpiredOffsetOfTheSameTopicStartsAtTheCheckpoint) {
@@ -97,14 +99,15 @@ TEST(Start, AnExpiredOffsetHaltsWhereTheTopicCannotBeProvenTheSame) {
 
 TEST(Start, TheFirstAssignmentStartsByPolicyAndIsCommittedFirst) {
   StartFacts all = with(std::nullopt, false, std::nullopt);
-  EXPECT_EQ(at(all), (StartAt{0, true, 0}));
+  EXPECT_EQ(at(all), (StartAt{0, true, 0, Jump::first_start}));
   all.initial_latest = true;
-  EXPECT_EQ(at(all), (StartAt{100, true, 0}));
+  EXPECT_EQ(at(all), (StartAt{100, true, 0, Jump::first_start}));
 }
 
 TEST(Start, AFirstAssignmentKilledHalfWayFindsItsWay) {
-  EXPECT_EQ(at(with(std::nullopt, false, row(std::nullopt))), (StartAt{0, true, 0}));
-  EXPECT_EQ(at(with(7, true, row(std::nullopt))), (StartAt{7, false, 0}));
+  EXPECT_EQ(at(with(std::nullopt, false, row(std::nullopt))),
+            (StartAt{0, true, 0, Jump::first_start}));
+  EXPECT_EQ(at(with(7, true, row(std::nullopt))), (StartAt{7, false, 0, Jump::first_start}));
 }
 
 TEST(Start, AnotherClusterHaltsWhateverKafkaSays) {
@@ -124,7 +127,7 @@ TEST(Start, OutOfRangeHaltsOrCountsTheGap) {
   all.low = 30;
   EXPECT_EQ(halt(all), "offset_out_of_range");
   all.earliest_when_out_of_range = true;
-  EXPECT_EQ(at(all), (StartAt{30, false, 20}));
+  EXPECT_EQ(at(all), (StartAt{30, false, 20, Jump::log_start}));
 }
 
 TEST(Start, AboveTheEndHaltsWhateverThePolicy) {
@@ -154,13 +157,13 @@ TEST(Start, AnOperatorsDecisionIsFollowed) {
   EXPECT_EQ(at(all), (StartAt{50, false, 0}));
   all.row->start_as = "earliest";
   all.low = 60;
-  EXPECT_EQ(at(all), (StartAt{60, false, 10}));  // ten are gone
+  EXPECT_EQ(at(all), (StartAt{60, false, 10, Jump::decision}));  // ten are gone
   all.low = 20;
   all.row->start_as = "initial";
-  EXPECT_EQ(at(all), (StartAt{20, true, 0}));
+  EXPECT_EQ(at(all), (StartAt{20, true, 0, Jump::first_start}));
   all.row->start_as = "kafka";
   all.committed = 70;
-  EXPECT_EQ(at(all), (StartAt{70, false, 0}));
+  EXPECT_EQ(at(all), (StartAt{70, false, 0, Jump::decision}));
 }
 
 TEST(Start, AHaltNamesBothFacts) {
