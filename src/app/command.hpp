@@ -44,6 +44,7 @@ void add_status(CLI::App& app, CommandLine& line);
 void add_resume(CLI::App& app, CommandLine& line);
 void add_keys(CLI::App& app, CommandLine& line);
 void add_dead(CLI::App& app, CommandLine& line);
+void add_offsets(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);
 
 // The options that most commands share.

@@ -1,12 +1,13 @@
-// hapax keys show|list: the idempotency table.
+// hapax keys show|list|forget: the idempotency table.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "app/command.hpp"
+#include "app/operator.hpp"
 #include "app/output.hpp"
 #include "app/store_access.hpp"
 #include "key/key_text.hpp"
 #include "store/inspect.hpp"
+#include "store/operator.hpp"
 
 namespace hapax::app {
 namespace {
@@ -18,6 +19,7 @@ struct KeysOptions {
   std::string older_than, from;
   int limit = 50;
   bool json = false;
+  OperatorOptions change;
 };
 
 // As it is stored first, since that is what all else prints; then as raw bytes.
@@ -57,9 +59,9 @@ void print_key(const Json& row) {
   line("expires      ", time_cell(row.at("expires_at")));
 }
 
-ExitCode show(const KeysOptions& options) {
-  store::Session session = open_store(load(options.config));
-  const Json found = find_keys(session, options, options.scope, options.tenant);
+// Throws: Stop(kFailed) where there is none, saying where it is.
+Json need_keys(store::Session& session, const KeysOptions& options) {
+  Json found = find_keys(session, options, options.scope, options.tenant);
   if (found.empty()) {
     const Json elsewhere = find_keys(session, options, {}, {});
     throw Stop(kFailed, "no key \"" + options.key + "\"" +
@@ -67,6 +69,12 @@ ExitCode show(const KeysOptions& options) {
                                                              "retention has removed it")
                                                : " there; it is stored in " + names_of(elsewhere)));
   }
+  return found;
+}
+
+ExitCode show(const KeysOptions& options) {
+  store::Session session = open_store(load(options.config));
+  const Json found = need_keys(session, options);
   if (options.json) {
     print_json(found);
     return kDone;
@@ -77,6 +85,34 @@ ExitCode show(const KeysOptions& options) {
     print_key(row);
   }
   return kDone;
+}
+
+ExitCode forget(const KeysOptions& options) {
+  const config::Config config = load(options.config);
+  store::Session session = open_store(config, options.change.url);
+  return change(kOperatorRights, [&] {
+    const Json found = need_keys(session, options);
+    if (found.size() > 1)
+      throw Stop(kUsage, "the key is stored in " + names_of(found) + ": name --scope and --tenant");
+    const Json& row = found[0];
+    print_key(row);
+    const store::KeyName key{row.at("key"), row.at("scope"), row.at("tenant")};
+    const std::string who = operator_name(options.change);
+    store::forget_key(session, key, who, options.change.why, true);
+    if (options.change.dry_run) {
+      print_line("dry run: nothing was changed");
+      return kDone;
+    }
+    confirm(options.change, "forget",
+            row.at("status") == "completed"
+                ? "the operation took effect; the next message with this key does it again"
+                : "the next message with this key runs");
+    store::forget_key(session, key, who, options.change.why, false);
+    print_line("forgotten; to have its message again: hapax offsets rewind " +
+               cell(row.at("topic")) + "/" + cell(row.at("partition")) + " --to " +
+               cell(row.at("kafka_offset")));
+    return kDone;
+  });
 }
 
 ExitCode list(const KeysOptions& options) {
@@ -112,30 +148,35 @@ ExitCode list(const KeysOptions& options) {
 }  // namespace
 
 void add_keys(CLI::App& app, CommandLine& line) {
-  auto* const command = app.add_subcommand("keys", "Look into the idempotency table");
+  auto* const command = app.add_subcommand("keys", "The idempotency table");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
       "  hapax keys show -c worker.json payment-17\n"
       "  hapax keys show -c worker.json 'payment-17' --scope payments --json\n"
-      "  hapax keys list -c worker.json --status failed --older-than 1h");
+      "  hapax keys list -c worker.json --status failed --older-than 1h\n"
+      "  hapax keys forget -c worker.json payment-17 --why 'booked on a wrong account'");
   const auto options = std::make_shared<KeysOptions>();
   const auto add = [&](const char* name, const char* what, ExitCode (*action)(const KeysOptions&)) {
     auto* const sub = command->add_subcommand(name, what);
     add_config(*sub, options->config);
     sub->add_option("--scope", options->scope, "Only this scope");
     sub->add_option("--tenant", options->tenant, "Only this tenant");
-    sub->add_flag("--json", options->json, "For programs");
     sub->callback([&line, options, action] {
       line.command = [options, action] { return action(*options); };
     });
     return sub;
   };
-  add("show", "Show a key: status, fingerprint, message, result, times", show)
-      ->add_option("KEY", options->key, "As hapax prints it, or as the producer sends it")
-      ->required();
+  auto* const showing =
+      add("show", "Show a key: status, fingerprint, message, result, times", show);
+  auto* const forgetting = add("forget", "Let the next message with this key run again", forget);
+  for (auto* const sub : {showing, forgetting})
+    sub->add_option("KEY", options->key, "As hapax prints it, or as the producer sends it")
+        ->required();
+  add_operator(*forgetting, options->change);
   auto* const listing = add(
       "list", "List keys in their order; looks at 100,000 at most and says where to go on", list);
+  for (auto* const sub : {showing, listing}) sub->add_flag("--json", options->json, "For programs");
   listing->add_option("--status", options->status, "Only this status")
       ->check(CLI::IsMember({"completed", "failed", "forgotten", "started"}));
   listing->add_option("--older-than", options->older_than, "Unchanged for so long: 90s, 1h, 7d");

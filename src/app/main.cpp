@@ -42,6 +42,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_resume(app, line);
   add_keys(app, line);
   add_dead(app, line);
+  add_offsets(app, line);
   add_demo(app, line);
 }
 

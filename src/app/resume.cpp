@@ -1,14 +1,10 @@
 // hapax resume: ends a halt with the decision that fits its reason.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <iostream>
 
 #include "app/command.hpp"
 #include "app/coordinates.hpp"
+#include "app/operator.hpp"
 #include "app/output.hpp"
 #include "app/store_access.hpp"
 #include "store/checkpoints.hpp"
@@ -20,9 +16,8 @@ namespace {
 
 struct ResumeOptions {
   ConfigOption config;
-  std::string url, place, decision, why, who;
-  bool yes = false;
-  bool dry_run = false;
+  OperatorOptions change;
+  std::string place, decision;
 };
 
 std::string name_of(const store::Halt& halt) {
@@ -48,10 +43,8 @@ store::Resumption wanted_of(const ResumeOptions& options, const config::Config& 
   wanted.topic = place->topic;
   wanted.partition = place->partition;
   wanted.decision = options.decision;
-  wanted.why = options.why;
-  const char* const user = std::getenv("USER");
-  wanted.who = !options.who.empty() ? options.who : user != nullptr ? user : "";
-  if (wanted.who.empty()) throw Stop(kUsage, "$USER is not set: name yourself with --who");
+  wanted.why = options.change.why;
+  wanted.who = operator_name(options.change);
   for (const config::Route& route : config.routes)
     if (route.topic == wanted.topic) wanted.scope = route.key.scope;
   return wanted;
@@ -65,15 +58,6 @@ void print(const store::Resumed& resumed) {
   for (const char* const name : {"before", "after", "deleted_checkpoints"})
     for (const auto& row : resumed.facts.value(name, nlohmann::json::array()))
       print_line(std::string(name) + "  " + row.dump());
-}
-
-bool confirmed(const store::Decision& decision) {
-  std::printf("%s: %s.\nDo it? [y/N] ", std::string(decision.name).c_str(),
-              std::string(decision.effect).c_str());
-  std::fflush(stdout);
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "yes";
 }
 
 // Everything as it would be done, rolled back; so what does not fit is refused before anybody asks.
@@ -90,20 +74,18 @@ ExitCode resume(const ResumeOptions& options) {
   const store::Decision* const decision = store::decision_named(options.decision);
   const config::Config config = load(options.config);
   const store::Resumption wanted = wanted_of(options, config);
-  store::Session session = open_store(config, options.url);
-  try {
+  store::Session session = open_store(config, options.change.url);
+  const bool owner = decision->fits("store_copied") && !decision->reasons.empty();
+  return change(owner ? "the schema's owner" : kOperatorRights, [&] {
     const store::Resumed rehearsed = rehearse(session, wanted, options.place);
-    if (options.dry_run) {
+    if (options.change.dry_run) {
       print(rehearsed);
       print_line("dry run: nothing was changed");
       return kDone;
     }
-    if (decision->destructive && !options.yes) {
-      if (isatty(STDIN_FILENO) == 0)
-        throw Stop(kUsage, options.decision + ": " + std::string(decision->effect) +
-                               ". Without a terminal to ask on, say --yes to do it");
+    if (decision->destructive) {
       print(rehearsed);
-      if (!confirmed(*decision)) throw Stop(kFailed, "nothing was changed");
+      confirm(options.change, options.decision, std::string(decision->effect));
     }
     const store::Resumed resumed = store::resume(session, wanted);
     if (resumed.halts.empty()) throw Stop(kFailed, "somebody else has ended the halt meanwhile");
@@ -111,17 +93,7 @@ ExitCode resume(const ResumeOptions& options) {
     print_line("resumed: " + std::string(decision->effect) +
                "; workers notice within their checkpoint_interval");
     return kDone;
-  } catch (const store::ResumeRefused& refused) {
-    throw Stop(kFailed, refused.what());
-  } catch (const store::DatabaseError& error) {
-    // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
-    if (error.fault().kind != store::Fault::Kind::sql) throw;
-    const bool owner = decision->fits("store_copied") && !decision->reasons.empty();
-    throw Stop(kFailed,
-               "PostgreSQL: " + std::string(error.what()) + "nothing was changed. It needs " +
-                   (owner ? "the schema's owner" : "the operator's rights (sql/operator.psql)") +
-                   ": name such a role with --url");
-  }
+  });
 }
 
 std::string decisions_help() {
@@ -152,17 +124,7 @@ void add_resume(CLI::App& app, CommandLine& line) {
   command->add_option("--decision", options->decision, "What to do; see below")
       ->required()
       ->check(CLI::IsMember(decisions));
-  command->add_option("--why", options->why, "Kept with the halt and in hapax.operator_log")
-      ->required()
-      ->check([](const std::string& why) {
-        return why.empty() ? std::string("must not be empty") : std::string();
-      });
-  command->add_option("--who", options->who, "Who decides (default: $USER)");
-  command->add_option(
-      "--url", options->url,
-      "libpq URI of a role that may: the operator, or the owner for moved and copy");
-  command->add_flag("--yes", options->yes, "Do not ask");
-  command->add_flag("--dry-run", options->dry_run, "Show what would change, and change nothing");
+  add_operator(*command, options->change);
   command->footer(
       decisions_help() +
       "\nExamples:\n"

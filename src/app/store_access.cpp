@@ -9,7 +9,8 @@ store::Session open_store(const config::Config& config, const std::string& url) 
   config::Config named = config;
   if (!url.empty()) named.postgres.url = url;
   store::Session session = connect(named);
-  if (const auto problem = store::schema_problem(session)) throw Stop(kUnreachable, *problem);
+  if (const auto problem = store::schema_problem(session, store::kSchema))
+    throw Stop(kUnreachable, *problem);
   return session;
 }
 

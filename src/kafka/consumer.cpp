@@ -306,6 +306,21 @@ OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeou
   return range;
 }
 
+std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t since,
+                                 milliseconds timeout) const {
+  const ListHandle list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_t* const entry =
+      rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second);
+  entry->offset = since;
+  auto error = rd_kafka_offsets_for_times(client_, list.get(), timeout_of(timeout));
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = entry->err;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw error_of("reading the offset of a time in " + partition.first + "/" +
+                       std::to_string(partition.second),
+                   error);
+  return entry->offset >= 0 ? entry->offset : range(partition, timeout).high;
+}
+
 std::string Consumer::cluster_id(milliseconds timeout) const {
   char* const id = rd_kafka_clusterid(client_, timeout_of(timeout));
   if (id == nullptr) throw std::runtime_error("no broker told the cluster's id in time");
@@ -343,13 +358,16 @@ std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition)
 std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
                                [[maybe_unused]] milliseconds timeout) const {
 #if RD_KAFKA_VERSION >= 0x02030000
+  // librdkafka waits for a controller; its own mock cluster never names one.
+  if (rd_kafka_controllerid(client_, 0) < 0) return {};
   const QueueHandle queue(rd_kafka_queue_new(client_));
   const char* names[] = {topic.c_str()};
   std::unique_ptr<rd_kafka_TopicCollection_t, Destroyer<rd_kafka_TopicCollection_destroy>> topics(
       rd_kafka_TopicCollection_of_topic_names(names, 1));
   rd_kafka_DescribeTopics(client_, topics.get(), nullptr, queue.get());
   const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
-  if (!event || rd_kafka_event_error(event.get())) return {};
+  if (!event) throw std::runtime_error("no broker described the topic " + topic + " in time");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
   const auto* result = rd_kafka_event_DescribeTopics_result(event.get());
   std::size_t count = 0;
   const auto** described = result ? rd_kafka_DescribeTopics_result_topics(result, &count) : nullptr;

@@ -123,13 +123,18 @@ class Consumer {
   // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`.
   std::map<TopicPartition, Committed> committed(const std::vector<TopicPartition>& partitions,
                                                 std::chrono::milliseconds timeout) const;
+  // The first offset whose message is not older than `since` (milliseconds since 1970); one more
+  // than the newest where there is none.
+  std::int64_t offset_at(const TopicPartition& partition, std::int64_t since,
+                         std::chrono::milliseconds timeout) const;
   OffsetRange range(const TopicPartition& partition, std::chrono::milliseconds timeout) const;
   std::string cluster_id(std::chrono::milliseconds timeout) const;
   // Number of partitions, or 0 where the topic does not exist.
   int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const;
   // One more than the newest offset, as the last fetch said it; nothing before that. Any thread.
   std::optional<std::int64_t> known_end(const TopicPartition& partition) const;
-  // librdkafka's topic id; empty where this version cannot tell. Any thread.
+  // The topic's id; empty where this librdkafka or the cluster cannot tell. Any thread.
+  // Precondition: cluster_id() was told.
   std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;
 
   // Leaves the group; false when the brokers did not answer in time.

@@ -96,6 +96,10 @@ struct AgreedStart {
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start);
 
+// The epochs of the partitions that `owner` took last and nobody has taken since.
+std::map<TopicPartition, std::int64_t> read_held_epochs(Session& session, const std::string& group,
+                                                        const std::string& owner);
+
 struct CheckpointWrite {
   TopicPartition partition;
   std::string incarnation;  // as read_store told when the partition was started

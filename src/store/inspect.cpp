@@ -71,6 +71,11 @@ Json read_waiting(Session& session, const std::string& group, int limit) {
   return read(session, sql::kReadWaiting, {group, limit});
 }
 
+Json read_position_changes(Session& session, const std::string& group, const std::string& topic,
+                           std::optional<std::int32_t> partition, int limit) {
+  return read(session, sql::kReadPositionChanges, {group, topic, Parameter(partition), limit});
+}
+
 Json count_dead_letters(Session& session, const std::string& group) {
   return read(session, sql::kCountDeadLetters, {group, kMaxCount + 1});
 }

@@ -35,6 +35,10 @@ Json read_waiting(Session& session, const std::string& group, int limit);
 Json count_dead_letters(Session& session, const std::string& group);
 inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
 
+// The newest jumps of a topic's positions; nothing: of all partitions.
+Json read_position_changes(Session& session, const std::string& group, const std::string& topic,
+                           std::optional<std::int32_t> partition, int limit);
+
 Json read_keys(Session& session, const std::string& key, const OptionalText& scope = {},
                const OptionalText& tenant = {});
 

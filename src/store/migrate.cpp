@@ -125,14 +125,14 @@ std::string migration_text() {
   return text;
 }
 
-std::optional<std::string> schema_problem(Session& session) {
+std::optional<std::string> schema_problem(Session& session, int oldest) {
   Transaction transaction(session);
   const auto applied = read_applied(transaction);
   const int found = applied.empty() ? 0 : applied.rbegin()->first;
   if (found == 0) return "the schema hapax is not there: run `hapax migrate up`";
-  if (found < kOldestSchema)
-    return "the schema is at " + std::to_string(found) + ", this worker needs at least " +
-           std::to_string(kOldestSchema) + ": run `hapax migrate up`";
+  if (found < oldest)
+    return "the schema is at " + std::to_string(found) + ", this needs at least " +
+           std::to_string(oldest) + ": run `hapax migrate up`";
   if (found > kSchema + 1)
     return "the schema is at " + std::to_string(found) + ", this worker knows " +
            std::to_string(kSchema) + " and can run on one newer: install a newer hapax";

@@ -34,15 +34,15 @@ void add_rows(json& list, const Rows& rows) {
 
 void refuse_unfit(const Decision& decision, const Halt& halt) {
   if (!decision.fits(halt.reason))
-    throw ResumeRefused(name_of(halt) + " is halted for " + halt.reason + ", which `" +
-                        std::string(decision.name) +
-                        "` does not end; what does: " + decisions_for(halt.reason));
+    throw Refused(name_of(halt) + " is halted for " + halt.reason + ", which `" +
+                  std::string(decision.name) +
+                  "` does not end; what does: " + decisions_for(halt.reason));
   if ((decision.name == "skip" || decision.name == "run") && !halt.offset)
-    throw ResumeRefused(name_of(halt) + ": the halt names no message, so there is none to " +
-                        std::string(decision.name));
+    throw Refused(name_of(halt) + ": the halt names no message, so there is none to " +
+                  std::string(decision.name));
 }
 
-// The checkpoint as the decision says. Throws: ResumeRefused where there is nothing to decide on.
+// The checkpoint as the decision says. Throws: Refused where there is nothing to decide on.
 Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const Halt& halt) {
   const std::vector<Parameter> row = {wanted.group, wanted.topic, halt.partition};
   const auto with = [&](std::initializer_list<Parameter> more) {
@@ -51,7 +51,7 @@ Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const
     return all;
   };
   const auto need = [&](Rows rows, const char* why) {
-    if (rows.empty()) throw ResumeRefused(name_of(halt) + ": " + why);
+    if (rows.empty()) throw Refused(name_of(halt) + ": " + why);
     return rows;
   };
   const std::string& decision = wanted.decision;
@@ -107,7 +107,7 @@ json json_of(const Halt& halt) {
 
 Resumed resume(Session& session, const Resumption& wanted) {
   const Decision* const decision = decision_named(wanted.decision);
-  if (decision == nullptr) throw ResumeRefused("there is no decision `" + wanted.decision + "`");
+  if (decision == nullptr) throw Refused("there is no decision `" + wanted.decision + "`");
   const bool database = decision->fits("store_copied") && !decision->reasons.empty();
 
   Transaction transaction(session);
@@ -136,8 +136,7 @@ Resumed resume(Session& session, const Resumption& wanted) {
   const std::string target =
       wanted.group + " " + wanted.topic +
       (wanted.partition ? "/" + std::to_string(*wanted.partition) : std::string());
-  transaction.run(sql::kInsertOperatorLog,
-                  {wanted.who, "resume " + wanted.decision, target, wanted.why, facts.dump()});
+  log_operation(transaction, {wanted.who, "resume " + wanted.decision, target, wanted.why, facts});
   if (!wanted.dry_run) transaction.commit();
   return resumed;
 }

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "store/checkpoints.hpp"
+#include "store/operator.hpp"
 #include "store/session.hpp"
 
 namespace hapax::store {
@@ -30,16 +30,10 @@ struct Resumed {
   nlohmann::json facts;     // the rows before and after, as the operator's log keeps them
 };
 
-// The decision does not fit; the sentence says what does. Nothing was changed.
-class ResumeRefused : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 // `moved` and `copy` are about the database: they end the store_copied halts of every group, and
 // need the owner's rights. All others raise the epoch of every checkpoint they touch, so that a
 // frozen worker that wakes can't undo them.
-// Throws: ResumeRefused, DatabaseError. Blocks: at most lock_timeout.
+// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 Resumed resume(Session& session, const Resumption& wanted);
 
 }  // namespace hapax::store

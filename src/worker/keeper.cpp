@@ -57,6 +57,7 @@ void Keeper::run(const std::stop_token& stop) {
       next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
       checkpoint(held());
       serve_halts();
+      find_fenced();
     }
     std::unique_lock lock(mutex_);
     auto until = next_checkpoint;
@@ -156,6 +157,7 @@ std::vector<Keeper::Starting> Keeper::decide(
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) ids.push_back(partition->id());
   const auto committed = consumer_.committed(ids, kKafkaTimeout);
+  std::map<std::string, std::string> topic_ids;
   std::vector<Starting> starting;
   for (const auto& partition : partitions) {
     const TopicPartition& id = partition->id();
@@ -172,7 +174,9 @@ std::vector<Keeper::Starting> Keeper::decide(
       notices_.post(HaltWanted{partition, halt, false});
       continue;
     }
-    StartFacts facts = facts_of(*partition, committed.at(id));
+    const auto [topic_id, is_new] = topic_ids.try_emplace(id.first);
+    if (is_new) topic_id->second = consumer_.topic_id(id.first, kKafkaTimeout);
+    StartFacts facts = facts_of(*partition, committed.at(id), topic_id->second);
     const auto decision = decide_start(facts);
     if (const auto* refused = std::get_if<StartHalt>(&decision)) {
       halt.generation = facts.row ? facts.row->generation : 1;
@@ -186,7 +190,8 @@ std::vector<Keeper::Starting> Keeper::decide(
   return starting;
 }
 
-StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& committed) {
+StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& committed,
+                            const std::string& topic_id) {
   const TopicPartition& id = partition.id();
   const kafka::OffsetRange range = consumer_.range(id, kKafkaTimeout);
   StartFacts facts;
@@ -195,7 +200,7 @@ StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& 
   facts.low = range.low;
   facts.high = range.high;
   facts.cluster_id = cluster_id();
-  facts.topic_id = consumer_.topic_id(id.first, kKafkaTimeout);
+  facts.topic_id = topic_id;
   facts.row = store::read_checkpoint(session(), setup_.group, id);
   facts.store_id = store_id();
   facts.key_spec = key::spec_digest(partition.route().key);
@@ -299,16 +304,34 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
   for (const auto& partition : lost) missed(partition);
 }
 
+// An operator moves the epochs of idle partitions too, which write no checkpoint that could miss.
+void Keeper::find_fenced() {
+  const std::vector<std::shared_ptr<Partition>> partitions = held();
+  if (partitions.empty() || postgres_.is_down()) return;
+  std::vector<std::shared_ptr<Partition>> fenced;
+  try {
+    const auto epochs = store::read_held_epochs(session(), setup_.group, setup_.worker_name);
+    for (const auto& partition : partitions) {
+      const auto found = epochs.find(partition->id());
+      if (found == epochs.end() || found->second != partition->beginning().epoch)
+        fenced.push_back(partition);
+    }
+  } catch (const store::DatabaseError& error) {
+    session_.reset();
+    broke("reading epochs", error);
+  }
+  for (const auto& partition : fenced) missed(partition);
+}
+
 // A checkpoint that found no row to write: the row says why.
 void Keeper::missed(const std::shared_ptr<Partition>& partition) {
   bool by_another = true;
   try {
     const std::lock_guard lock(checkpoint_mutex_);
-    if (checkpoint_session_) {
-      const auto row = store::read_checkpoint(*checkpoint_session_, setup_.group, partition->id());
-      by_another = row && row->epoch != partition->beginning().epoch && row->owner &&
-                   *row->owner != setup_.worker_name;
-    }
+    if (!checkpoint_session_) checkpoint_session_.emplace(connect());
+    const auto row = store::read_checkpoint(*checkpoint_session_, setup_.group, partition->id());
+    by_another = row && row->epoch != partition->beginning().epoch && row->owner &&
+                 *row->owner != setup_.worker_name;
   } catch (const store::DatabaseError&) {
     // Not known: wait as if it were another's.
   }

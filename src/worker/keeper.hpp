@@ -69,7 +69,8 @@ class Keeper {
   void run(const std::stop_token& stop);
   void serve_starts();
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);
-  StartFacts facts_of(const Partition& partition, const kafka::Committed& committed);
+  StartFacts facts_of(const Partition& partition, const kafka::Committed& committed,
+                      const std::string& topic_id);
   struct Starting {
     std::shared_ptr<Partition> partition;
     StartFacts facts;
@@ -80,6 +81,7 @@ class Keeper {
   void take(std::vector<Starting>& starting);
   bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
+  void find_fenced();
   std::vector<store::Halt> unrecorded() const;
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
   void missed(const std::shared_ptr<Partition>& partition);

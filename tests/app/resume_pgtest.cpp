@@ -109,7 +109,7 @@ TEST_F(Resume, RefusesADecisionThatDoesNotFit) {
     halt(reason, "42");
     for (const Decision& decision : all_decisions()) {
       if (decision.fits(reason)) continue;
-      EXPECT_THROW(end(std::string(decision.name)), ResumeRefused) << reason << decision.name;
+      EXPECT_THROW(end(std::string(decision.name)), Refused) << reason << decision.name;
     }
     EXPECT_EQ(row(), kUntouched);
     EXPECT_EQ(open_halts(), 1);
@@ -120,7 +120,7 @@ TEST_F(Resume, RefusesAllWhereOneHaltDoesNotFit) {
   checkpoint();
   halt("unreadable", "42", 0);
   halt("key_spec_changed", "NULL", 1);
-  EXPECT_THROW(end("skip", std::nullopt), ResumeRefused);
+  EXPECT_THROW(end("skip", std::nullopt), Refused);
   EXPECT_EQ(open_halts(), 2);
   EXPECT_EQ(row(), kUntouched);
 }
@@ -128,7 +128,7 @@ TEST_F(Resume, RefusesAllWhereOneHaltDoesNotFit) {
 TEST_F(Resume, CannotSkipWhatTheHaltDoesNotName) {
   checkpoint();
   halt("unreadable");
-  EXPECT_THROW(end("skip"), ResumeRefused);
+  EXPECT_THROW(end("skip"), Refused);
 }
 
 TEST_F(Resume, AcceptsKafkaOnlyWithoutACheckpoint) {
@@ -136,13 +136,13 @@ TEST_F(Resume, AcceptsKafkaOnlyWithoutACheckpoint) {
   end("accept_kafka");
   EXPECT_EQ(row(), "null|null|null|1|1||null|null|kafka|0");
   halt("checkpoint_missing");
-  EXPECT_THROW(end("accept_kafka"), ResumeRefused);
+  EXPECT_THROW(end("accept_kafka"), Refused);
 }
 
 TEST_F(Resume, RefusesSameTopicWhereNoStartWasAgreed) {
   checkpoint("NULL");
   halt("offset_above_end");
-  EXPECT_THROW(end("same_topic"), ResumeRefused);
+  EXPECT_THROW(end("same_topic"), Refused);
   EXPECT_EQ(open_halts(), 1);
 }
 

@@ -3,6 +3,7 @@
 // Books a payment as examples/payments does, after doing what the payload's "do" says:
 //   "reject"  throws Reject
 //   "fail"    throws, each time
+//   "wait"    throws Retry, an hour away
 //   "sleep"   keeps the transaction open for "seconds"
 //   "next"    rejects unless "sequence" is one more than the account's last
 #include <hapax/plugin.hpp>
@@ -16,6 +17,7 @@ class Scripted final : public hapax::Handler {
     const std::string what = payment.value("do", "");
     if (what == "reject") throw hapax::Reject("told to reject");
     if (what == "fail") throw std::runtime_error("told to fail");
+    if (what == "wait") throw hapax::Retry("told to wait", std::chrono::hours(1));
     if (what == "sleep") context.sql("SELECT pg_sleep($1)", payment.at("seconds"));
     if (what == "next") check_sequence(payment, context);
     context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",

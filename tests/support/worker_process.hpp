@@ -60,6 +60,9 @@ class WorkerProcess {
   void await_ready();
   void await_not_ready(const std::string& reason);
 
+  // Its configuration, for hapax's other commands.
+  std::filesystem::path config() const { return folder_.path() / "worker.json"; }
+
   // All it has printed since its (last) start.
   std::string output() const;
 

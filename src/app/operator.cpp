@@ -1,0 +1,62 @@
+#include "app/operator.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "app/output.hpp"
+#include "store/operator.hpp"
+
+namespace hapax::app {
+
+void add_operator(CLI::App& command, OperatorOptions& options) {
+  command.add_option("--why", options.why, "Kept in hapax.operator_log")
+      ->required()
+      ->check([](const std::string& why) {
+        return why.empty() ? std::string("must not be empty") : std::string();
+      });
+  command.add_option("--who", options.who, "Who does it (default: $USER)");
+  command.add_option("--url", options.url,
+                     "libpq URI of a role that may: the operator, or the owner");
+  command.add_flag("--yes", options.yes, "Do not ask");
+  command.add_flag("--dry-run", options.dry_run, "Show what would change, and change nothing");
+}
+
+std::string operator_name(const OperatorOptions& options) {
+  if (!options.who.empty()) return options.who;
+  const char* const user = std::getenv("USER");
+  if (user == nullptr || *user == '\0')
+    throw Stop(kUsage, "$USER is not set: name yourself with --who");
+  return user;
+}
+
+void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect) {
+  if (options.yes) return;
+  if (isatty(STDIN_FILENO) == 0)
+    throw Stop(kUsage, what + ": " + effect + ". Without a terminal to ask on, say --yes to do it");
+  print_line(what + ": " + effect + ".");
+  std::printf("Do it? [y/N] ");
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer != "y" && answer != "yes") throw Stop(kFailed, "nothing was changed");
+}
+
+ExitCode change(const char* role, const std::function<ExitCode()>& action) {
+  try {
+    return action();
+  } catch (const store::Refused& refused) {
+    throw Stop(kFailed, refused.what());
+  } catch (const store::DatabaseError& error) {
+    // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
+    if (error.fault().kind != store::Fault::Kind::sql) throw;
+    throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) +
+                            "nothing was changed. It needs " + role +
+                            ": name such a role with --url");
+  }
+}
+
+}  // namespace hapax::app

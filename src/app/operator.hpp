@@ -1,0 +1,32 @@
+// What the commands that change something share: who does it and why, and asking first.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "app/command.hpp"
+
+namespace hapax::app {
+
+struct OperatorOptions {
+  std::string url, why, who;
+  bool yes = false;
+  bool dry_run = false;
+};
+// --why (needed), --who, --url, --yes and --dry-run.
+void add_operator(CLI::App& command, OperatorOptions& options);
+
+// --who, or $USER. Throws: Stop(kUsage) where there is neither.
+std::string operator_name(const OperatorOptions& options);
+
+// Returns where the operator agrees: --yes, or "y" on a terminal. `effect`: "…, so …".
+// Throws: Stop(kUsage) without a terminal to ask on, Stop(kFailed) where the answer is no.
+void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect);
+
+inline constexpr const char* kOperatorRights = "the operator's rights (sql/operator.psql)";
+
+// Runs a change, and says which rights it needs where PostgreSQL refuses it.
+// Throws: Stop(kFailed) for store::Refused and for a refusal of PostgreSQL's; DatabaseError.
+ExitCode change(const char* role, const std::function<ExitCode()>& action);
+
+}  // namespace hapax::app

@@ -1,0 +1,57 @@
+// What an operator changes by hand: positions and keys. One transaction each, with the log of it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "store/positions.hpp"
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+// It does not fit the facts; the sentence says what does. Nothing was changed.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Kept in hapax.operator_log.
+struct Operation {
+  std::string who;
+  std::string action;
+  std::string target;
+  std::string why;
+  nlohmann::json facts;
+};
+void log_operation(Transaction& transaction, const Operation& operation);
+
+struct Move {
+  std::string group;
+  TopicPartition partition;
+  std::int64_t to = 0;
+  Jump jump = Jump::rewind;  // or skip
+  std::string who;
+  std::string why;
+  bool dry_run = false;
+};
+
+// Moves a checkpoint and its epoch: a live worker notices within its checkpoint_interval and starts
+// again there; a frozen one that wakes cannot undo it. Returns where the checkpoint was.
+// Precondition: `to` is in Kafka's log.
+// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
+std::int64_t move_position(Session& session, const Move& move);
+
+struct KeyName {
+  std::string key, scope, tenant;
+};
+
+// Marks a completed or failed key as forgotten: the next message that has it runs. Kept for a week
+// at least, so that the message can come again. Returns the row as it was.
+// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
+nlohmann::json forget_key(Session& session, const KeyName& key, const std::string& who,
+                          const std::string& why, bool dry_run);
+
+}  // namespace hapax::store

@@ -1,0 +1,109 @@
+// An operator moves a partition under a worker that lives: it follows, and nothing doubles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/command.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using testing::HasSubstr;
+
+class Offsets : public testing::Test {
+ protected:
+  // One partition with payments [0, 20) booked by a worker that now idles.
+  void SetUp() override {
+    HAPAX_NEEDS_KAFKA();
+    site = std::make_unique<Site>(1);
+    producer = std::make_unique<Producer>(site->bootstrap());
+    site->pay(*producer, 0, 20);
+    worker = site->worker("w");
+    site->await_no_lag();
+    site->await("SELECT next_offset FROM hapax.checkpoints", "20");
+  }
+
+  // As the owner: the worker's own role may not move anything.
+  Said run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--url", site->database().owner().url});
+    return hapax(std::move(arguments), worker->config());
+  }
+
+  std::string booked() { return site->database().value("SELECT count(*) FROM payments"); }
+
+  std::unique_ptr<Site> site;
+  std::unique_ptr<Producer> producer;
+  std::unique_ptr<WorkerProcess> worker;
+};
+
+TEST_F(Offsets, AnIdleWorkerFollowsARewindAndDoublesNothing) {
+  const Said said = run({"offsets", "rewind", site->topic() + "/0", "--to", "5", "--why", "drill"});
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("20 -> 5  (15 offsets)"));
+  worker->await("partition_started", {{"offset", 5}});
+  site->await("SELECT next_offset FROM hapax.checkpoints", "20");
+  site->await_no_lag();
+  site->expect_exact(20);
+  EXPECT_THAT(hapax({"offsets", "show", site->topic()}, worker->config()).text,
+              HasSubstr("rewind"));
+  expect_leaves(*worker);
+}
+
+TEST_F(Offsets, AForgottenKeyRunsAgainOnceItsMessageComesAgain) {
+  EXPECT_EQ(run({"keys", "forget", "p7", "--why", "wrong account"}).code, 2) << "asked nobody";
+  const Said said = run({"keys", "forget", "p7", "--why", "wrong account", "--yes"});
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("offsets rewind " + site->topic() + "/0 --to 7"));
+  EXPECT_EQ(run({"offsets", "rewind", site->topic() + "/0", "--to", "7", "--why", "p7"}).code, 0);
+  site->await("SELECT count(*) FROM payments WHERE id = 'p7'", "2");
+  site->await("SELECT next_offset FROM hapax.checkpoints", "20");
+  EXPECT_EQ(booked(), "21");
+  expect_leaves(*worker);
+}
+
+TEST_F(Offsets, ASkipLeavesOutWhatIsBetweenEvenWhatAWorkerHasInHand) {
+  producer->send(site->payment(20, {{"do", "wait"}}));
+  worker->await("attempt_failed", {{"offset", 20}});
+  site->pay(*producer, 21, 4);  // other accounts: they pass it
+  site->await("SELECT count(*) FROM payments", "24");
+  const std::vector<std::string> skip = {"offsets", "skip",  site->topic() + "/0", "--to", "23",
+                                         "--why",   "poison"};
+  Said said = run(skip);
+  EXPECT_EQ(said.code, 2) << "asked nobody";
+  std::vector<std::string> sure = skip;
+  sure.push_back("--yes");
+  said = run(sure);
+  EXPECT_EQ(said.code, 0) << said.text;
+  worker->await("partition_started", {{"offset", 23}});
+  site->await_no_lag();
+  EXPECT_EQ(booked(), "24");
+  EXPECT_EQ(site->database().value("SELECT next_offset FROM hapax.checkpoints"), "25");
+  expect_leaves(*worker);
+}
+
+TEST_F(Offsets, WhatDoesNotExistIsSaidWithWhatDoes) {
+  Said said = run({"offsets", "rewind", "payment", "--to", "0", "--why", "x"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("there are: " + site->topic()));
+  said = run({"offsets", "rewind", site->topic() + "/9", "--to", "0", "--why", "x"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("partitions 0 to 0"));
+  said = run({"offsets", "skip", site->topic() + "/0", "--to", "21", "--why", "x", "--yes"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("has offsets 0 to 20"));
+  said = run({"offsets", "rewind", site->topic() + "/0", "--to", "20", "--why", "x"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("stands at 20"));
+  said = run({"offsets", "rewind", site->topic() + "/0", "--to", "soon", "--why", "x"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.text, HasSubstr("how long ago"));
+  said = hapax({"offsets", "rewind", site->topic() + "/0", "--to", "5", "--why", "x"},
+               worker->config());
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("operator"));
+  EXPECT_EQ(site->database().value("SELECT next_offset FROM hapax.checkpoints"), "20");
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support
