@@ -6,6 +6,7 @@
 
 #include "kafka/failure.hpp"
 #include "kafka/handles.hpp"
+#include "kafka/request.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::kafka {
@@ -13,12 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-int timeout_of(milliseconds timeout) { return static_cast<int>(timeout.count()); }
-
-std::runtime_error error_of(const std::string& what, rd_kafka_resp_err_t error) {
-  return std::runtime_error(what + ": " + rd_kafka_err2str(error));
-}
 
 // Ours where the user has set none. The first rows are the promise; the loader refuses others.
 constexpr std::pair<const char*, const char*> kDefaults[] = {
@@ -65,14 +60,6 @@ std::vector<TopicPartition> partitions_of(const rd_kafka_topic_partition_list_t*
   for (int i = 0; list != nullptr && i < list->cnt; ++i)
     partitions.emplace_back(list->elems[i].topic, list->elems[i].partition);
   return partitions;
-}
-
-ListHandle new_list(std::size_t size = 1) {
-  return ListHandle(rd_kafka_topic_partition_list_new(static_cast<int>(size)));
-}
-
-rd_kafka_topic_partition_t& add(const ListHandle& list, const TopicPartition& partition) {
-  return *rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second);
 }
 
 ListHandle list_of(const std::vector<Commit>& commits) {
@@ -274,111 +261,6 @@ void Consumer::commit_and_wait(const std::vector<Commit>& commits, milliseconds 
   const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
   if (!event) throw std::runtime_error("offset commit: no answer from the brokers");
   if (const auto error = error_in(*event)) throw error_of("offset commit", error);
-}
-
-std::map<TopicPartition, Committed> Consumer::committed(
-    const std::vector<TopicPartition>& partitions, milliseconds timeout) const {
-  const ListHandle list = new_list(partitions.size());
-  for (const TopicPartition& partition : partitions) add(list, partition);
-  if (const auto error = rd_kafka_committed(client_, list.get(), timeout_of(timeout)))
-    throw error_of("reading committed offsets", error);
-  std::map<TopicPartition, Committed> found;
-  for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& entry = list->elems[i];
-    if (entry.err) throw error_of("reading committed offsets", entry.err);
-    Committed& committed = found[{entry.topic, entry.partition}];
-    if (entry.offset < 0) continue;
-    committed.offset = entry.offset;
-    if (entry.metadata != nullptr)
-      committed.metadata.assign(static_cast<const char*>(entry.metadata), entry.metadata_size);
-  }
-  return found;
-}
-
-OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeout) const {
-  OffsetRange range;
-  if (const auto error =
-          rd_kafka_query_watermark_offsets(client_, partition.first.c_str(), partition.second,
-                                           &range.low, &range.high, timeout_of(timeout)))
-    throw error_of(
-        "reading the offsets of " + partition.first + "/" + std::to_string(partition.second),
-        error);
-  return range;
-}
-
-std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t since,
-                                 milliseconds timeout) const {
-  const ListHandle list(rd_kafka_topic_partition_list_new(1));
-  rd_kafka_topic_partition_t* const entry =
-      rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second);
-  entry->offset = since;
-  auto error = rd_kafka_offsets_for_times(client_, list.get(), timeout_of(timeout));
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = entry->err;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    throw error_of("reading the offset of a time in " + partition.first + "/" +
-                       std::to_string(partition.second),
-                   error);
-  return entry->offset >= 0 ? entry->offset : range(partition, timeout).high;
-}
-
-std::string Consumer::cluster_id(milliseconds timeout) const {
-  char* const id = rd_kafka_clusterid(client_, timeout_of(timeout));
-  if (id == nullptr) throw std::runtime_error("no broker told the cluster's id in time");
-  std::string text(id);
-  rd_kafka_mem_free(client_, id);
-  return text;
-}
-
-int Consumer::partition_count(const std::string& topic, milliseconds timeout) const {
-  std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>> handle(
-      rd_kafka_topic_new(client_, topic.c_str(), nullptr));
-  const struct rd_kafka_metadata* metadata = nullptr;
-  if (const auto error =
-          rd_kafka_metadata(client_, 0, handle.get(), &metadata, timeout_of(timeout)))
-    throw error_of("reading the metadata of topic " + topic, error);
-  const std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>> owned(
-      metadata);
-  if (metadata->topic_cnt != 1) return 0;
-  const rd_kafka_metadata_topic& found = metadata->topics[0];
-  if (found.err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) return 0;
-  if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR)
-    throw error_of("reading the metadata of topic " + topic, found.err);
-  return found.partition_cnt;
-}
-
-std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition) const {
-  std::int64_t low = -1, high = -1;
-  if (rd_kafka_get_watermark_offsets(client_, partition.first.c_str(), partition.second, &low,
-                                     &high) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-      high < 0)
-    return std::nullopt;
-  return high;
-}
-
-std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
-                               [[maybe_unused]] milliseconds timeout) const {
-#if RD_KAFKA_VERSION >= 0x02030000
-  // librdkafka waits for a controller; its own mock cluster never names one.
-  if (rd_kafka_controllerid(client_, 0) < 0) return {};
-  const QueueHandle queue(rd_kafka_queue_new(client_));
-  const char* names[] = {topic.c_str()};
-  std::unique_ptr<rd_kafka_TopicCollection_t, Destroyer<rd_kafka_TopicCollection_destroy>> topics(
-      rd_kafka_TopicCollection_of_topic_names(names, 1));
-  rd_kafka_DescribeTopics(client_, topics.get(), nullptr, queue.get());
-  const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
-  if (!event) throw std::runtime_error("no broker described the topic " + topic + " in time");
-  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  const auto* result = rd_kafka_event_DescribeTopics_result(event.get());
-  std::size_t count = 0;
-  const auto** described = result ? rd_kafka_DescribeTopics_result_topics(result, &count) : nullptr;
-  if (count != 1 || rd_kafka_error_code(rd_kafka_TopicDescription_error(described[0])) !=
-                        RD_KAFKA_RESP_ERR_NO_ERROR)
-    return {};
-  const rd_kafka_Uuid_t* const id = rd_kafka_TopicDescription_topic_id(described[0]);
-  return id != nullptr ? rd_kafka_Uuid_base64str(id) : std::string();
-#else
-  return {};
-#endif
 }
 
 bool Consumer::close(milliseconds timeout) {

@@ -1,0 +1,32 @@
+// What kafka/*.cpp share to ask librdkafka something.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "kafka/consumer.hpp"
+#include "kafka/handles.hpp"
+
+namespace hapax::kafka {
+
+inline int timeout_of(std::chrono::milliseconds timeout) {
+  return static_cast<int>(timeout.count());
+}
+
+inline std::runtime_error error_of(const std::string& what, rd_kafka_resp_err_t error) {
+  return std::runtime_error(what + ": " + rd_kafka_err2str(error));
+}
+
+inline ListHandle new_list(std::size_t size = 1) {
+  return ListHandle(rd_kafka_topic_partition_list_new(static_cast<int>(size)));
+}
+
+inline rd_kafka_topic_partition_t& add(const ListHandle& list, const TopicPartition& partition) {
+  return *rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second);
+}
+
+}  // namespace hapax::kafka
