@@ -185,6 +185,11 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     }
   }
   const store::Fault fault = store::fault_of(error);
+  if (phase_ == Phase::account) {  // the dead letter of a drifted payload
+    Outcome drift =
+        gave_up("payload_drift", "the key was completed with another payload", task.attempts);
+    if (auto kept = give_up_without_bytes(task, &identity, std::move(drift), fault)) return *kept;
+  }
   switch (store::classify(phase_, fault)) {
     case FailureClass::again:
       return later(Result::again, "serialization", fault, {}, task.attempts);
@@ -281,10 +286,25 @@ Outcome Processor::give_up(const Task& task, const key::Identity* identity, Outc
       store::fail(transaction, request, claim.nonce, letter);
     }
   } catch (...) {
-    return account_failed(std::current_exception());
+    const auto error = std::current_exception();
+    const auto kept = give_up_without_bytes(task, identity, verdict, store::fault_of(error));
+    return kept ? *kept : account_failed(error);
   }
   crash_point("gave_up");
   return verdict;
+}
+
+// The last resort: giving up must not fail because of the message, which may be more than a
+// statement or a row can hold. Its coordinates and error then stand alone.
+std::optional<Outcome> Processor::give_up_without_bytes(const Task& task,
+                                                        const key::Identity* identity,
+                                                        Outcome verdict,
+                                                        const store::Fault& fault) {
+  if (!task.keep_bytes || !store::is_too_much(fault)) return std::nullopt;
+  Task bare = task;
+  bare.keep_bytes = false;
+  verdict.detail += " (the message itself could not be kept: " + fault.text + ")";
+  return give_up(bare, identity, std::move(verdict));
 }
 
 Outcome Processor::account_failed(const std::exception_ptr& error) {

@@ -32,6 +32,7 @@ struct Task {
   int outages = 0;        // connections lost while it ran, in this process
   bool cautious = false;  // announce the run first: the last processes died (guarantees)
   const std::string* skip = nullptr;  // an operator's decision not to run it: who and why
+  bool keep_bytes = true;  // of a dead letter; without where PostgreSQL could not take them
 };
 
 // One message of a batch. Those of one order key follow each other, in offset order.
@@ -97,6 +98,8 @@ class Processor {
                         std::optional<std::chrono::milliseconds> after);
   Outcome give_up(const Task& task, const key::Identity* identity, Outcome verdict);
   Outcome account_failed(const std::exception_ptr& error);
+  std::optional<Outcome> give_up_without_bytes(const Task& task, const key::Identity* identity,
+                                               Outcome verdict, const store::Fault& fault);
   void clean_session();
 
   // processor_batch.cpp

@@ -23,7 +23,8 @@ inline store::DeadLetter letter_of(const Task& task, const store::Source& source
           task.route.handler.version,
           task.route.key.scope,
           identity,
-          std::nullopt};
+          std::nullopt,
+          task.keep_bytes};
 }
 
 inline Outcome halt(Result result, std::string reason, std::string detail,

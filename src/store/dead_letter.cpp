@@ -50,7 +50,7 @@ void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   const Message& message = letter.message;
   std::string names = "{";
   std::string values = "{";
-  for (const Header& header : message.headers()) {
+  for (const Header& header : letter.keep_bytes ? message.headers() : std::span<const Header>()) {
     append_element(names, header.name);
     append_element(values, header.value);
   }
@@ -58,8 +58,8 @@ void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   const auto add = [&](Parameter value) { parameters.push_back(std::move(value)); };
   add(message.timestamp_ms());
   add(name_of(message.timestamp_type()));
-  add(bytes_or_null(message.key()));
-  add(bytes_or_null(message.payload()));
+  add(letter.keep_bytes ? bytes_or_null(message.key()) : std::nullopt);
+  add(letter.keep_bytes ? bytes_or_null(message.payload()) : std::nullopt);
   add(names + "}");
   add(values + "}");
   add(letter.reason);

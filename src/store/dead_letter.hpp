@@ -26,6 +26,7 @@ struct DeadLetter {
   std::string scope;
   const key::Identity* identity = nullptr;  // null: the message has none
   std::optional<std::string> other;  // payload_drift: JSON about the message that has the key
+  bool keep_bytes = true;            // false: coordinates and error only
 };
 
 // Adds the dead letter to the transaction's text. Cannot fail because of the message: bytes are

@@ -1,5 +1,6 @@
 #include "store/fault.hpp"
 
+#include <algorithm>
 #include <pqxx/pqxx>
 #include <string_view>
 
@@ -120,6 +121,12 @@ FailureClass classify(Phase phase, const Fault& fault) {
     case Fault::Kind::other: return table.other;
   }
   return halt;
+}
+
+bool is_too_much(const Fault& fault) {
+  constexpr std::string_view kStates[] = {"22", "54", "XX000"};  // XX000: "invalid memory alloc"
+  return std::ranges::any_of(
+      kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
 Fault fault_of(const std::exception_ptr& error) {

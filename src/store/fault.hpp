@@ -60,6 +60,9 @@ enum class FailureClass {
 
 FailureClass classify(Phase phase, const Fault& fault);
 
+// PostgreSQL refuses the values, not the statement: more than it can take, or not storable.
+bool is_too_much(const Fault& fault);
+
 // Reads libpqxx's exceptions (also those that a handler let pass) into a Fault.
 // Precondition: `error` is not null.
 Fault fault_of(const std::exception_ptr& error);

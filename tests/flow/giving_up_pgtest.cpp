@@ -191,5 +191,41 @@ TEST(Storable, CutsAndMendsWhatPostgresqlTextCannotHold) {
   EXPECT_EQ(cut, std::string(store::kMaxErrorText - 1, 'x') + "\uFFFD");
 }
 
+// As a payload of half a gigabyte would: the statement, or the row, is more than PostgreSQL takes.
+TEST_F(GivingUp, KeepsCoordinatesAndErrorWhereTheMessageIsMoreThanPostgresCanTake) {
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF NEW.payload IS NOT NULL THEN RAISE 'row is too big' USING ERRCODE = '54000'; END IF; "
+      "RETURN NEW; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT ON hapax.dead_letters "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  const Outcome outcome =
+      process({.offset = 5}, [](const Message&, Context&) { throw Reject("no"); });
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(outcome.reason, "rejected");
+  EXPECT_EQ(database.value("SELECT kafka_offset, reason, payload, cardinality(header_names), key, "
+                           "error LIKE 'no (the message itself could not be kept: %' "
+                           "FROM hapax.dead_letters"),
+            "5|rejected|null|0|k1|t");
+  EXPECT_EQ(database.value("SELECT status FROM hapax.idempotency_keys"), "failed");
+}
+
+TEST_F(GivingUp, KeepsADriftedMessagesCoordinatesWhereItsBytesAreTooMuch) {
+  EXPECT_EQ(process({.offset = 4}).result, Result::completed);
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF NEW.payload IS NOT NULL THEN RAISE 'row is too big' USING ERRCODE = '54000'; END IF; "
+      "RETURN NEW; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT ON hapax.dead_letters "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  const Outcome outcome = process({.payload = R"({"amount_minor": 99})", .offset = 5});
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(database.value("SELECT kafka_offset, reason, payload, other->>'offset' "
+                           "FROM hapax.dead_letters"),
+            "5|payload_drift|null|4");
+  EXPECT_EQ(database.value("SELECT status, kafka_offset FROM hapax.idempotency_keys"),
+            "completed|4");
+}
+
 }  // namespace
 }  // namespace hapax::flow
