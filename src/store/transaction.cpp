@@ -87,7 +87,7 @@ bool Transaction::prepare_set(UserStatement& statement) {
   rows_ = std::move(rows);
   std::string arrays;
   for (const Row row : types) {
-    const std::string& type = row[0].text();
+    const std::string type = row[0].text();
     if (type.ends_with("[]")) {  // unnest would take the inner arrays apart
       statement.insert.clear();
       statement.types.clear();
