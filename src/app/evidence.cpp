@@ -4,8 +4,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "app/store_access.hpp"
-
 namespace hapax::app {
 
 const config::Route& route_of(const config::Config& config, const std::string& topic) {
@@ -15,15 +13,6 @@ const config::Route& route_of(const config::Config& config, const std::string& t
     topics += (topics.empty() ? "" : ", ") + route.topic;
   }
   throw Stop(kFailed, "no route has topic \"" + topic + "\"; there is: " + topics);
-}
-
-store::Session open_account(const config::Config& config) {
-  store::Session session = open_store(config);
-  if (!store::keeps_account(session))
-    throw Stop(kUnreachable,
-               "the schema is older than 5 and does not keep what this command "
-               "reads: run `hapax migrate up`");
-  return session;
 }
 
 void expect_partition(const std::string& topic, int count, std::int32_t partition) {
@@ -45,15 +34,19 @@ void asking_kafka(const std::function<void()>& ask) {
   }
 }
 
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 Standing read_standing(store::Session& session, const std::string& group,
-                       const config::Route& route, std::int32_t partition) {
+                       const config::Route& route, std::int32_t partition, std::int64_t now_ms) {
   Standing standing;
   standing.group = group;
   standing.partition = {route.topic, partition};
   standing.retention = route.retention;
-  standing.now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                        std::chrono::system_clock::now().time_since_epoch())
-                        .count();
+  standing.now_ms = now_ms;
   // First: what is below it now was settled before all that is read from here on.
   if (const auto row = store::read_checkpoint(session, group, standing.partition)) {
     standing.generation = row->generation;

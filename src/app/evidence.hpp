@@ -24,9 +24,6 @@ inline constexpr const char* kOtherKeys =
 // The route of a topic. Throws: Stop(kFailed) naming the topics that have one.
 const config::Route& route_of(const config::Config& config, const std::string& topic);
 
-// A session on a schema that keeps what these commands read. Throws: Stop(kUnreachable).
-store::Session open_account(const config::Config& config);
-
 // `count`: how many partitions Kafka has of the topic; 0: none.
 // Throws: Stop(kUnreachable) without the topic, Stop(kFailed) where it has no such partition.
 void expect_partition(const std::string& topic, int count, std::int32_t partition);
@@ -35,8 +32,11 @@ void expect_partition(const std::string& topic, int count, std::int32_t partitio
 // what else `ask` throws.
 void asking_kafka(const std::function<void()>& ask);
 
+// Milliseconds since 1970.
+std::int64_t now_ms();
+
 Standing read_standing(store::Session& session, const std::string& group,
-                       const config::Route& route, std::int32_t partition);
+                       const config::Route& route, std::int32_t partition, std::int64_t now_ms);
 
 // What is known of [from, to), by offset: facts for each record and for each offset that PostgreSQL
 // knows by its coordinates; nothing for the rest. Four questions to PostgreSQL, however many

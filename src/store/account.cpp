@@ -20,11 +20,6 @@ std::string text(const Row& row, std::string_view column) {
 
 }  // namespace
 
-bool keeps_account(Session& session) {
-  Transaction transaction(session);
-  return !transaction.run("SELECT to_regclass('hapax.position_changes')")[0][0].is_null();
-}
-
 std::vector<std::optional<KeyRow>> read_key_rows(
     Session& session, const std::string& scope,
     const std::vector<const key::Identity*>& identities) {

@@ -1,7 +1,7 @@
 // What hapax's tables know of messages, for `explain` and `audit`: many at once, without their
 // bytes. Reads only, each one short transaction.
 //
-// Throws: DatabaseError.
+// Throws: DatabaseError. Precondition: the schema is kSchema or newer.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,6 @@ struct Stretch {
   std::int64_t from = 0;
   std::int64_t to = 0;
 };
-
-// False on a schema older than 5, which does not keep what the functions below read.
-bool keeps_account(Session& session);
 
 // As many as `identities`, in their order; nothing where there is no such key.
 std::vector<std::optional<KeyRow>> read_key_rows(

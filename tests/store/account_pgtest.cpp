@@ -137,12 +137,6 @@ TEST_F(MessageAccounts, OfADeadLettersReplaysAreRead) {
   EXPECT_EQ(read_replays_of(session, id)[0].at("who"), "anna");
 }
 
-TEST_F(MessageAccounts, AreNotKeptBySchema4) {
-  EXPECT_TRUE(keeps_account(session));
-  database.run("DROP TABLE hapax.position_changes");
-  EXPECT_FALSE(keeps_account(session));
-}
-
 // PostgreSQL once read a whole table for every batch, with a plan made while it was empty.
 TEST_F(MessageAccounts, ReadWhatTheyGiveWhateverTheStatisticsSay) {
   constexpr int kRows = 20'000;
