@@ -3,8 +3,8 @@
 -- that no JSON of a handler is parsed here.
 SELECT to_json(r) FROM (
   SELECT key, scope, tenant, status, encode(fingerprint, 'hex') AS fingerprint, fingerprint_rule,
-         group_id, topic, generation, partition, kafka_offset, result::text AS result, error,
-         created_at, updated_at, expires_at
+         group_id, topic, generation, partition, kafka_offset, result::text AS result, duplicates,
+         error, created_at, updated_at, expires_at
   FROM hapax.idempotency_keys
   WHERE key = $1 AND ($2::text IS NULL OR scope = $2) AND ($3::text IS NULL OR tenant = $3)
   ORDER BY scope, tenant LIMIT 100) r

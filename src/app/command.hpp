@@ -45,6 +45,8 @@ void add_resume(CLI::App& app, CommandLine& line);
 void add_keys(CLI::App& app, CommandLine& line);
 void add_dead(CLI::App& app, CommandLine& line);
 void add_offsets(CLI::App& app, CommandLine& line);
+void add_explain(CLI::App& app, CommandLine& line);
+void add_audit(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);
 
 // The options that most commands share.

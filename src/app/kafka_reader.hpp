@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "config/config.hpp"
@@ -17,6 +20,18 @@ class KafkaReader final : kafka::Listener {
   // The cluster's id once a broker answers.
   // Throws: std::runtime_error with librdkafka's reason. Blocks: at most `timeout`.
   std::string reach(std::chrono::milliseconds timeout);
+
+  using Take = std::function<void(std::unique_ptr<kafka::Record>)>;
+
+  // Hands the records of [from, to) to `take`, in their order: what a worker would see, so nothing
+  // for control records, aborted transactions and what compaction removed. Commits nothing.
+  // Returns `to`, or where the log ends before it.
+  // Throws: std::runtime_error where Kafka is silent for kSilence, has deleted `from`, or cannot
+  // read an offset; what `take` throws. Blocks: as long as it takes.
+  // Precondition: `from` is in the log.
+  std::int64_t read(const kafka::TopicPartition& partition, std::int64_t from, std::int64_t to,
+                    const Take& take);
+  static constexpr std::chrono::seconds kSilence{30};
 
   const kafka::Consumer& consumer() const { return consumer_; }
 

@@ -43,6 +43,8 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_keys(app, line);
   add_dead(app, line);
   add_offsets(app, line);
+  add_explain(app, line);
+  add_audit(app, line);
   add_demo(app, line);
 }
 

@@ -10,18 +10,6 @@ namespace {
 
 using store::Phase;
 
-// The message's fingerprint under a stored rule, where this route knows it.
-std::optional<key::Fingerprint> recompute(const std::string& rule_id, const Task& task) {
-  using Rule = key::FingerprintRule;
-  for (const Rule& rule :
-       {task.route.key.fingerprint, Rule{Rule::Kind::payload, {}}, Rule{Rule::Kind::json, {}}}) {
-    if (key::rule_id(rule) != rule_id) continue;
-    const auto made = key::fingerprint(rule, task.message);
-    if (const auto* fingerprint = std::get_if<key::Fingerprint>(&made)) return *fingerprint;
-  }
-  return std::nullopt;
-}
-
 std::string name_of(const store::KeyHolder& holder) {
   return holder.topic + "/" + std::to_string(holder.partition) + "/" +
          std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
@@ -60,14 +48,10 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
 Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& request,
                                    const store::KeyHolder& holder,
                                    store::Transaction& transaction) {
-  const key::Fingerprint& mine = request.identity.fingerprint;
-  if (holder.is(request.source) || holder.fingerprint == mine)
+  if (holder.is(request.source) ||
+      key::same_payload(task.route.key, task.message, request.identity.fingerprint,
+                        holder.fingerprint))
     return Outcome::of(Result::duplicate);
-  if (holder.fingerprint.rule != mine.rule) {
-    const auto again = recompute(holder.fingerprint.rule, task);
-    // A rule that this route does not know cannot tell drift: the key decides.
-    if (!again || *again == holder.fingerprint) return Outcome::of(Result::duplicate);
-  }
   Outcome verdict = gave_up("payload_drift",
                             "the key was completed by " + name_of(holder) + " with another payload",
                             task.attempts);

@@ -39,6 +39,19 @@ std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule,
   return fingerprint(rule, document);
 }
 
+bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint& mine,
+                  const Fingerprint& stored) {
+  using Rule = FingerprintRule;
+  if (mine.rule == stored.rule) return mine == stored;
+  for (const Rule& rule :
+       {spec.fingerprint, Rule{Rule::Kind::payload, {}}, Rule{Rule::Kind::json, {}}}) {
+    if (rule_id(rule) != stored.rule) continue;
+    const auto made = fingerprint(rule, message);
+    if (const auto* again = std::get_if<Fingerprint>(&made)) return *again == stored;
+  }
+  return true;
+}
+
 std::string rule_id(const FingerprintRule& rule) {
   switch (rule.kind) {
     case FingerprintRule::Kind::payload: return "payload";

@@ -50,6 +50,13 @@ Derived identify(const KeySpec& spec, const Message& message, std::int32_t gener
 // Throws: as identify(). Thread safety: pure.
 std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, const Message& message);
 
+// Whether the message is one more delivery of what `stored` was made of. Fingerprints of two rules
+// are compared under the stored one where this spec knows it; where it does not, drift cannot be
+// told, and the key decides: true. `mine`: the message's own. Throws: as identify(). Thread safety:
+// pure.
+bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint& mine,
+                  const Fingerprint& stored);
+
 // Stored beside each fingerprint; fingerprints are compared only within one id: "payload",
 // "json-1", or "json_without-1:" and 32 hex digits of a digest of the pointers in their order (so
 // `without` must be sorted and unique, as FingerprintRule says).

@@ -2,6 +2,7 @@
 // plugin of examples/, one of them killed half-way.
 #include <gtest/gtest.h>
 
+#include "support/command.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -56,6 +57,10 @@ TEST(MainJob, BooksEachOf100000PaymentsOnceThoughAWorkerIsKilledHalfWay) {
   one->await("partition_started");  // it has joined again and does its share
   expect_leaves(*one);
   expect_leaves(*two);
+
+  const Said audit = hapax({"audit", "--topic", site.topic()}, one->config());
+  EXPECT_EQ(audit.code, 0) << audit.text;
+  EXPECT_NE(audit.text.find("every offset is accounted for"), std::string::npos) << audit.text;
 }
 
 }  // namespace

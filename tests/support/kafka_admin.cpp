@@ -92,6 +92,25 @@ void delete_topic(const std::string& bootstrap, const std::string& name) {
                                                   &count)[0]);
 }
 
+void delete_records(const std::string& bootstrap, const std::string& topic, std::int32_t partition,
+                    std::int64_t before) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  const kafka::ListHandle list = one(topic, partition);
+  list->elems[0].offset = before;
+  const std::unique_ptr<rd_kafka_DeleteRecords_t, kafka::Destroyer<rd_kafka_DeleteRecords_destroy>>
+      wanted(rd_kafka_DeleteRecords_new(list.get()));
+  rd_kafka_DeleteRecords_t* all[] = {wanted.get()};
+  rd_kafka_DeleteRecords(admin.get(), all, 1,
+                         until_done(admin.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS).get(),
+                         queue.get());
+  const auto event = answer(queue.get(), "delete_records");
+  check(rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()))
+            ->elems[0]
+            .err,
+        "delete_records");
+}
+
 std::optional<GroupOffset> committed(const std::string& bootstrap, const std::string& group,
                                      const std::string& topic, std::int32_t partition) {
   const Client consumer = member(bootstrap, group);

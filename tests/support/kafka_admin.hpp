@@ -19,6 +19,11 @@ void create_topic(const std::string& bootstrap, const std::string& name, int par
 // Returns when the topic is gone. Not on the mock cluster.
 void delete_topic(const std::string& bootstrap, const std::string& name);
 
+// As `kafka-delete-records` and retention do: the log begins at `before` then. Not on the mock
+// cluster.
+void delete_records(const std::string& bootstrap, const std::string& topic, std::int32_t partition,
+                    std::int64_t before);
+
 struct GroupOffset {
   std::int64_t offset = 0;
   std::string metadata;
