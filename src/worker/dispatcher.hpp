@@ -28,9 +28,10 @@ using Clock = std::chrono::steady_clock;
 // A message in hand, with what this process has seen of it.
 struct Item {
   std::unique_ptr<kafka::Record> record;
-  int attempts = 0;  // failed runs, from PostgreSQL
-  int outages = 0;   // connections lost while it ran
-  int agains = 0;    // runs again at once, in a row
+  int attempts = 0;                      // failed runs, from PostgreSQL
+  int outages = 0;                       // connections lost while it ran
+  int agains = 0;                        // runs again at once, in a row
+  std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
 };
 
 // The first messages of one order key, which a lane runs now, in order.
