@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -82,6 +83,14 @@ class Dispatcher {
     std::size_t waiting = 0;  // of these: order keys that wait for their time
   };
   Load load() const;
+
+  // The message at `offset`, where it waits for a retry and the lanes keep up with everything else
+  // of its partition: it alone is why a watermark at `offset` stands.
+  struct Blocking {
+    int attempts = 0;
+    std::optional<std::string> record_key;
+  };
+  std::optional<Blocking> blocking(const Partition& partition, std::int64_t offset) const;
 
  private:
   enum class State { ready, running, waiting };
