@@ -1,10 +1,12 @@
 -- Cautious mode: says that a message is about to run, before anything is done with it. Whoever
 -- finds the row again knows that the process died while it ran.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 handler.
+-- last_at stays that of the last counted failure where there is one.
 -- One row: how often it was announced and not withdrawn, this time included.
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   crashes, last_error, handler, next_try)
 VALUES ($1, $2, $3, $4, $5, 0, 1, 'the worker process ended while this message ran', $6, now())
 ON CONFLICT (group_id, topic, generation, partition, kafka_offset) DO UPDATE
-SET crashes = a.crashes + 1, last_at = now()
+SET crashes = a.crashes + 1,
+    last_at = CASE WHEN a.count = 0 THEN now() ELSE a.last_at END
 RETURNING crashes

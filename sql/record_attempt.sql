@@ -1,10 +1,11 @@
 -- Counts one failed run.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 error, $7 SQLSTATE or NULL,
--- $8 handler, $9 seconds from now to the next try. One row: the count with this one.
+-- $8 handler, $9 seconds from now to the next try.
+-- One row: the count with this one, and the milliseconds from the first to this one.
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   last_error, sqlstate, handler, next_try)
 VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, clock_timestamp() + make_interval(secs => $9))
 ON CONFLICT (group_id, topic, generation, partition, kafka_offset) DO UPDATE
 SET count = a.count + 1, last_error = excluded.last_error, sqlstate = excluded.sqlstate,
     handler = excluded.handler, last_at = now(), next_try = excluded.next_try
-RETURNING count
+RETURNING count, (extract(epoch FROM last_at - first_at) * 1000)::bigint AS lasting_ms

@@ -61,7 +61,7 @@ flow::Route route_of(const config::Route& route, HandlerFactory handler) {
           route.key,
           std::move(handler),
           {static_cast<int>(route.retry.max_attempts), static_cast<int>(route.retry.max_crashes),
-           route.retry.first, route.retry.max},
+           route.retry.first, route.retry.max, route.retry.max_elapsed},
           std::chrono::ceil<std::chrono::seconds>(route.retention),
           route.max_result_bytes,
           route.batch,

@@ -78,6 +78,8 @@ struct Retry {
   std::uint32_t max_crashes = 3;
   std::chrono::milliseconds first{200};
   std::chrono::milliseconds max{30'000};
+  std::optional<std::chrono::milliseconds>
+      max_elapsed;  // since the first failure; nothing: no limit
 
   bool operator==(const Retry&) const = default;
 };

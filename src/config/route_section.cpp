@@ -40,6 +40,7 @@ void read_retry(Object& section, Retry& retry) {
   section.read("max_crashes", retry.max_crashes, Whole{1, 1'000});
   section.read("first", retry.first, Duration{1ms, 24h});
   section.read("max", retry.max, Duration{1ms, 24h});
+  section.read("max_elapsed", retry.max_elapsed, Duration{1ms, 24h * 3650});
   section.finish();
   if (retry.first > retry.max)
     section.reader().problem(section.path(), "first is longer than max; raise max or lower first");

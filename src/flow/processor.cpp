@@ -49,6 +49,10 @@ std::chrono::milliseconds RetryPolicy::wait(int failures, double jitter) const {
                         static_cast<std::int64_t>(jitter * static_cast<double>(full.count()) / 2));
 }
 
+bool RetryPolicy::exhausted(int failures, std::chrono::milliseconds lasting) const {
+  return failures >= max_attempts || (failures > 0 && max_elapsed && lasting >= *max_elapsed);
+}
+
 Outcome Processor::process(const Task& task, Handler& handler) {
   std::string why;
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
@@ -92,7 +96,7 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
     return give_up(task, nullptr, gave_up(refusal->reason, refusal->detail, task.attempts));
   if (std::holds_alternative<key::SkippedTombstone>(derived)) return Outcome::of(Result::skipped);
   const key::Identity& identity = std::get<key::Identity>(derived);
-  if (task.attempts >= task.route.retry.max_attempts)  // the last one ended in the watchdog
+  if (task.route.retry.exhausted(task.attempts, task.failing))  // the last ended in the watchdog
     return give_up(task, &identity,
                    gave_up("attempts_exhausted", "the last run did not end", task.attempts));
   Outcome outcome;
@@ -252,19 +256,19 @@ Outcome Processor::count_attempt(const Task& task, const key::Identity& identity
       std::clamp(after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_))),
                  std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestWait));
   const store::Source source = source_of(task);
-  int attempts = 0;
+  store::FailedRuns runs;
   try {
     phase_ = Phase::account;
-    attempts = store::record_attempt(
+    runs = store::record_attempt(
         *session_, {source, fault.text, fault.sqlstate, task.route.handler.name, wait});
   } catch (...) {
     return account_failed(std::current_exception());
   }
   crash_point("attempt_recorded");
-  if (attempts >= task.route.retry.max_attempts)
+  if (task.route.retry.exhausted(runs.count, runs.lasting))
     return give_up(task, &identity,
-                   gave_up("attempts_exhausted", fault.text, attempts, fault.sqlstate));
-  return later(Result::retry, "failed", fault, wait, attempts);
+                   gave_up("attempts_exhausted", fault.text, runs.count, fault.sqlstate));
+  return later(Result::retry, "failed", fault, wait, runs.count);
 }
 
 // Giving up goes through the same claim as running: `failed` is written only if the key was won.

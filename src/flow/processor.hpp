@@ -31,7 +31,8 @@ struct Task {
   int attempts = 0;       // failed runs so far
   int outages = 0;        // connections lost while it ran, in this process
   bool cautious = false;  // announce the run first: the last processes died (guarantees)
-  const std::string* skip = nullptr;  // an operator's decision not to run it: who and why
+  const std::string* skip = nullptr;     // an operator's decision not to run it: who and why
+  std::chrono::milliseconds failing{0};  // from its first failed run to its last
   bool keep_bytes = true;  // of a dead letter; without where PostgreSQL could not take them
 };
 

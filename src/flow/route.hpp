@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "hapax/handler.hpp"
@@ -17,9 +18,13 @@ struct RetryPolicy {
   int max_crashes = 3;  // runs in cautious mode that the process does not survive
   std::chrono::milliseconds first{200};
   std::chrono::milliseconds max{30000};
+  std::optional<std::chrono::milliseconds> max_elapsed = std::nullopt;  // since the first failure
 
   // The wait after the `failures`-th failed run; `jitter` is in [0, 1).
   std::chrono::milliseconds wait(int failures, double jitter) const;
+
+  // Whether a message that failed so often, the last time `lasting` after the first, is given up.
+  bool exhausted(int failures, std::chrono::milliseconds lasting) const;
 };
 
 // Immutable once the worker runs.

@@ -72,7 +72,8 @@ struct Versions {
 struct PartitionProgress {
   std::optional<std::int64_t> watermark;
   std::optional<std::int64_t> checkpoint;
-  std::optional<std::int64_t> lag;  // messages
+  std::optional<std::int64_t> lag;                     // messages
+  std::optional<std::int64_t> blocked = std::nullopt;  // paused until this offset's retry works
 };
 
 class Metrics {

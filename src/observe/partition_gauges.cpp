@@ -19,6 +19,8 @@ PartitionGauges::PartitionGauges(prometheus::Registry& registry, std::size_t max
       checkpoint_(
           gauges(registry, "hapax_partition_checkpoint", "The watermark stored in PostgreSQL.")),
       lag_(gauges(registry, "hapax_partition_lag", "Messages from the watermark to the end.")),
+      blocked_(gauges(registry, "hapax_partition_blocked_offset",
+                      "While paused for a message that waits for a retry: its offset.")),
       state_(gauges(registry, "hapax_partition_state", "1 for the state the partition is in.")),
       not_shown_count_(gauges(registry, "hapax_partitions_not_shown",
                               "Partitions assigned beyond the bound on labels.")
@@ -52,6 +54,7 @@ void PartitionGauges::progress(std::string_view topic, std::int32_t partition,
   show(watermark_, key, found->second.watermark, progress.watermark);
   show(checkpoint_, key, found->second.checkpoint, progress.checkpoint);
   show(lag_, key, found->second.lag, progress.lag);
+  show(blocked_, key, found->second.blocked, progress.blocked);
 }
 
 void PartitionGauges::state(std::string_view topic, std::int32_t partition, PartitionState state) {
@@ -69,6 +72,7 @@ void PartitionGauges::gone(std::string_view topic, std::int32_t partition) {
   show(watermark_, key, found->second.watermark, std::nullopt);
   show(checkpoint_, key, found->second.checkpoint, std::nullopt);
   show(lag_, key, found->second.lag, std::nullopt);
+  show(blocked_, key, found->second.blocked, std::nullopt);
   for (prometheus::Gauge* gauge : found->second.states) state_.Remove(gauge);
   shown_.erase(found);
 }

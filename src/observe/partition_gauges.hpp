@@ -39,6 +39,7 @@ class PartitionGauges {
     prometheus::Gauge* watermark = nullptr;
     prometheus::Gauge* checkpoint = nullptr;
     prometheus::Gauge* lag = nullptr;
+    prometheus::Gauge* blocked = nullptr;
     std::array<prometheus::Gauge*, kShownStates.size()> states{};
   };
 
@@ -49,6 +50,7 @@ class PartitionGauges {
   Family& watermark_;
   Family& checkpoint_;
   Family& lag_;
+  Family& blocked_;
   Family& state_;
   prometheus::Gauge& not_shown_count_;
   const std::size_t max_partitions_;

@@ -161,7 +161,8 @@ Ahead read_ahead(Session& session, const std::string& group, const TopicPartitio
   for (const Row row : transaction.run(
            sql::kReadAttempts, {group, partition.first, generation, partition.second, offset}))
     ahead.attempts[row["kafka_offset"].as<std::int64_t>()] = {row["count"].as<int>(),
-                                                              row["wait_ms"].as<std::int64_t>()};
+                                                              row["wait_ms"].as<std::int64_t>(),
+                                                              row["lasting_ms"].as<std::int64_t>()};
   for (const Row row : transaction.run(
            sql::kReadSkips, {group, partition.first, partition.second, generation, offset}))
     ahead.skips[row["kafka_offset"].as<std::int64_t>()] =

@@ -122,7 +122,8 @@ std::vector<Halt> read_halts(Session& session, const std::string& group);
 
 struct PriorAttempt {
   int count = 0;
-  std::int64_t wait_ms = 0;  // from now
+  std::int64_t wait_ms = 0;     // from now
+  std::int64_t lasting_ms = 0;  // from the first failed run to the last
 };
 
 // What is known of messages at or above an offset: failed runs, and offsets that an operator skips.

@@ -81,7 +81,7 @@ void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   transaction.add(transaction.session().execute(sql::kInsertDeadLetter, parameters));
 }
 
-int record_attempt(Session& session, const FailedRun& run) {
+FailedRuns record_attempt(Session& session, const FailedRun& run) {
   Transaction transaction(session);
   std::vector<Parameter> parameters = run.source.parameters();
   parameters.emplace_back(storable(run.error));
@@ -89,9 +89,10 @@ int record_attempt(Session& session, const FailedRun& run) {
   parameters.emplace_back(run.handler);
   parameters.emplace_back(static_cast<double>(run.wait.count()) / 1000.0);
   const Rows rows = transaction.run(sql::kRecordAttempt, parameters);
-  const int count = rows[0][0].as<int>();
+  const FailedRuns runs{rows[0]["count"].as<int>(),
+                        std::chrono::milliseconds(rows[0]["lasting_ms"].as<std::int64_t>())};
   transaction.commit();
-  return count;
+  return runs;
 }
 
 int announce_run(Session& session, const Source& source, const std::string& handler) {

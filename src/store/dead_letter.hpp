@@ -41,9 +41,14 @@ struct FailedRun {
   std::chrono::milliseconds wait;
 };
 
-// Counts a failed run in a transaction of its own; the count with this one.
+struct FailedRuns {
+  int count = 0;
+  std::chrono::milliseconds lasting{0};  // from the first of them to the last
+};
+
+// Counts a failed run in a transaction of its own; all of the message's with this one.
 // Throws: DatabaseError (Phase::account).
-int record_attempt(Session& session, const FailedRun& run);
+FailedRuns record_attempt(Session& session, const FailedRun& run);
 
 // Cautious mode: commits that the message is about to run, before anything is done with it; how
 // often it was announced and not withdrawn, this time included.

@@ -154,4 +154,21 @@ Dispatcher::Load Dispatcher::load() const {
   return {queued_, waiting_.size()};
 }
 
+std::optional<Dispatcher::Blocking> Dispatcher::blocking(const Partition& partition,
+                                                         std::int64_t offset) const {
+  const std::lock_guard lock(mutex_);
+  std::optional<Blocking> found;
+  for (const auto& [id, strand] : strands_) {
+    if (id.partition != &partition) continue;
+    if (strand.state == State::ready) return std::nullopt;
+    if (strand.state != State::waiting) continue;
+    const Item& first = strand.items.front();
+    const Message& message = first.record->message();
+    if (message.offset() == offset && first.attempts > 0)
+      found = {first.attempts,
+               message.key() ? std::optional<std::string>(*message.key()) : std::nullopt};
+  }
+  return found;
+}
+
 }  // namespace hapax::worker

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -28,9 +29,10 @@ using Clock = std::chrono::steady_clock;
 // A message in hand, with what this process has seen of it.
 struct Item {
   std::unique_ptr<kafka::Record> record;
-  int attempts = 0;  // failed runs, from PostgreSQL
-  int outages = 0;   // connections lost while it ran
-  int agains = 0;    // runs again at once, in a row
+  int attempts = 0;                      // failed runs, from PostgreSQL
+  int outages = 0;                       // connections lost while it ran
+  int agains = 0;                        // runs again at once, in a row
+  std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
 };
 
 // The first messages of one order key, which a lane runs now, in order.
@@ -81,6 +83,14 @@ class Dispatcher {
     std::size_t waiting = 0;  // of these: order keys that wait for their time
   };
   Load load() const;
+
+  // The message at `offset`, where it waits for a retry and the lanes keep up with everything else
+  // of its partition: it alone is why a watermark at `offset` stands.
+  struct Blocking {
+    int attempts = 0;
+    std::optional<std::string> record_key;
+  };
+  std::optional<Blocking> blocking(const Partition& partition, std::int64_t offset) const;
 
  private:
   enum class State { ready, running, waiting };

@@ -59,7 +59,8 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           item.attempts,
           item.outages,
           cautious,
-          skip == beginning.ahead.skips.end() ? nullptr : &skip->second};
+          skip == beginning.ahead.skips.end() ? nullptr : &skip->second,
+          item.failing};
 }
 
 // True when PostgreSQL is away.

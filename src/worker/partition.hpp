@@ -105,8 +105,9 @@ class Partition {
   struct Polling {
     bool started = false;  // its start is agreed; from here on everything may be used
     bool paused = false;
-    std::int64_t committed = -1;  // Kafka's offset as of our last successful commit
-    bool at_end = false;          // the last thing that came was the end of the partition
+    std::optional<std::int64_t> blocked;  // an episode: paused for a retry of this offset
+    std::int64_t committed = -1;          // Kafka's offset as of our last successful commit
+    bool at_end = false;                  // the last thing that came was the end of the partition
     std::int32_t leader_epoch = -1;
   };
   Polling polling;

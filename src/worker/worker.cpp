@@ -160,6 +160,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   const auto& attempts = partition->beginning().ahead.attempts;
   if (const auto prior = attempts.find(message.offset()); prior != attempts.end()) {
     item.attempts = prior->second.count;
+    item.failing = milliseconds(prior->second.lasting_ms);
     wait = milliseconds(prior->second.wait_ms);
   }
   const std::uint64_t order = order_key(message);

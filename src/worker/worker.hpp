@@ -78,6 +78,7 @@ class Worker final : public kafka::Listener {
   void end_caution();
   void watch_lanes();
   void report();
+  std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
   void probe_brokers();
   std::uint64_t order_key(const Message& message);
   struct Drained {

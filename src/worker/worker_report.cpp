@@ -11,6 +11,7 @@ namespace log = observe::log;
 
 constexpr milliseconds kReportInterval{500};
 constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
+constexpr std::size_t kShownKey = 100;     // bytes of a record key in the log
 
 }  // namespace
 
@@ -39,6 +40,33 @@ void Worker::watch_lanes() {
   }
 }
 
+// The offset that a paused partition waits for, where that is a retry and not the lanes. One line
+// when that begins, and one when the partition goes on.
+std::optional<std::int64_t> Worker::blocked_at(Partition& partition, std::int64_t watermark) {
+  const auto& [topic, number] = partition.id();
+  std::optional<std::int64_t>& blocked = partition.polling.blocked;
+  const bool paused = partition.polling.paused;
+  const auto by = paused ? dispatcher_.blocking(partition, watermark) : std::nullopt;
+  if (by && !blocked) {
+    const std::string key = by->record_key.value_or("");
+    log::warning("partition_paused",
+                 {{"topic", topic},
+                  {"partition", number},
+                  {"offset", watermark},
+                  {"attempts", by->attempts},
+                  {"record_key", key.size() <= kShownKey ? key : key.substr(0, kShownKey) + "…"}},
+                 "the partition's share of worker.queue is full behind a message that waits for "
+                 "its next try; the error is in hapax.attempts, see `hapax status`");
+  }
+  if (by) blocked = watermark;
+  if (blocked && !paused && watermark > *blocked) {
+    log::info("partition_goes_on", {{"topic", topic}, {"partition", number}, {"offset", watermark}},
+              "the message that it was paused for is settled");
+    blocked.reset();
+  }
+  return blocked && *blocked >= watermark ? blocked : std::nullopt;
+}
+
 void Worker::report() {
   const auto now = Clock::now();
   if (now - last_report_ < kReportInterval) return;
@@ -56,6 +84,9 @@ void Worker::report() {
       bytes += progress.bytes;
       report.watermark = shown.watermark = progress.watermark;
       shown.checkpoint = partition->checkpointed();
+      shown.blocked = blocked_at(*partition, progress.watermark);
+      if (shown.blocked)
+        report.reason = "paused: offset " + std::to_string(*shown.blocked) + " waits for a retry";
       report.in_flight = static_cast<std::int64_t>(progress.messages);
       if (const auto end = consumer_->known_end(id))
         report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);

@@ -1,15 +1,12 @@
 // Kafka stands still, or restarts, under a running worker.
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <utility>
 
 #include "support/site.hpp"
 
 namespace hapax::support {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr int kPayments = 3'000;
 
@@ -52,7 +49,7 @@ TEST(KafkaOutage, AFrozenBrokerIsWaitedFor) {
   HAPAX_NEEDS_KAFKA();
   Running running;
   KafkaAway frozen(&KafkaServer::freeze, &KafkaServer::thaw);
-  std::this_thread::sleep_for(3s);  // longer than the session; the time is what is tested
+  running.worker->await("revoked", {{"lost", true}});  // its session is over
   frozen.end();
   running.expect_done();
 }

@@ -38,6 +38,7 @@ struct Given {
   int outages = 0;
   bool cautious = false;
   std::optional<std::string> skip = std::nullopt;
+  std::chrono::milliseconds failing{0};
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -96,7 +97,8 @@ class FlowCase : public testing::Test {
                     .attempts = given.attempts,
                     .outages = given.outages,
                     .cautious = given.cautious,
-                    .skip = given.skip ? &*given.skip : nullptr};
+                    .skip = given.skip ? &*given.skip : nullptr,
+                    .failing = given.failing};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }

@@ -33,6 +33,37 @@ TEST_F(GivingUp, CountsAttemptsAsRowsUpToTheLimitThenKeepsTheMessage) {
             "attempts_exhausted|3|not today|t");
 }
 
+TEST_F(GivingUp, DoesSoOnceTheFirstFailureIsOlderThanMaxElapsedAllows) {
+  route.retry = {.max_attempts = 100, .max_elapsed = std::chrono::hours(1)};
+  const auto hours_pass = [&](const std::string& hours) {
+    database.run("UPDATE hapax.attempts SET first_at = first_at - interval '" + hours + "h', " +
+                 "last_at = last_at - interval '" + hours + "h'");
+  };
+  EXPECT_EQ(process({}, refuse).result, Result::retry);
+  hours_pass("0.9");
+  EXPECT_EQ(process({}, refuse).result, Result::retry);
+  hours_pass("0.2");
+  const Outcome outcome = process({}, refuse);
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(database.value("SELECT reason, attempts FROM hapax.dead_letters"),
+            "attempts_exhausted|3");
+}
+
+// The worker was away for longer than that; or the watchdog ended its last run.
+TEST_F(GivingUp, ByMaxElapsedNeedsAFailureThatLate) {
+  route.retry = {.max_attempts = 100, .max_elapsed = std::chrono::hours(1)};
+  EXPECT_EQ(process({.key = "away", .offset = 1}, refuse).result, Result::retry);
+  database.run(
+      "UPDATE hapax.attempts SET first_at = first_at - interval '2h', "
+      "last_at = last_at - interval '2h'");
+  EXPECT_EQ(process({.key = "away", .offset = 1}, book, {.attempts = 1}).result, Result::completed);
+  runs = 0;
+  const Outcome hung = process({.key = "hangs", .offset = 2}, book,
+                               {.attempts = 1, .failing = std::chrono::hours(2)});
+  EXPECT_EQ(hung.reason, "attempts_exhausted");
+  EXPECT_EQ(runs, 0);
+}
+
 TEST_F(GivingUp, KeepsTheMessageByteForByte) {
   const std::string payload = "\0nul \xff\xfe invalid \xc3\x28 \\x41 'quote' \"both\" {,}"s;
   const std::string record_key = "\xf0\x28\x8c\x28\0"s;

@@ -124,6 +124,19 @@ TEST(PartitionMetrics, ShowOffsetsExactlyAndOnlyWhereKnown) {
   EXPECT_FALSE(mentions(metrics, "hapax_partition_lag{"));
 }
 
+TEST(PartitionMetrics, ShowTheBlockingOffsetOnlyWhileThereIsOne) {
+  Metrics metrics(kVersions);
+  metrics.partition_assigned("payments", 3);
+  metrics.partition_progress("payments", 3, {7, 7, 12, 7});
+  EXPECT_TRUE(
+      shows(metrics, R"(hapax_partition_blocked_offset{partition="3",topic="payments"} 7)"));
+  metrics.partition_progress("payments", 3, {8, 7, 11});
+  EXPECT_FALSE(mentions(metrics, "hapax_partition_blocked_offset{"));
+  metrics.partition_progress("payments", 3, {9, 7, 11, 9});
+  metrics.partition_gone("payments", 3);
+  EXPECT_FALSE(mentions(metrics, "hapax_partition_blocked_offset{"));
+}
+
 TEST(PartitionMetrics, ShowExactlyOneState) {
   Metrics metrics(kVersions);
   metrics.partition_assigned("t", 0);

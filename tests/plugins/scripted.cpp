@@ -1,40 +1,132 @@
-// A handler whose messages say what it does, for the tests that run whole workers.
+// Handlers whose messages say what they do, for the tests that run whole workers.
 //
-// Books a payment as examples/payments does, after doing what the payload's "do" says:
-//   "reject"  throws Reject
-//   "fail"    throws, each time
-//   "wait"    throws Retry, an hour away
-//   "sleep"   keeps the transaction open for "seconds"
-//   "next"    rejects unless "sequence" is one more than the account's last
+// Both book a payment as examples/payments does. "scripted" does before that what the payload's
+// "do" says; "answering" stores a result and books an answer for each duplicate.
 #include <hapax/plugin.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <thread>
 
 namespace {
 
+using hapax::Context;
+using nlohmann::json;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+void book(const json& payment, Context& context) {
+  context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",
+                payment.at("id"), payment.at("account"), payment.at("amount_minor"));
+}
+
+// A test holds this advisory lock to say when.
+constexpr std::int64_t kLock = 1;
+
+void hold(const json&, Context& context) {
+  context.sql("SELECT pg_advisory_xact_lock_shared($1)", kLock);
+}
+
+void fail_while_locked(const json&, Context& context) {
+  if (!context.sql("SELECT pg_try_advisory_xact_lock_shared($1)", kLock)[0][0].as<bool>())
+    throw std::runtime_error("the test holds the lock");
+}
+
+// Rejects unless "sequence" is one more than the account's last.
+void check_sequence(const json& payment, Context& context) {
+  const auto rows =
+      context.sql("SELECT count(*) FROM payments WHERE account = $1", payment.at("account"));
+  const auto booked = rows[0][0].as<std::int64_t>();
+  if (payment.at("sequence") != booked)
+    throw hapax::Reject("out of order: this is " + payment.at("sequence").dump() + ", booked are " +
+                        std::to_string(booked));
+}
+
+void swallow_an_error(const json&, Context& context) {
+  try {
+    context.sql("SELECT 1 / 0");
+  } catch (const hapax::SqlError&) {
+    // As a careless handler does.
+  }
+}
+
+// The sequence counts the runs, as no rollback takes it back.
+void end_the_transaction(const json& payment, Context& context) {
+  hold(payment, context);
+  context.sql("SELECT nextval('payments_nr_seq')");
+  context.sql("COMMIT");
+}
+
+using Deed = std::function<void(const json& payment, Context& context)>;
+
+const std::map<std::string, Deed>& deeds() {
+  static const std::map<std::string, Deed> all = {
+      {"reject", [](const json&, Context&) { throw hapax::Reject("told to reject"); }},
+      {"fail", [](const json&, Context&) { throw std::runtime_error("told to fail"); }},
+      {"wait", [](const json&, Context&) { throw hapax::Retry("told to wait", hours(1)); }},
+      {"throw 42", [](const json&, Context&) { throw 42; }},
+      {"divide by 0", [](const json&, Context& context) { context.sql("SELECT 1 / 0"); }},
+      {"swallow", swallow_an_error},
+      {"large result",
+       [](const json&, Context& context) { context.result(std::string(1 << 20, 'x')); }},
+      {"end backend",
+       [](const json&, Context& context) {
+         context.sql("SELECT pg_terminate_backend(pg_backend_pid())");
+       }},
+      {"doze",  // past idle_in_transaction_timeout
+       [](const json& payment, Context&) {
+         std::this_thread::sleep_for(milliseconds(payment.at("ms").get<int>()));
+       }},
+      {"sleep",
+       [](const json& payment, Context& context) {
+         context.sql("SELECT pg_sleep($1)", payment.at("seconds"));
+       }},
+      {"next", check_sequence},
+      {"hold", hold},
+      {"fail while locked", fail_while_locked},
+      {"commit", end_the_transaction},
+      {"segfault", [](const json&, Context&) { std::raise(SIGSEGV); }},
+      {"abort", [](const json&, Context&) { std::abort(); }},
+      {"exit", [](const json&, Context&) { std::exit(7); }},
+      {"hang",
+       [](const json&, Context&) {
+         for (;;) std::this_thread::sleep_for(hours(1));
+       }},
+  };
+  return all;
+}
+
 class Scripted final : public hapax::Handler {
  public:
-  void handle(const hapax::Message& message, hapax::Context& context) override {
+  void handle(const hapax::Message& message, Context& context) override {
     const auto payment = message.json();
-    const std::string what = payment.value("do", "");
-    if (what == "reject") throw hapax::Reject("told to reject");
-    if (what == "fail") throw std::runtime_error("told to fail");
-    if (what == "wait") throw hapax::Retry("told to wait", std::chrono::hours(1));
-    if (what == "sleep") context.sql("SELECT pg_sleep($1)", payment.at("seconds"));
-    if (what == "next") check_sequence(payment, context);
-    context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",
-                  payment.at("id"), payment.at("account"), payment.at("amount_minor"));
+    if (payment.contains("do")) deeds().at(payment.at("do"))(payment, context);
+    book(payment, context);
+  }
+};
+
+class Answering final : public hapax::Handler {
+ public:
+  void handle(const hapax::Message& message, Context& context) override {
+    const auto payment = message.json();
+    book(payment, context);
+    if (payment.value("answer", true)) context.result({{"booked", payment.at("id")}});
   }
 
- private:
-  static void check_sequence(const nlohmann::json& payment, hapax::Context& context) {
-    const auto rows =
-        context.sql("SELECT count(*) FROM payments WHERE account = $1", payment.at("account"));
-    const auto booked = rows[0][0].as<std::int64_t>();
-    if (payment.at("sequence") != booked)
-      throw hapax::Reject("out of order: this is " + payment.at("sequence").dump() +
-                          ", booked are " + std::to_string(booked));
+  bool wants_duplicates() const override { return true; }
+
+  void on_duplicate(const hapax::Message& message, const std::optional<json>& stored,
+                    Context& context) override {
+    json payment = message.json();
+    payment["account"] = "answers";
+    payment["id"] = stored ? stored->at("booked") : json("nothing stored");
+    book(payment, context);
   }
 };
 
 }  // namespace
 
-HAPAX_PLUGIN(hapax::handler<Scripted>("scripted", "1"))
+HAPAX_PLUGIN(hapax::handler<Scripted>("scripted", "1"), hapax::handler<Answering>("answering", "1"))

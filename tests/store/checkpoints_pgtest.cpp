@@ -223,7 +223,8 @@ TEST_F(Checkpoints, HaltsKeepTheirFirstReasonAndOneOfEachPlace) {
 TEST_F(Checkpoints, TellWhatWaitsAhead) {
   database.run(
       "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
-      "last_error, handler, next_try) SELECT 'group', 'payments', 1, 0, n, n, '', 'h', "
+      "last_error, handler, first_at, next_try) SELECT 'group', 'payments', 1, 0, n, n, '', 'h', "
+      "now() - interval '1 minute', "
       "now() + interval '1 hour' FROM generate_series(1, 3) n;"
       "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, kafka_offset, "
       "reason, detail, halted_by, ended_at, ended_by, why, decision) VALUES ('group', 'payments', "
@@ -232,6 +233,7 @@ TEST_F(Checkpoints, TellWhatWaitsAhead) {
   ASSERT_EQ(ahead.attempts.size(), 2U);
   EXPECT_EQ(ahead.attempts.at(3).count, 3);
   EXPECT_GT(ahead.attempts.at(3).wait_ms, 3'000'000);
+  EXPECT_EQ(ahead.attempts.at(3).lasting_ms, 60'000);
   EXPECT_EQ(ahead.skips.at(9), "ann: poison");
   EXPECT_TRUE(read_ahead(*session, "group", {"payments", 0}, 2, 0).attempts.empty());
 }

@@ -32,6 +32,7 @@ class Site {
   const std::string& group() const { return group_; }
   int partitions() const { return partitions_; }
   test::Database& database() { return database_; }
+  const test::Database& database() const { return database_; }
 
   // What a worker of this site is told; `patch` (RFC 7386) changes it.
   WorkerOptions options(const std::string& name, const nlohmann::json& patch = {}) const;

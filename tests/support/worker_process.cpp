@@ -69,13 +69,26 @@ std::vector<nlohmann::json> WorkerProcess::matching(const std::string& event,
 
 nlohmann::json WorkerProcess::await(const std::string& event, const nlohmann::json& fields,
                                     std::size_t times, milliseconds timeout) {
+  const auto found = find(event, fields, times, timeout);
+  if (!found) fail("ended before it said " + event);
+  return *found;
+}
+
+bool WorkerProcess::dies_before(const std::string& event) {
+  return !find(event, {}, 1, kPatience).has_value();
+}
+
+// Nothing where it has ended without saying it.
+std::optional<nlohmann::json> WorkerProcess::find(const std::string& event,
+                                                  const nlohmann::json& fields, std::size_t times,
+                                                  milliseconds timeout) {
   const auto deadline = steady_clock::now() + timeout;
   for (;;) {
     const bool ended = !process_->running();  // before the last lines are read
     read_lines();
     const auto found = matching(event, fields);
     if (found.size() >= times) return found[times - 1];
-    if (ended) fail("ended before it said " + event);
+    if (ended) return std::nullopt;
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
     if (left.count() <= 0) fail("did not say " + event + " " + fields.dump() + " in time");
     if (const auto line = process_->read_line(std::min(left, milliseconds(1000)))) {

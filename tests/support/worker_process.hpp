@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ class WorkerProcess {
   nlohmann::json await(const std::string& event, const nlohmann::json& fields = {},
                        std::size_t times = 1,
                        std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+  // Returns when it has logged `event` (false) or has ended without that (true).
+  bool dies_before(const std::string& event);
 
   // How often it has logged that up to now.
   std::size_t count(const std::string& event, const nlohmann::json& fields = {});
@@ -69,6 +73,8 @@ class WorkerProcess {
  private:
   void start();
   void read_lines();
+  std::optional<nlohmann::json> find(const std::string& event, const nlohmann::json& fields,
+                                     std::size_t times, std::chrono::milliseconds timeout);
   std::vector<nlohmann::json> matching(const std::string& event, const nlohmann::json& fields);
   [[noreturn]] void fail(const std::string& what) const;
 

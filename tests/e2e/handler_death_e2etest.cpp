@@ -1,0 +1,96 @@
+// Handlers that take the process with them, or never come back: the message that does it is named
+// and given up, and no neighbour is blamed. The test restarts the worker as an orchestrator does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kPayments = 60;
+constexpr int kPoison = 20;  // the offset
+constexpr int kMostLives = 12;
+
+struct Death {
+  const char* by;
+  nlohmann::json patch;  // beside the static membership, which spares each life a session timeout
+  int lives;             // the least that it takes
+  const char* letter;    // reason|attempts
+};
+
+void PrintTo(const Death& death, std::ostream* out) { *out << death.by; }
+
+class HandlerDeath : public testing::TestWithParam<Death> {
+ protected:
+  // One partition, so that all are neighbours.
+  void send(const Site& site) const {
+    Producer producer(site.bootstrap());
+    site.pay(producer, 0, kPoison);
+    Outgoing poison = site.payment(1'000'000, {{"do", GetParam().by}});
+    poison.key = "poison";
+    producer.send(poison);
+    site.pay(producer, kPoison, kPayments - kPoison);
+  }
+};
+
+TEST_P(HandlerDeath, IsTheDeathOfItsMessageAndOfNoNeighbour) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  send(site);
+  nlohmann::json patch = GetParam().patch;
+  patch["kafka"]["group.instance.id"] = "w";
+  const auto worker = site.worker("w", patch);
+  int lives = 1;
+  while (worker->dies_before("dead_letter")) {
+    ASSERT_LT(lives, kMostLives) << worker->output();
+    worker->start_again();
+    ++lives;
+  }
+  EXPECT_GE(lives, GetParam().lives);
+  site.await_no_lag();
+  site.expect_exact(kPayments, 1);
+  EXPECT_EQ(site.database().value("SELECT kafka_offset FROM hapax.dead_letters"),
+            std::to_string(kPoison));
+  EXPECT_EQ(site.database().value("SELECT reason, attempts FROM hapax.dead_letters"),
+            GetParam().letter);
+  EXPECT_EQ(site.database().value("SELECT kafka_offset FROM hapax.attempts"),
+            std::to_string(kPoison))
+      << "a neighbour was blamed";
+  expect_leaves(*worker);
+}
+
+nlohmann::json crashes(int max_crashes) {
+  return {{"route", {{"retry", {{"max_crashes", max_crashes}}}}}};
+}
+
+// The shortest there is.
+nlohmann::json watched() {
+  return {{"postgres", {{"statement_timeout", "500ms"}, {"lock_timeout", "100ms"}}},
+          {"worker", {{"handler_timeout", "1s"}}}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, HandlerDeath,
+                         testing::Values(Death{"segfault", crashes(2), 4, "crashed|0"},
+                                         Death{"abort", crashes(1), 3, "crashed|0"},
+                                         Death{"exit", crashes(1), 3, "crashed|0"},
+                                         Death{"hang", watched(), 3, "attempts_exhausted|2"}),
+                         [](const auto& test) { return std::string(test.param.by); });
+
+TEST(Watchdog, EndsTheProcessWithExitCode1AndNamesHandlerAndMessage) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "hang"}}));
+  const auto worker = site.worker("w", watched());
+  const sandbox::Exit exit = worker->ended();
+  EXPECT_EQ(exit.code, 1) << exit.text();
+  const nlohmann::json message = {
+      {"handler", "scripted"}, {"topic", site.topic()}, {"partition", 0}, {"offset", 0}};
+  EXPECT_EQ(worker->count("handler_hangs", message), 1U) << worker->output();
+  EXPECT_EQ(site.database().value("SELECT kafka_offset, count, last_error FROM hapax.attempts"),
+            "0|1|the handler ran longer than worker.handler_timeout");
+}
+
+}  // namespace
+}  // namespace hapax::support

@@ -1,0 +1,53 @@
+// A partition whose queue is full behind a message that waits for a retry says so, once, and names
+// the message; others of the partition pass it up to the bound.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kQueue = 20;
+constexpr int kPayments = 60;
+
+TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("SELECT pg_advisory_lock(1)");
+  Producer producer(site.bootstrap());
+  Outgoing stuck = site.payment(0, {{"do", "fail while locked"}});
+  stuck.key = "a0\x1b[2J" + std::string(1000, 'x');
+  producer.produce(stuck);
+  // One lane that is slow: a queue that is full because of it is not what this is about.
+  for (int n = 1; n < kQueue; ++n)
+    producer.produce(site.payment(n, {{"do", "sleep"}, {"seconds", 0.1}}));
+  site.pay(producer, kQueue, kPayments - kQueue);
+  const auto worker = site.worker(
+      "w",
+      {{"route", {{"retry", {{"max_attempts", 1'000'000}, {"first", "100ms"}, {"max", "100ms"}}}}},
+       {"worker", {{"lanes", 1}, {"queue", {{"messages", kQueue}}}}}});
+
+  const auto said = worker->await("partition_paused", {{"partition", 0}, {"offset", 0}});
+  EXPECT_GE(site.database().count("SELECT count(*) FROM payments"), kQueue - 2)
+      << "the lane was still at work";
+  EXPECT_GT(said.at("attempts"), 0);
+  EXPECT_THAT(said.at("record_key").get<std::string>(), testing::StartsWith("a0\x1b[2Jxxx"));
+  EXPECT_LT(said.at("record_key").get<std::string>().size(), 200U);
+  site.await("SELECT count(*) FROM payments", std::to_string(kQueue - 1));
+  const std::string gauge =
+      "hapax_partition_blocked_offset{partition=\"0\",topic=\"" + site.topic() + "\"} 0";
+  EXPECT_THAT(worker->get("/metrics").body, testing::HasSubstr(gauge));
+  EXPECT_THAT(worker->get("/readyz").body, testing::HasSubstr("offset 0 waits for a retry"));
+
+  site.database().run("SELECT pg_advisory_unlock(1)");
+  worker->await("partition_goes_on", {{"partition", 0}});
+  site.await_no_lag();
+  site.expect_exact(kPayments);
+  EXPECT_EQ(worker->count("partition_paused"), 1U);
+  EXPECT_THAT(worker->get("/metrics").body,
+              testing::Not(testing::HasSubstr("hapax_partition_blocked_offset{")));
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support

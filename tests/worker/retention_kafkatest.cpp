@@ -1,0 +1,39 @@
+// Retention beside the claims of two workers: what has expired goes, what has not stays, and one
+// worker does it.
+#include <gtest/gtest.h>
+
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kPayments = 200;
+
+TEST(Retention, RemovesExpiredKeysByOneWorkerWhileClaimsGoOn) {
+  Site site = Site::on_mock_cluster(2);
+  // More than one batch of them.
+  site.database().run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) SELECT 'old' || n, 'scripted', 'completed', 'g', 't', "
+      "1, 0, n, now() - interval '1 minute' FROM generate_series(1, 2500) n");
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, kPayments);
+  const auto one = site.worker("one");
+  const auto two = site.worker("two");
+  site.await("SELECT count(*) FROM hapax.idempotency_keys WHERE key LIKE 'old%'", "0");
+  site.await_no_lag();
+  site.expect_exact(kPayments);
+  EXPECT_EQ(site.database().value("SELECT count(*), bool_and(holder IN ('one', 'two')) "
+                                  "FROM hapax.leases WHERE name = 'retention'"),
+            "1|t");
+  // An expired key is a forgotten one: its operation may take effect again.
+  Outgoing again = site.payment(kPayments);
+  again.headers = {{"idempotency-key", "old1"}};
+  producer.send(again);
+  site.await_booked(kPayments + 1);
+  expect_leaves(*one);
+  expect_leaves(*two);
+}
+
+}  // namespace
+}  // namespace hapax::support
