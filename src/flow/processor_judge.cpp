@@ -22,12 +22,6 @@ std::optional<key::Fingerprint> recompute(const std::string& rule_id, const Task
   return std::nullopt;
 }
 
-std::string name_of(const store::KeyHolder& holder) {
-  return holder.topic + "/" + std::to_string(holder.partition) + "/" +
-         std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
-         std::to_string(holder.generation) + ")";
-}
-
 }  // namespace
 
 std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
