@@ -26,6 +26,7 @@ ALTER TABLE hapax.dead_letters
   ADD COLUMN ended_as  text COLLATE "C" CHECK (ended_as IN ('replayed', 'discarded')),
   ADD COLUMN ended_by  text,
   ADD COLUMN ended_why text;
+CREATE INDEX dead_letters_open ON hapax.dead_letters (group_id, id) WHERE ended_at IS NULL;
 
 -- A wanted second run of a dead letter. A worker claims the row, and ends it in the handler's own
 -- transaction.
@@ -48,4 +49,5 @@ CREATE TABLE hapax.replays (
                 CHECK (outcome IN ('completed', 'refused', 'failed', 'cancelled')),
   detail        text
 );
+CREATE INDEX replays_by_dead_letter ON hapax.replays (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays (dead_letter) WHERE ended_at IS NULL;

@@ -1,4 +1,5 @@
--- A group's dead letters by reason, counting at most $2 of them (by the unique index, group first).
+-- The same as count_open_dead_letters.sql on schema 4, which ends none (by the unique index, group
+-- first).
 -- $1 group. A row for each reason, as JSON.
 SELECT to_json(r) FROM (
   SELECT reason, count(*) AS count

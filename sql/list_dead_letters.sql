@@ -1,12 +1,19 @@
 -- A group's dead letters of a range of ids that fit, newest first. scan_dead_letters.sql has
 -- bounded the range.
 -- $1 group, $2 first id, $3 below this id, $4 topic or NULL, $5 handler or NULL, $6 reason or NULL,
--- $7 seconds back or NULL, $8 limit. Rows as JSON.
+-- $7 seconds back or NULL, $8 limit, $9 at least so many seconds
+-- old or NULL, $10 part of the error or NULL, $11 state or NULL. Rows as JSON.
 SELECT to_json(r) FROM (
   SELECT id, created_at, topic, generation, partition, kafka_offset, reason, handler, scope, key,
-         tenant, attempts, sqlstate, left(error, 300) AS error
-  FROM hapax.dead_letters
+         tenant, attempts, sqlstate, left(error, 300) AS error,
+         coalesce(ended_as, 'open') AS state, ended_at,
+         EXISTS (SELECT FROM hapax.replays r WHERE r.dead_letter = d.id AND r.ended_at IS NULL)
+           AS replay_wanted
+  FROM hapax.dead_letters d
   WHERE id >= $2 AND id < $3 AND group_id = $1 AND ($4::text IS NULL OR topic = $4)
     AND ($5::text IS NULL OR handler = $5) AND ($6::text IS NULL OR reason = $6)
     AND ($7::double precision IS NULL OR created_at >= now() - make_interval(secs => $7))
+    AND ($9::double precision IS NULL OR created_at <= now() - make_interval(secs => $9))
+    AND ($10::text IS NULL OR position($10 IN error) > 0)
+    AND ($11::text IS NULL OR coalesce(ended_as, 'open') = $11)
   ORDER BY id DESC LIMIT $8) r

@@ -1,11 +1,18 @@
 -- A group's dead letters of one idempotency key, newest first; by dead_letters_by_key.
 -- $1 group, $2 key, $3 topic or NULL, $4 handler or NULL, $5 reason or NULL, $6 seconds back or
--- NULL, $7 limit. Rows as JSON.
+-- NULL, $7 limit, $8 at least so many seconds
+-- old or NULL, $9 part of the error or NULL, $10 state or NULL. Rows as JSON.
 SELECT to_json(r) FROM (
   SELECT id, created_at, topic, generation, partition, kafka_offset, reason, handler, scope, key,
-         tenant, attempts, sqlstate, left(error, 300) AS error
-  FROM hapax.dead_letters
+         tenant, attempts, sqlstate, left(error, 300) AS error,
+         coalesce(ended_as, 'open') AS state, ended_at,
+         EXISTS (SELECT FROM hapax.replays r WHERE r.dead_letter = d.id AND r.ended_at IS NULL)
+           AS replay_wanted
+  FROM hapax.dead_letters d
   WHERE key = $2 AND group_id = $1 AND ($3::text IS NULL OR topic = $3)
     AND ($4::text IS NULL OR handler = $4) AND ($5::text IS NULL OR reason = $5)
     AND ($6::double precision IS NULL OR created_at >= now() - make_interval(secs => $6))
+    AND ($8::double precision IS NULL OR created_at <= now() - make_interval(secs => $8))
+    AND ($9::text IS NULL OR position($9 IN error) > 0)
+    AND ($10::text IS NULL OR coalesce(ended_as, 'open') = $10)
   ORDER BY id DESC LIMIT $7) r

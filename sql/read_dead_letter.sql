@@ -10,5 +10,10 @@ SELECT to_json(r) FROM (
            AS headers,
          encode(payload, 'hex') AS payload, reason, error, sqlstate, attempts, handler,
          handler_version, scope, key, tenant, encode(fingerprint, 'hex') AS fingerprint,
-         fingerprint_rule, other, first_at, created_at
+         fingerprint_rule, other, first_at, created_at,
+         coalesce(ended_as, 'open') AS state, ended_at, ended_by, ended_why,
+         (SELECT coalesce(json_agg(to_json(p) ORDER BY p.id), '[]'::json) FROM (
+            SELECT id, wanted_at, who, why, edited, encode(payload, 'hex') AS payload, runs,
+                   claimed_by, next_try, last_error, sqlstate, ended_at, outcome, detail
+            FROM hapax.replays WHERE dead_letter = $1) p) AS replays
   FROM hapax.dead_letters WHERE id = $1) r

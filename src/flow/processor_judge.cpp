@@ -6,17 +6,8 @@
 #include "key/sha256.hpp"
 
 namespace hapax::flow {
-namespace {
 
 using store::Phase;
-
-std::string name_of(const store::KeyHolder& holder) {
-  return holder.topic + "/" + std::to_string(holder.partition) + "/" +
-         std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
-         std::to_string(holder.generation) + ")";
-}
-
-}  // namespace
 
 std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
                                         const store::Claim& claim,

@@ -27,6 +27,12 @@ inline store::DeadLetter letter_of(const Task& task, const store::Source& source
           task.keep_bytes};
 }
 
+inline std::string name_of(const store::KeyHolder& holder) {
+  return holder.topic + "/" + std::to_string(holder.partition) + "/" +
+         std::to_string(holder.offset) + " (group " + holder.group + ", generation " +
+         std::to_string(holder.generation) + ")";
+}
+
 inline Outcome halt(Result result, std::string reason, std::string detail,
                     std::string sqlstate = {}) {
   return {.result = result,

@@ -136,10 +136,14 @@ void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
 
 void open_halt(Session& session, const std::string& group, const Halt& halt) {
   Transaction transaction(session);
+  add_halt(transaction, group, halt);
+  transaction.commit();
+}
+
+void add_halt(Transaction& transaction, const std::string& group, const Halt& halt) {
   transaction.run(sql::kOpenHalt,
                   {group, halt.topic, halt.partition, halt.whole_route, halt.generation,
                    Parameter(halt.offset), halt.reason, halt.detail, halt.halted_by});
-  transaction.commit();
 }
 
 std::vector<Halt> read_halts(Session& session, const std::string& group) {

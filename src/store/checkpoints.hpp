@@ -118,6 +118,8 @@ void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
                      std::int64_t highest_settled);
 
 void open_halt(Session& session, const std::string& group, const Halt& halt);
+// The same, in the caller's transaction.
+void add_halt(Transaction& transaction, const std::string& group, const Halt& halt);
 std::vector<Halt> read_halts(Session& session, const std::string& group);
 
 struct PriorAttempt {

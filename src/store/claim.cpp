@@ -1,6 +1,7 @@
 #include "store/claim.hpp"
 
 #include "sql_statements.hpp"
+#include "store/quote.hpp"
 
 namespace hapax::store {
 namespace {
@@ -22,13 +23,6 @@ std::vector<Parameter> claim_parameters(const ClaimRequest& request) {
 
 std::vector<Parameter> key_parameters(const ClaimRequest& request) {
   return {request.identity.key, request.scope, request.identity.tenant};
-}
-
-std::string bytes_of_hex(const std::string& hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sql_statements.hpp"
+#include "store/replays.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::store {
@@ -77,7 +78,8 @@ Json read_position_changes(Session& session, const std::string& group, const std
 }
 
 Json count_dead_letters(Session& session, const std::string& group) {
-  return read(session, sql::kCountDeadLetters, {group, kMaxCount + 1});
+  return read(session, has_replays(session) ? sql::kCountOpenDeadLetters : sql::kCountDeadLetters,
+              {group, kMaxCount + 1});
 }
 
 Json read_keys(Session& session, const std::string& key, const OptionalText& scope,
@@ -101,10 +103,11 @@ Listed list_keys(Session& session, const KeyFilter& filter) {
 Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
   Listed listed;
   const Parameter topic(filter.topic), handler(filter.handler), reason(filter.reason);
+  const Parameter until = seconds_or_null(filter.until), error(filter.error), state(filter.state);
   if (filter.key) {
     listed.rows = read(session, sql::kListDeadLettersOfKey,
                        {filter.group, *filter.key, topic, handler, reason,
-                        seconds_or_null(filter.since), filter.limit});
+                        seconds_or_null(filter.since), filter.limit, until, error, state});
     return listed;
   }
   const auto before = filter.before.value_or(std::numeric_limits<std::int64_t>::max());
@@ -114,7 +117,7 @@ Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
   if (listed.last.is_null()) return listed;
   listed.rows = read(session, sql::kListDeadLetters,
                      {filter.group, listed.last.get<std::int64_t>(), before, topic, handler, reason,
-                      seconds_or_null(filter.since), filter.limit});
+                      seconds_or_null(filter.since), filter.limit, until, error, state});
   return listed;
 }
 

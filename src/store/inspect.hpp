@@ -32,6 +32,7 @@ Json read_other_groups(Session& session, const std::string& group,
 
 Json read_partitions(Session& session, const std::string& group);
 Json read_waiting(Session& session, const std::string& group, int limit);
+// Those that nobody has ended. By reason.
 Json count_dead_letters(Session& session, const std::string& group);
 inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
 
@@ -66,6 +67,9 @@ struct DeadLetterFilter {
   OptionalText key;  // as stored; then neither `before` nor kMaxScan matters
   std::optional<std::chrono::seconds> since;
   int limit = 50;
+  std::optional<std::chrono::seconds> until;  // at least so old
+  OptionalText error;                         // a part of it
+  OptionalText state;                         // open, replayed, discarded
 };
 Listed list_dead_letters(Session& session, const DeadLetterFilter& filter);
 

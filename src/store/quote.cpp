@@ -47,6 +47,17 @@ void append_array_element(std::string& array, const Parameter& value) {
   array += '"';
 }
 
+std::string bytes_of_hex(std::string_view hex) {
+  const auto digit = [&](std::size_t i) {
+    return static_cast<unsigned>(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
+  };
+  std::string bytes;
+  bytes.reserve(hex.size() / 2);
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(digit(i) << 4U | digit(i + 1));
+  return bytes;
+}
+
 std::string execute_text(const std::string& name, const std::vector<Parameter>& values) {
   std::string text = "EXECUTE " + name;
   const char* separator = "(";

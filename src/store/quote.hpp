@@ -17,4 +17,7 @@ std::string execute_text(const std::string& name, const std::vector<Parameter>& 
 // One more element of the open array literal "{…".
 void append_array_element(std::string& array, const Parameter& value);
 
+// The bytes that encode(…, 'hex') spells.
+std::string bytes_of_hex(std::string_view hex);
+
 }  // namespace hapax::store

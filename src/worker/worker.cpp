@@ -58,18 +58,24 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
     route_metrics_.push_back(metrics.route(routes_[i].topic, routes_[i].handler.name));
   }
   lane_setup_.route_metrics = route_metrics_;
-  for (std::size_t lane = 0; lane < config.worker.lanes; ++lane) {
-    auto& instances = handlers_.emplace_back();
-    for (std::size_t i = 0; i < routes_.size(); ++i) {
-      instances.push_back(routes_[i].handler.make());
-      instances.back()->on_start({routes_[i].topic, config.routes[i].options});
-    }
-  }
+  for (std::size_t lane = 0; lane < config.worker.lanes; ++lane)
+    handlers_.push_back(make_handlers());
+  replay_handlers_ = make_handlers();
   consumer_ = std::make_unique<kafka::Consumer>(config.kafka.properties, *this);
+}
+
+Worker::Handlers Worker::make_handlers() const {
+  Handlers handlers;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    handlers.push_back(routes_[i].handler.make());
+    handlers.back()->on_start({routes_[i].topic, config_.routes[i].options});
+  }
+  return handlers;
 }
 
 Worker::~Worker() {
   dispatcher_.stop();
+  replays_.reset();
   lanes_.clear();
   keeper_.reset();
 }
@@ -108,6 +114,7 @@ Ended Worker::run(const StopSignal& stop) {
                   config_.kafka.out_of_range == config::OutOfRange::earliest},
       *consumer_, notices_, postgres_, metrics_);
   retention_ = std::make_unique<Retention>(lane_setup_.connect, config_.worker.name);
+  replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   std::vector<std::string> topics;
   for (const flow::Route& route : routes_) topics.push_back(route.topic);
   consumer_->subscribe(topics);

@@ -21,6 +21,7 @@
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/notices.hpp"
+#include "worker/replays.hpp"
 #include "worker/retention.hpp"
 
 namespace hapax::worker {
@@ -56,6 +57,9 @@ class Worker final : public kafka::Listener {
 
  private:
   using Partitions = std::map<TopicPartition, std::shared_ptr<Partition>, PartitionOrder>;
+  using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
+
+  Handlers make_handlers() const;
 
   void serve(kafka::Event event);
   void receive(std::unique_ptr<kafka::Record> record);
@@ -76,7 +80,7 @@ class Worker final : public kafka::Listener {
   std::vector<kafka::Commit> due_commits(
       const std::vector<std::shared_ptr<Partition>>& partitions) const;
   void end_caution();
-  void watch_lanes();
+  void watch_handlers();
   void report();
   std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
   void probe_brokers();
@@ -119,11 +123,13 @@ class Worker final : public kafka::Listener {
   bool brokers_down_ = false;
   Clock::time_point last_report_{};
 
-  std::vector<std::vector<std::unique_ptr<Handler>>> handlers_;  // by lane, until run()
+  std::vector<Handlers> handlers_;  // by lane, until run()
+  Handlers replay_handlers_;        // until run()
   std::unique_ptr<kafka::Consumer> consumer_;
   std::unique_ptr<Keeper> keeper_;  // uses consumer_
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Retention> retention_;
+  std::unique_ptr<Replays> replays_;
 };
 
 // The PostgreSQL settings of a worker's sessions.

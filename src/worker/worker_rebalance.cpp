@@ -70,6 +70,7 @@ bool Worker::leave() {
   health_.draining();
   log::info("stopping", {{"partitions", partitions_.size()}}, "draining; again to stop at once");
   const auto until = Clock::now() + config_.worker.shutdown_timeout;
+  replays_->stop();
   const auto left = [&] {
     const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     return std::max(rest, milliseconds(0));
@@ -91,7 +92,9 @@ bool Worker::leave() {
   partitions_.clear();
   const bool closed = left().count() > 0 && consumer_->close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
-  return closed && dispatcher_.wait_idle(drained.partitions, Clock::now());
+  // A replay has as long as everything else; cut off, it counts as one run more.
+  const bool idle = replays_->wait_idle(until);
+  return closed && idle && dispatcher_.wait_idle(drained.partitions, Clock::now());
 }
 
 }  // namespace hapax::worker

@@ -17,16 +17,22 @@ constexpr std::size_t kShownKey = 100;     // bytes of a record key in the log
 
 // A handler that does not come back holds its key, its lane and its order key for ever. The attempt
 // is recorded and the process ended; PostgreSQL rolls back, and the message runs again elsewhere.
-void Worker::watch_lanes() {
-  for (const auto& lane : lanes_) {
-    const auto running = lane->running();
-    if (!running || Clock::now() - running->since < config_.worker.handler_timeout) continue;
+void Worker::watch_handlers() {
+  const auto hangs = [&](const std::optional<Lane::Running>& running) {
+    if (!running || Clock::now() - running->since < config_.worker.handler_timeout) return false;
     log::error("handler_hangs",
                {{"handler", running->handler},
                 {"topic", running->source.topic},
                 {"partition", running->source.partition},
                 {"offset", running->source.offset}},
                "a handler ran longer than worker.handler_timeout; ending the process");
+    return true;
+  };
+  // Its row is locked by the run; but it was counted when it began.
+  if (hangs(replays_->running())) hangs_ = true;
+  for (const auto& lane : lanes_) {
+    const auto running = lane->running();
+    if (!hangs(running)) continue;
     try {
       store::Session session = lane_setup_.connect();
       store::record_attempt(
@@ -71,7 +77,7 @@ void Worker::report() {
   const auto now = Clock::now();
   if (now - last_report_ < kReportInterval) return;
   last_report_ = now;
-  watch_lanes();
+  watch_handlers();
   const Dispatcher::Load load = dispatcher_.load();
   std::size_t messages = 0, bytes = 0;
   for (const auto& [id, partition] : partitions_) {

@@ -266,6 +266,7 @@ ALTER TABLE ONLY hapax.schema_migrations
 ALTER TABLE ONLY hapax.store
     ADD CONSTRAINT store_pkey PRIMARY KEY (only_row);
 CREATE INDEX dead_letters_by_key ON hapax.dead_letters USING btree (key, scope, tenant);
+CREATE INDEX dead_letters_open ON hapax.dead_letters USING btree (group_id, id) WHERE (ended_at IS NULL);
 CREATE UNIQUE INDEX halts_open ON hapax.halts USING btree (group_id, topic, (
 CASE
     WHEN whole_route THEN '-1'::integer
@@ -273,6 +274,7 @@ CASE
 END)) WHERE (ended_at IS NULL);
 CREATE INDEX idempotency_keys_by_expiry ON hapax.idempotency_keys USING btree (expires_at);
 CREATE INDEX position_changes_by_partition ON hapax.position_changes USING btree (group_id, topic, partition, id);
+CREATE INDEX replays_by_dead_letter ON hapax.replays USING btree (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
 ALTER TABLE ONLY hapax.replays

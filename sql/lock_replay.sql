@@ -1,0 +1,17 @@
+-- A claimed replay with its message, as the first statement of its run. Bytes as hex, headers in their
+-- order as [name, value], null staying null.
+-- $1 replay, $2 its runs as claimed, $3 the route's retention in seconds.
+-- One row, or none where it ended or another worker claimed it since.
+-- Locks the replay until the end of the transaction.
+SELECT r.edited, d.group_id, d.topic, d.generation, d.partition, d.kafka_offset,
+       d.message_timestamp, d.timestamp_type, encode(d.message_key, 'hex') AS message_key,
+       encode(CASE WHEN r.edited THEN r.payload ELSE d.payload END, 'hex') AS payload,
+       (SELECT coalesce(json_agg(json_build_array(encode(h.name, 'hex'), encode(h.value, 'hex'))
+                        ORDER BY h.i), '[]'::json)
+        FROM unnest(d.header_names, d.header_values) WITH ORDINALITY AS h (name, value, i))
+         AS headers,
+       d.scope, d.key, d.tenant, d.ended_as,
+       d.created_at + make_interval(secs => $3) > clock_timestamp() AS keys_are_kept
+FROM hapax.replays r JOIN hapax.dead_letters d ON d.id = r.dead_letter
+WHERE r.id = $1 AND r.runs = $2 AND r.ended_at IS NULL
+FOR UPDATE OF r

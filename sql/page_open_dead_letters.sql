@@ -1,0 +1,18 @@
+-- A page of a group's open dead letters that fit, oldest first; by dead_letters_open.
+-- $1 group, $2 above this id, $3 up to this id, $4 ids or NULL, $5 topic or NULL, $6 handler or NULL,
+-- $7 reason or NULL, $8 part of the error or NULL, $9 at most so many seconds old or NULL, $10 at least
+-- so many or NULL, $11 key or NULL, $12 the same key encoded, $13 limit. Rows as JSON.
+SELECT to_json(r) FROM (
+  SELECT d.id, d.created_at, d.topic, d.generation, d.partition, d.kafka_offset, d.reason, d.handler,
+         d.key, left(d.error, 300) AS error,
+         EXISTS (SELECT FROM hapax.replays r WHERE r.dead_letter = d.id AND r.ended_at IS NULL)
+           AS replay_wanted
+  FROM hapax.dead_letters d
+  WHERE d.group_id = $1 AND d.ended_at IS NULL AND d.id > $2 AND d.id <= $3
+    AND ($4::bigint[] IS NULL OR d.id = ANY ($4)) AND ($5::text IS NULL OR d.topic = $5)
+    AND ($6::text IS NULL OR d.handler = $6) AND ($7::text IS NULL OR d.reason = $7)
+    AND ($8::text IS NULL OR position($8 IN d.error) > 0)
+    AND ($9::double precision IS NULL OR d.created_at >= now() - make_interval(secs => $9))
+    AND ($10::double precision IS NULL OR d.created_at <= now() - make_interval(secs => $10))
+    AND ($11::text IS NULL OR d.key IN ($11, $12))
+  ORDER BY d.id LIMIT $13) r

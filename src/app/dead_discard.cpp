@@ -1,0 +1,62 @@
+// hapax dead discard: letters that shall never run. The row stays, or a redelivery would be
+// unknown.
+#include <CLI/CLI.hpp>
+
+#include "app/dead_letters.hpp"
+#include "app/store_access.hpp"
+
+namespace hapax::app {
+namespace {
+
+ExitCode discard(const OrderOptions& options) {
+  const config::Config config = load(options.config);
+  const store::Order order = order_of(options, group_of(config));
+  store::Session session = open_letters(config, options.url);
+  const Ordered ordered = look_up(session, order.group, options);
+  std::size_t discarded = 0, running = 0, ended = ordered.ended;
+  if (!options.dry_run && ordered.count > 0) {
+    confirm(options, "Discard " + std::to_string(ordered.count) + " dead letters of group " +
+                         order.group + ", so that they never run?");
+    for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
+      const store::Discarded done = store::discard(session, order, ids);
+      discarded += done.letters.size();
+      running += done.running;
+      ended += done.ended;
+    });
+  }
+  if (options.json) {
+    print_json({{"fits", ordered.count},
+                {"discarded", discarded},
+                {"running", running},
+                {"ended_before", ended},
+                {"dry_run", options.dry_run}});
+  } else if (options.dry_run) {
+    print_line("dry run: " + std::to_string(ordered.count) +
+               " would be discarded; nothing was changed");
+  } else if (ordered.count == 0) {
+    print_line("no open dead letter of group " + order.group + " fits");
+  } else {
+    print_line("discarded: " + std::to_string(discarded));
+    if (running > 0)
+      print_line("left alone: " + std::to_string(running) +
+                 ", as a worker runs their replay now; see `hapax dead show`");
+  }
+  return running > 0 || ended > 0 ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_dead_discard(CLI::App& dead, CommandLine& line) {
+  auto* const command = dead.add_subcommand(
+      "discard", "End dead letters that shall never run; cancels their replays. The rows stay");
+  const auto options = std::make_shared<OrderOptions>();
+  add_order(*command, *options);
+  command->footer(
+      "Exit code 1 where a letter that was named is ended already, or a worker runs it now.\n"
+      "Examples:\n"
+      "  hapax dead discard -c worker.json 17 18 --why 'test messages'\n"
+      "  hapax dead discard -c worker.json --reason missing_key --until 7d --why old --dry-run");
+  command->callback([&line, options] { line.command = [options] { return discard(*options); }; });
+}
+
+}  // namespace hapax::app

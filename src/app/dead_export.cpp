@@ -1,0 +1,113 @@
+// hapax dead export: dead letters whole, as JSON lines.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "app/dead_letters.hpp"
+#include "app/store_access.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct ExportOptions {
+  ConfigOption config;
+  LetterFilter filter;
+  std::string state = "open";
+  std::string file;
+};
+
+// Where the lines go. A file gets its name only when it is whole.
+class Lines {
+ public:
+  explicit Lines(const std::string& file) : file_(file), part_(file + ".part") {
+    if (file_.empty()) return;
+    if (std::filesystem::exists(file_)) throw Stop(kFailed, file_ + " is there already");
+    opened_.reset(std::fopen(part_.c_str(), "wx"));
+    if (!opened_) fail(part_);
+  }
+  ~Lines() {
+    if (opened_ && std::remove(part_.c_str()) != 0) std::perror(part_.c_str());
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  void write(const std::string& line) {
+    std::FILE* const out = opened_ ? opened_.get() : stdout;
+    if (std::fwrite(line.data(), 1, line.size(), out) != line.size()) fail(name());
+  }
+
+  void end() {
+    if (std::fflush(opened_ ? opened_.get() : stdout) != 0) fail(name());
+    if (!opened_) return;
+    if (std::fclose(opened_.release()) != 0 || std::rename(part_.c_str(), file_.c_str()) != 0)
+      fail(part_);
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+  };
+  std::string name() const { return opened_ ? part_ : "stdout"; }
+  [[noreturn]] static void fail(const std::string& name) {
+    throw Stop(kFailed, "cannot write " + name + ": " + std::strerror(errno));
+  }
+
+  std::string file_, part_;
+  std::unique_ptr<std::FILE, Close> opened_;
+};
+
+ExitCode write_all(const ExportOptions& options) {
+  const config::Config config = load(options.config);
+  store::DeadLetterFilter filter = list_filter(options.filter, group_of(config));
+  if (options.state != "all") filter.state = options.state;
+  filter.limit = filter.key ? store::kMaxScan : store::kLettersAtOnce;  // a key's come at once
+  store::Session session = open_letters(config);
+  Lines lines(options.file);
+  std::size_t count = 0;
+  const auto write = [&](const Json& letter) {
+    lines.write(letter_json(letter).dump() + "\n");
+    ++count;
+  };
+  if (!options.filter.which.empty()) {
+    for (const std::string& which : options.filter.which)
+      write(read_letter(session, filter.group, which));
+  } else {
+    for (;;) {
+      const store::Listed page = list_letters(session, filter);
+      for (const Json& row : page.rows)
+        write(store::read_dead_letter(session, row.at("id").get<std::int64_t>()));
+      const bool full = static_cast<int>(page.rows.size()) == filter.limit;
+      if (filter.key || (!full && page.all)) break;
+      filter.before = (full ? page.rows.back().at("id") : page.last).get<std::int64_t>();
+    }
+  }
+  lines.end();
+  std::fprintf(stderr, "exported: %zu\n", count);
+  return kDone;
+}
+
+}  // namespace
+
+void add_dead_export(CLI::App& dead, CommandLine& line) {
+  auto* const command = dead.add_subcommand(
+      "export",
+      "Write dead letters whole as JSON lines, as `show --json` prints them, newest first");
+  const auto options = std::make_shared<ExportOptions>();
+  add_config(*command, options->config);
+  add_which(*command, options->filter);
+  add_filter(*command, options->filter);
+  command->add_option("--state", options->state, "open (default), replayed, discarded or all")
+      ->check(CLI::IsMember({"open", "replayed", "discarded", "all"}));
+  command->add_option("--out", options->file, "A file that is not there yet (default: stdout)");
+  command->footer(
+      "Ids take no filter beside them.\n"
+      "Examples:\n"
+      "  hapax dead export -c worker.json --reason rejected --out rejected.jsonl\n"
+      "  hapax dead export -c worker.json --state all --since 1d | jq .error");
+  command->callback([&line, options] { line.command = [options] { return write_all(*options); }; });
+}
+
+}  // namespace hapax::app

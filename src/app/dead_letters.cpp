@@ -1,0 +1,201 @@
+#include "app/dead_letters.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "app/coordinates.hpp"
+#include "app/store_access.hpp"
+#include "key/key_text.hpp"
+#include "store/replays.hpp"
+
+namespace hapax::app {
+
+void add_filter(CLI::App& command, LetterFilter& filter) {
+  command.add_option("--topic", filter.topic, "Only of this topic");
+  command.add_option("--handler", filter.handler, "Only of this handler");
+  command.add_option("--reason", filter.reason, "Only for this reason, such as rejected");
+  command.add_option("--error", filter.error, "Only with this text in the error");
+  command.add_option("--since", filter.since, "Not older than: 15m, 1h, 7d");
+  command.add_option("--until", filter.until, "At least so old: 15m, 1h, 7d");
+  command.add_option("--key", filter.key, "Only of this idempotency key");
+}
+
+void add_which(CLI::App& command, LetterFilter& filter) {
+  command.add_option("WHICH", filter.which, "Ids, or TOPIC/PARTITION/OFFSET");
+}
+
+bool is_empty(const LetterFilter& filter) {
+  return filter.which.empty() && !filter.topic && !filter.handler && !filter.reason &&
+         !filter.error && !filter.key && filter.since.empty() && filter.until.empty();
+}
+
+store::DeadLetterFilter list_filter(const LetterFilter& filter, const std::string& group) {
+  store::DeadLetterFilter wanted;
+  wanted.group = group;
+  wanted.topic = filter.topic;
+  wanted.handler = filter.handler;
+  wanted.reason = filter.reason;
+  wanted.error = filter.error;
+  wanted.key = filter.key;
+  if (!filter.since.empty()) wanted.since = duration_option("--since", filter.since);
+  if (!filter.until.empty()) wanted.until = duration_option("--until", filter.until);
+  return wanted;
+}
+
+store::Session open_letters(const config::Config& config, const std::string& url) {
+  store::Session session = open_store(config, url);
+  if (!store::has_replays(session))
+    throw Stop(kUnreachable,
+               "the schema has no replays of dead letters yet: run `hapax migrate up`");
+  return session;
+}
+
+store::Listed list_letters(store::Session& session, store::DeadLetterFilter& filter) {
+  store::Listed listed = store::list_dead_letters(session, filter);
+  if (!filter.key || !listed.rows.empty()) return listed;
+  filter.key = key::encode_key(*filter.key);
+  return store::list_dead_letters(session, filter);
+}
+
+namespace {
+
+// What does exist, for somebody who asked for something that does not.
+std::string newest(store::Session& session, const std::string& group) {
+  store::DeadLetterFilter filter;
+  filter.group = group;
+  filter.limit = 1;
+  const Json rows = store::list_dead_letters(session, filter).rows;
+  if (rows.empty()) return "; group " + group + " has none";
+  return "; the newest of group " + group + " is " + cell(rows[0].at("id")) + " (" +
+         coordinates_cell(rows[0]) + ")";
+}
+
+}  // namespace
+
+Json read_letter(store::Session& session, const std::string& group, const std::string& which) {
+  std::optional<std::int64_t> id;
+  if (const auto place = parse_place(which); place && place->offset) {
+    id = store::find_dead_letter(session, group, place->topic, *place->partition, *place->offset);
+  } else {
+    std::int64_t number = 0;
+    const char* const end = which.data() + which.size();
+    const auto [rest, error] = std::from_chars(which.data(), end, number);
+    if (error != std::errc() || rest != end)
+      throw Stop(kUsage, "\"" + which + "\" is neither an id nor TOPIC/PARTITION/OFFSET");
+    id = number;
+  }
+  Json found = id ? store::read_dead_letter(session, *id) : Json();
+  if (found.is_null())
+    throw Stop(kFailed, "there is no dead letter " + which + newest(session, group));
+  return found;
+}
+
+Json letter_json(Json letter) {
+  for (const char* const name : {"message_key", "payload"})
+    letter[name] = bytes_json(bytes_of_hex(letter.at(name)));
+  Json headers = Json::array();
+  for (const Json& header : letter.at("headers"))
+    headers.push_back({{"name", bytes_json(bytes_of_hex(header.at(0)))},
+                       {"value", bytes_json(bytes_of_hex(header.at(1)))}});
+  letter["headers"] = std::move(headers);
+  for (Json& replay : letter.at("replays"))
+    replay["payload"] = bytes_json(bytes_of_hex(replay.at("payload")));
+  return letter;
+}
+
+void add_order(CLI::App& command, OrderOptions& options) {
+  add_config(command, options.config);
+  add_which(command, options.filter);
+  add_filter(command, options.filter);
+  command.add_flag("--all", options.all, "Every open dead letter of the group");
+  command.add_option("--why", options.why, "Kept with each letter and in hapax.operator_log")
+      ->required()
+      ->check([](const std::string& why) {
+        return why.empty() ? std::string("must not be empty") : std::string();
+      });
+  command.add_option("--who", options.who, "Who orders it (default: $USER)");
+  command.add_option("--url", options.url, "libpq URI of the operator's role (operator.psql)");
+  command.add_flag("--yes", options.yes, "Do not ask");
+  command.add_flag("--dry-run", options.dry_run, "Show which letters it is about; change nothing");
+  command.add_flag("--json", options.json, "The result for programs");
+}
+
+store::Order order_of(const OrderOptions& options, const std::string& group) {
+  const char* const user = std::getenv("USER");
+  const std::string who = !options.who.empty() ? options.who : user != nullptr ? user : "";
+  if (who.empty()) throw Stop(kUsage, "$USER is not set: name yourself with --who");
+  return {group, who, options.why};
+}
+
+Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options) {
+  if (is_empty(options.filter) && !options.all)
+    throw Stop(kUsage, "which dead letters? Name ids, a filter, or --all");
+  const store::DeadLetterFilter filter = list_filter(options.filter, group);
+  Ordered ordered;
+  ordered.letters = {group,        {},         filter.topic, filter.handler, filter.reason,
+                     filter.error, filter.key, filter.since, filter.until,   0,
+                     std::nullopt};
+  for (const std::string& which : options.filter.which) {
+    const Json letter = read_letter(session, group, which);
+    if (letter.at("group_id") != group)
+      throw Stop(kFailed, "dead letter " + which + " is of group " + cell(letter.at("group_id")) +
+                              ", the configuration's is " + group);
+    ordered.letters.ids.push_back(letter.at("id").get<std::int64_t>());
+    if (letter.at("state") == "open") continue;
+    ++ordered.ended;
+    if (!options.json)
+      print_line("dead letter " + cell(letter.at("id")) + " was " + cell(letter.at("state")) +
+                 " already, at " + time_cell(letter.at("ended_at")) + " by " +
+                 cell(letter.at("ended_by")) + ": " + cell(letter.at("ended_why")));
+  }
+  Table table({"ID", "SINCE", "MESSAGE", "REASON", "ERROR"});
+  store::OpenLetters rest = ordered.letters;
+  for (Json page; !(page = store::page_of(session, rest)).empty();) {
+    rest.above = page.back().at("id").get<std::int64_t>();
+    ordered.count += page.size();
+    if (!options.dry_run || options.json) continue;
+    for (const Json& row : page)
+      table.add({cell(row.at("id")), time_cell(row.at("created_at")), coordinates_cell(row),
+                 cell(row.at("reason")), cut(cell(row.at("error")), 80)});
+  }
+  if (!table.empty()) table.print();
+  ordered.letters.up_to = rest.above;  // none that comes from now on
+  return ordered;
+}
+
+void confirm(const OrderOptions& options, const std::string& question) {
+  if (options.yes) return;
+  if (isatty(STDIN_FILENO) == 0)
+    throw Stop(kUsage, question + " Without a terminal to ask on, say --yes to do it");
+  std::printf("%s [y/N] ", question.c_str());
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer != "y" && answer != "yes") throw Stop(kFailed, "nothing was changed");
+}
+
+void for_each_page(store::Session& session, store::OpenLetters letters,
+                   const std::function<void(const store::LetterIds&)>& order) {
+  try {
+    for (Json page; !(page = store::page_of(session, letters)).empty();) {
+      store::LetterIds ids;
+      for (const Json& row : page) ids.push_back(row.at("id").get<std::int64_t>());
+      order(ids);
+      letters.above = ids.back();
+    }
+  } catch (const store::DatabaseError& error) {
+    // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
+    if (error.fault().kind != store::Fault::Kind::sql) throw;
+    throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) +
+                            "It needs the operator's rights (sql/operator.psql): name such a role "
+                            "with --url. Letters above id " +
+                            std::to_string(letters.above) + " were left alone");
+  }
+}
+
+}  // namespace hapax::app

@@ -1,0 +1,167 @@
+// hapax dead replay: wants second runs of dead letters, which workers then do, and waits for them.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iterator>
+
+#include "app/dead_letters.hpp"
+#include "app/replay_progress.hpp"
+#include "app/store_access.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct ReplayOptions : OrderOptions {
+  std::string payload;
+  bool cancel = false;
+  bool no_wait = false;
+};
+
+std::optional<store::Replacement> payload_of(const ReplayOptions& options, const Ordered& ordered) {
+  if (options.payload.empty()) return std::nullopt;
+  if (ordered.letters.ids.size() != 1)
+    throw Stop(kUsage, "--payload is for exactly one letter: name its id");
+  std::ifstream file(options.payload, std::ios::binary);
+  std::string payload{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Stop(kUsage, "cannot read " + options.payload);
+  return store::Replacement{std::move(payload)};
+}
+
+struct Tally {
+  store::LetterIds replays;  // to wait for: ours, and those that somebody wanted before
+  std::size_t added = 0;
+  Json wanted_before = Json::array();
+  std::size_t ended = 0;
+};
+
+Tally want_all(store::Session& session, const store::Order& order, const Ordered& ordered,
+               const std::optional<store::Replacement>& payload) {
+  Tally tally;
+  tally.ended = ordered.ended;
+  for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
+    store::Wanted wanted = store::want_replays(session, order, ids, payload);
+    tally.added += wanted.added.size();
+    tally.ended += wanted.ended;
+    tally.replays.insert(tally.replays.end(), wanted.added.begin(), wanted.added.end());
+    for (const Json& before : wanted.wanted_before) {
+      tally.replays.push_back(before.at("id").get<std::int64_t>());
+      tally.wanted_before.push_back(before);
+    }
+  });
+  return tally;
+}
+
+void print_wanted(const Tally& tally) {
+  print_line("wanted: " + std::to_string(tally.added));
+  for (const Json& before : tally.wanted_before)
+    print_line("dead letter " + cell(before.at("dead_letter")) + " is wanted already, by " +
+               cell(before.at("who")) + " since " + time_cell(before.at("wanted_at")) +
+               "; it runs once");
+}
+
+ExitCode cancel(const ReplayOptions& options, const store::Order& order, store::Session& session,
+                const Ordered& ordered) {
+  std::size_t cancelled = 0, running = 0;
+  if (!options.dry_run)
+    for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
+      const store::Cancelled done = store::cancel_replays(session, order, ids);
+      cancelled += done.letters.size();
+      running += done.running;
+    });
+  if (options.json) {
+    print_json({{"cancelled", cancelled}, {"running", running}, {"dry_run", options.dry_run}});
+  } else if (options.dry_run) {
+    print_line("dry run: the open replays of " + std::to_string(ordered.count) +
+               " letters would be cancelled; nothing was changed");
+  } else {
+    print_line("cancelled: " + std::to_string(cancelled));
+    if (running > 0)
+      print_line("left alone: " + std::to_string(running) + ", as a worker runs them now");
+  }
+  return running > 0 ? kFailed : kDone;
+}
+
+void print_outcomes(const ReplayOutcomes& outcomes) {
+  print_line("replayed " + std::to_string(outcomes.ended) + ": " + outcomes.text());
+  for (const Json& told : outcomes.not_completed)
+    print_line("dead letter " + cell(told.at("dead_letter")) + " " + cell(told.at("outcome")) +
+               ": " + cell(told.at("detail")));
+  const std::size_t untold = outcomes.ended - outcomes.not_completed.size();
+  if (outcomes.not_completed.size() == kMaxTold && untold > 0)
+    print_line("… and perhaps more; `hapax dead show ID` tells");
+}
+
+ExitCode replay(const ReplayOptions& options) {
+  const config::Config config = load(options.config);
+  const store::Order order = order_of(options, group_of(config));
+  store::Session session = open_letters(config, options.url);
+  const Ordered ordered = look_up(session, order.group, options);
+  if (options.cancel) return cancel(options, order, session, ordered);
+  const auto payload = payload_of(options, ordered);
+  const std::string count = std::to_string(ordered.count);
+  Tally tally;
+  tally.ended = ordered.ended;
+  if (!options.dry_run && ordered.count > 0) {
+    confirm(options, "Run " + count + " dead letters of group " + order.group + " again?");
+    tally = want_all(session, order, ordered, payload);
+    if (payload && !tally.wanted_before.empty())
+      throw Stop(kFailed, "a replay is wanted already by " +
+                              cell(tally.wanted_before[0].at("who")) +
+                              ", and yours was not added; `hapax dead replay --cancel` ends it");
+  }
+  if (!options.json) {
+    if (options.dry_run) {
+      print_line("dry run: " + count + " would run again; nothing was changed");
+    } else if (ordered.count == 0) {
+      print_line("no open dead letter of group " + order.group + " fits");
+    } else {
+      print_wanted(tally);
+    }
+  }
+  ReplayOutcomes outcomes;
+  const bool wait = !options.no_wait && !tally.replays.empty();
+  if (wait) {
+    const bool show = isatty(STDOUT_FILENO) != 0 && !options.json;
+    const auto longest = std::chrono::ceil<std::chrono::seconds>(config.worker.handler_timeout);
+    outcomes = await_replays(session, tally.replays, longest, show);
+    if (!options.json) print_outcomes(outcomes);
+  }
+  if (options.json)
+    print_json({{"fits", ordered.count},
+                {"wanted", tally.added},
+                {"wanted_before", tally.wanted_before},
+                {"ended_before", tally.ended},
+                {"waited", wait},
+                {"outcomes", Json(outcomes.counts)},
+                {"not_completed", outcomes.not_completed},
+                {"dry_run", options.dry_run}});
+  return tally.ended > 0 || !outcomes.all_completed() ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_dead_replay(CLI::App& dead, CommandLine& line) {
+  auto* const command = dead.add_subcommand(
+      "replay", "Let workers run dead letters again, through the same handler and key rules");
+  const auto options = std::make_shared<ReplayOptions>();
+  add_order(*command, *options);
+  command->add_option("--payload", options->payload,
+                      "A file that runs in place of the payload of the one letter named; the dead "
+                      "letter keeps its own");
+  command->add_flag("--no-wait", options->no_wait, "Do not wait until workers have run them");
+  command->add_flag("--cancel", options->cancel, "End the replays that no worker has taken yet");
+  command->footer(
+      "A replay is refused where the operation was completed meanwhile, or where nobody can know\n"
+      "any more. One that fails is tried again as routes[].retry says; the letter then stays "
+      "open.\n"
+      "Exit code 1 where a replay did not complete, or a letter that was named is ended already.\n"
+      "Examples:\n"
+      "  hapax dead replay -c worker.json 17 --why 'account opened' \n"
+      "  hapax dead replay -c worker.json 17 --payload fixed.json --why 'typo in amount'\n"
+      "  hapax dead replay -c worker.json --reason attempts_exhausted --since 2h --why 'bank is "
+      "back'");
+  command->callback([&line, options] { line.command = [options] { return replay(*options); }; });
+}
+
+}  // namespace hapax::app

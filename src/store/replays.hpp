@@ -1,0 +1,83 @@
+// Second runs of dead letters, as a worker claims, locks and ends them.
+//
+// The number of runs begun is the claim's token: whoever comes after a later claim misses.
+//
+// Thread safety: none; each call uses the caller's session or transaction.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hapax/message.hpp"
+#include "store/checkpoints.hpp"
+#include "store/source.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+
+struct ClaimedReplay {
+  std::int64_t id = 0;
+  std::int64_t dead_letter = 0;
+  std::string topic;
+  int runs = 0;            // begun, this one included
+  bool abandoned = false;  // the run before never said how it ended: its process died
+};
+
+// A replay's message, as it was (its payload as edited), and what the key rules ask of the letter.
+struct ReplayedLetter {
+  Source source;
+  std::int64_t timestamp_ms = -1;
+  TimestampType timestamp_type = TimestampType::none;
+  std::optional<std::string> record_key, payload;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  bool edited = false;
+  std::string scope;
+  std::optional<std::string> key, tenant;  // nothing: it was given up on before it had any
+  bool discarded = false;
+  bool keys_are_kept = false;  // keys that were completed since it was given up on are still known
+};
+
+// False on a schema older than 5. Throws: DatabaseError (Phase::account).
+bool has_replays(Session& session);
+
+// Claims the next replay that is due for `lease` in a transaction of its own; nothing where none
+// is. Throws: DatabaseError (Phase::account).
+std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& group,
+                                          const std::vector<std::string>& topics,
+                                          const std::string& worker, std::chrono::seconds lease);
+
+// Locks the replay for this transaction; nothing where it ended or was claimed again since.
+// Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout.
+std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay,
+                                          std::chrono::seconds retention);
+
+// Adds to the transaction's text: the replay completed, and its dead letter is ended as replayed.
+// Precondition: lock_replay has locked it.
+void add_completed(Transaction& transaction, const ClaimedReplay& replay);
+
+// How a run ended that took no effect.
+struct ReplayNote {
+  enum class What {
+    put_back,  // as if it had not begun
+    tried,     // failed; again after `wait`
+    refused,
+    failed,  // for good
+  };
+  What what = What::put_back;
+  std::string text;  // for people; refused, failed and tried
+  std::string sqlstate = {};
+  std::chrono::milliseconds wait{0};
+  std::optional<Halt> halt = {};  // opened in the same transaction
+};
+
+// Writes the note in a transaction of its own; nothing where the replay ended or was claimed again
+// since, so it may be written twice.
+// Throws: DatabaseError (Phase::account). Blocks: at most lock_timeout.
+void write_note(Session& session, const ClaimedReplay& replay, const ReplayNote& note,
+                const std::string& worker, const std::string& group);
+
+}  // namespace hapax::store

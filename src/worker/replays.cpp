@@ -1,0 +1,96 @@
+#include "worker/replays.hpp"
+
+#include "observe/log.hpp"
+#include "worker/stoppable_wait.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using flow::Replayed;
+
+constexpr std::chrono::milliseconds kAskAgain{1000};
+
+std::vector<std::pair<const flow::Route*, Handler*>> pairs_of(
+    const std::vector<flow::Route>& routes, const std::vector<std::unique_ptr<Handler>>& handlers) {
+  std::vector<std::pair<const flow::Route*, Handler*>> pairs;
+  for (std::size_t i = 0; i < routes.size(); ++i) pairs.emplace_back(&routes[i], handlers[i].get());
+  return pairs;
+}
+
+}  // namespace
+
+Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
+                 std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed)
+    : postgres_(setup.postgres),
+      handlers_(std::move(handlers)),
+      replayer_({setup.connect, setup.group, setup.worker_name, pairs_of(routes, handlers_), seed,
+                 [this](const flow::Route* route, const store::Source& source) {
+                   set_running(route, source);
+                 }}),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void Replays::run(const std::stop_token& stop) {
+  while (!stop.stop_requested())
+    if (postgres_.is_down() || !turn()) wait_unless_stopped(stop, kAskAgain);
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  ended_there_.notify_all();
+}
+
+// False when there is nothing to do at once.
+bool Replays::turn() {
+  using Result = Replayed::Result;
+  const Replayed replayed = replayer_.run_next();
+  if (replayed.result == Result::outage) {
+    // An outage is said by whoever processes messages; what PostgreSQL refuses, here.
+    const bool refused = !replayed.sqlstate.empty() && !replayed.sqlstate.starts_with("57P");
+    if (refused && replayed.detail != said_)
+      observe::log::warning(
+          "replays_delayed", {{"sqlstate", replayed.sqlstate}, {"error", replayed.detail}},
+          "PostgreSQL refuses to tell which replays are wanted (does the worker's "
+          "role have its rights? sql/roles.sql); trying again");
+    said_ = replayed.detail;
+    return false;
+  }
+  said_.clear();
+  if (replayed.result == Result::nothing) return false;
+  log(replayed);
+  return true;
+}
+
+// Never the detail: it may quote the message. `hapax dead show` has it.
+void Replays::log(const Replayed& replayed) {
+  const std::initializer_list<observe::log::Field> fields = {{"replay", replayed.replay},
+                                                             {"dead_letter", replayed.dead_letter},
+                                                             {"topic", replayed.topic},
+                                                             {"outcome", name_of(replayed.result)},
+                                                             {"sqlstate", replayed.sqlstate}};
+  if (replayed.result == Replayed::Result::completed) {
+    observe::log::info("replay", fields, "replayed a dead letter");
+  } else if (replayed.halted) {
+    observe::log::error("replay", fields,
+                        "the handler ended the transaction of a replay; its route is halted, see "
+                        "`hapax status`");
+  } else {
+    observe::log::warning("replay", fields,
+                          "a replay did not complete; `hapax dead show` tells why");
+  }
+}
+
+bool Replays::wait_idle(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  return ended_there_.wait_until(lock, until, [this] { return ended_; });
+}
+
+void Replays::set_running(const flow::Route* route, const store::Source& source) {
+  const std::lock_guard lock(mutex_);
+  running_.reset();
+  if (route != nullptr) running_ = Lane::Running{source, route->handler.name, Clock::now()};
+}
+
+std::optional<Lane::Running> Replays::running() const {
+  const std::lock_guard lock(mutex_);
+  return running_;
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,54 @@
+// Runs the dead letters that operators want replayed, one at a time. A thread, a session and
+// handler instances of its own: neither lanes nor checkpoints wait for it.
+//
+// Asks PostgreSQL once a second; not while it is away.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "flow/replay.hpp"
+#include "worker/lane.hpp"
+#include "worker/postgres_state.hpp"
+
+namespace hapax::worker {
+
+class Replays {
+ public:
+  // `handlers`: one a route, by index. `routes` outlives this.
+  Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
+          std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
+
+  // What it runs now, for the watchdog. Any thread.
+  std::optional<Lane::Running> running() const;
+
+  // Begins no more of them. Any thread.
+  void stop() { thread_.request_stop(); }
+
+  // True when nothing runs any more. Blocks: until then, or `until`. Precondition: stop().
+  bool wait_idle(Clock::time_point until);
+
+ private:
+  void run(const std::stop_token& stop);
+  bool turn();
+  void log(const flow::Replayed& replayed);
+  void set_running(const flow::Route* route, const store::Source& source);
+
+  PostgresState& postgres_;
+  std::vector<std::unique_ptr<Handler>> handlers_;
+  std::string said_;  // why it cannot ask; the thread's own
+  mutable std::mutex mutex_;
+  std::condition_variable ended_there_;
+  std::optional<Lane::Running> running_;  // guarded by mutex_
+  bool ended_ = false;                    // guarded by mutex_
+  flow::Replayer replayer_;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace hapax::worker

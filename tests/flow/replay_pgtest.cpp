@@ -1,0 +1,178 @@
+// Second runs of dead letters: the message as it was, and the key rules.
+
+#include "flow/replay_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using Result = Replayed::Result;
+class Replay : public ReplayCase {};
+
+constexpr const char* kDone = "replayed by ann: mended";
+
+TEST_F(Replay, RunsOnceAndEndsTheDeadLetter) {
+  const auto letter = dead();
+  EXPECT_EQ(run_next().result, Result::nothing) << "nobody wants it";
+  want(letter);
+  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, Result::nothing);
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(key_row(), "completed@0");
+  EXPECT_EQ(state_of(letter), kDone);
+  EXPECT_EQ(replay_row(), "completed|null");
+}
+
+TEST_F(Replay, MakesARedeliveryADuplicate) {
+  want(dead());
+  run_next();
+  EXPECT_EQ(process({}).result, flow::Result::duplicate);
+  EXPECT_EQ(process({.payload = "11", .offset = 7}).reason, "payload_drift");
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Replay, GivesTheHandlerTheMessageAsItWas) {
+  want(dead({.payload = std::string("\0\xff", 2),
+             .offset = 42,
+             .record_key = "",
+             .headers = {{"h", std::nullopt}, {"h", ""}, {"h", std::string("\0x", 2)}},
+             .timestamp_ms = 17,
+             .timestamp_type = TimestampType::log_append_time}));
+  EXPECT_EQ(run_next([](const Message& message, Context&) {
+              EXPECT_EQ(message.topic(), "payments");
+              EXPECT_EQ(message.partition(), 3);
+              EXPECT_EQ(message.offset(), 42);
+              EXPECT_EQ(message.timestamp_ms(), 17);
+              EXPECT_EQ(message.timestamp_type(), TimestampType::log_append_time);
+              EXPECT_EQ(message.key(), "");
+              EXPECT_EQ(message.payload(), std::string("\0\xff", 2));
+              ASSERT_EQ(message.headers().size(), 4U);
+              EXPECT_EQ(message.headers()[1].value, std::nullopt);
+              EXPECT_EQ(message.headers()[2].value, "");
+              EXPECT_EQ(message.headers()[3].value, std::string("\0x", 2));
+            }).result,
+            Result::completed);
+}
+
+TEST_F(Replay, GivesTombstonesAsTombstones) {
+  route.key.tombstone = key::Tombstone::handle;
+  want(dead({.payload = std::nullopt}));
+  EXPECT_EQ(run_next([](const Message& message, Context&) {
+              EXPECT_EQ(message.payload(), std::nullopt);
+            }).result,
+            Result::completed);
+}
+
+TEST_F(Replay, RunsAnEditedPayloadAndKeepsTheOriginal) {
+  const auto letter = dead();
+  want(letter, "11");
+  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(effects(), "k1=11");
+  EXPECT_EQ(database.value("SELECT convert_from(payload, 'UTF8') FROM hapax.dead_letters"), "10");
+  EXPECT_EQ(process({}).result, flow::Result::duplicate) << "the original, delivered again";
+}
+
+// The key rules, each with what may have happened to the key meanwhile.
+
+TEST_F(Replay, TakesOverAFailedKeyOfAnotherMessage) {
+  const auto letter = dead();
+  dead({.offset = 5});  // the producer tried again, and was rejected again
+  want(letter);
+  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(key_row(), "completed@0");
+}
+
+TEST_F(Replay, TakesOverAForgottenKey) {
+  want(dead());
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(run_next().result, Result::completed);
+}
+
+TEST_F(Replay, IsRefusedWhereTheProducersNextTryCompleted) {
+  const auto letter = dead();
+  EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);
+  database.run("DELETE FROM effects");
+  want(letter);
+  expect_refused(letter, "completed meanwhile by payments/3/9");
+}
+
+TEST_F(Replay, IsRefusedWhereTheKeyIsStarted) {
+  const auto letter = dead();
+  database.run("UPDATE hapax.idempotency_keys SET status = 'started'");
+  want(letter);
+  expect_refused(letter, "`started` by payments/3/0");
+}
+
+TEST_F(Replay, IsRefusedWhereTheKeyIsForgottenByRetention) {
+  const auto letter = dead();
+  database.run("DELETE FROM hapax.idempotency_keys");
+  want(letter);
+  expect_refused(letter, "its key is not known any more");
+  EXPECT_EQ(key_row(), "");
+}
+
+TEST_F(Replay, IsRefusedWhereTheRouteDerivesAnotherKeyNow) {
+  const auto letter = dead({.headers = {{"other", "k2"}}});
+  route.key.sources = {{key::Source::Kind::header, {"other"}}};
+  want(letter);
+  expect_refused(letter, "another key");
+}
+
+TEST_F(Replay, IsRefusedWhereTheRoutesScopeChanged) {
+  const auto letter = dead();
+  route.key.scope = "elsewhere";
+  want(letter);
+  expect_refused(letter, "scope \"booking\"");
+}
+
+TEST_F(Replay, RunsAKeylessLetterWhileKeysSinceThenAreKept) {
+  const std::string reason = "skipped_by_operator";
+  EXPECT_EQ(process({}, book, {.skip = "ann: why not"}).reason, reason);
+  want(1);
+  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Replay, IsRefusedWhereAKeylessLetterIsOlderThanTheKeys) {
+  process({}, book, {.skip = "ann: why not"});
+  database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");
+  want(1);
+  expect_refused(1, "older than routes[].retention");
+}
+
+TEST_F(Replay, RunsAnEditedPayloadUnderItsOwnKeyOnlyWhileKeysAreKept) {
+  route.key.sources = {{key::Source::Kind::json, {"/id"}}};
+  const Body book_payload = [](const Message& message, Context& context) {
+    context.sql("INSERT INTO effects (key, note) VALUES ($1, 'x')", message.json().at("id"));
+  };
+  const auto young = dead({.payload = R"({"id":"a"})"});
+  const auto old = dead({.payload = R"({"id":"b"})", .offset = 1});
+  database.run(
+      "UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes' "
+      "WHERE id = " +
+      std::to_string(old));
+  want(young, R"({"id":"a2"})");
+  want(old, R"({"id":"b2"})");
+  EXPECT_EQ(run_next(book_payload).result, Result::completed);
+  EXPECT_EQ(key_row("a2"), "completed@0");
+  const Replayed replayed = run_next(book_payload);
+  EXPECT_EQ(replayed.result, Result::refused) << replayed.detail;
+  EXPECT_EQ(effects(), "a2=x");
+}
+
+TEST_F(Replay, IsRefusedWhileItStillHasNoKey) {
+  route.key.sources = {{key::Source::Kind::header, {"absent"}}};
+  const auto letter = dead();
+  want(letter);
+  expect_refused(letter, "missing_key");
+}
+
+TEST_F(Replay, IsRefusedWhereTheLetterWasEndedBesideIt) {
+  const auto letter = dead();
+  want(letter);
+  database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+  EXPECT_EQ(run_next().result, Result::refused);
+  EXPECT_EQ(runs, 0);
+}
+
+}  // namespace
+}  // namespace hapax::flow

@@ -1,0 +1,270 @@
+// Runs of replays that race, fail, crash or lose PostgreSQL: the effect is there once, or not at
+// all.
+
+#include "flow/replay_case.hpp"
+
+#include <pqxx/pqxx>
+#include <thread>
+
+#include "support/cutting_proxy.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using Result = Replayed::Result;
+class ReplayRun : public ReplayCase {};
+
+constexpr const char* kDone = "replayed by ann: mended";
+
+// Who races whom.
+
+TEST_F(ReplayRun, RunsOnceWhateverTwoReplayersDo) {
+  lease = std::chrono::seconds(0);  // every claim is there for the taking at once
+  constexpr int kLetters = 20;
+  for (int i = 0; i < kLetters; ++i) want(dead({.key = "k" + std::to_string(i), .offset = i}));
+  const auto count_open = [connect = options] {
+    store::Session session(connect);
+    store::Transaction transaction(session);
+    return transaction.run("SELECT count(*) FROM hapax.replays WHERE ended_at IS NULL")[0][0]
+        .as<int>();
+  };
+  const auto work = [&] {
+    BodyHandler handler(book);
+    Replayer replayer = make_replayer(handler);
+    // Nothing for this one may be another's locked one.
+    while (count_open() > 0) replayer.run_next();
+  };
+  std::vector<std::jthread> replayers;
+  for (int i = 0; i < 3; ++i) replayers.emplace_back(work);
+  replayers.clear();
+  EXPECT_EQ(database.value("SELECT count(*), count(DISTINCT key) FROM effects"), "20|20");
+  EXPECT_EQ(database.value("SELECT outcome, count(*) FROM hapax.replays GROUP BY 1"),
+            "completed|20");
+}
+
+TEST_F(ReplayRun, RunIsNotTakenAwayThoughItsLeaseRanOut) {
+  lease = std::chrono::seconds(0);
+  want(dead());
+  EXPECT_EQ(run_next([&](const Message& message, Context& context) {
+              EXPECT_EQ(run_next().result, Result::nothing) << "its row is locked";
+              book(message, context);
+            }).result,
+            Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(ReplayRun, ClaimThatIsNotTheLastOneDoesNothing) {
+  const auto letter = dead();
+  want(letter);
+  store::Session session(options);
+  const auto first =
+      store::claim_replay(session, "group", {"payments"}, "w", std::chrono::seconds(0));
+  const auto second =
+      store::claim_replay(session, "group", {"payments"}, "w", std::chrono::hours(1));
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(second->abandoned);
+  store::write_note(session, *first, {store::ReplayNote::What::failed, "late"}, "w", "group");
+  EXPECT_EQ(replay_row(), "open|null");
+  store::Transaction transaction(session);
+  EXPECT_FALSE(store::lock_replay(transaction, *first, std::chrono::seconds(0)));
+  EXPECT_TRUE(store::lock_replay(transaction, *second, std::chrono::seconds(0)));
+}
+
+TEST_F(ReplayRun, LosesAgainstTheProducersNextTryOrWinsButNeverBoth) {
+  want(dead());
+  const Replayed replayed = run_next([&](const Message& message, Context& context) {
+    book(message, context);
+    Processor other = make_processor(2);
+    EXPECT_FALSE(is_settled(process_on(other, {.offset = 9}, book).result)) << "the key is held";
+  });
+  EXPECT_EQ(replayed.result, Result::completed);
+  EXPECT_EQ(process({.offset = 9}).result, flow::Result::duplicate);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// Failing.
+
+TEST_F(ReplayRun, FailsForGoodWhereTheHandlerRejectsItAndCanBeWantedAgain) {
+  const auto letter = dead();
+  want(letter);
+  EXPECT_EQ(run_next(reject_it).result, Result::failed);
+  EXPECT_EQ(replay_row(), "failed|rejected: no");
+  EXPECT_EQ(state_of(letter), "open");
+  EXPECT_EQ(key_row(), "failed@0");
+  want(letter);
+  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(ReplayRun, IsTriedAgainLaterUntilItsAttemptsAreExhausted) {
+  want(dead());
+  const Body fail = [](const Message& message, Context& context) {
+    book(message, context);
+    throw std::runtime_error("boom");
+  };
+  for (int i = 1; i <= 3; ++i) {
+    runs = 0;
+    const Replayed replayed = run_next(fail);
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(replayed.result, i < 3 ? Result::later : Result::failed);
+    EXPECT_EQ(database.value("SELECT runs, last_error, next_try > wanted_at FROM hapax.replays"),
+              std::to_string(i) + (i < 3 ? "|boom|t" : "|attempts_exhausted: boom|t"));
+    database.run("UPDATE hapax.replays SET next_try = now()");
+  }
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
+TEST_F(ReplayRun, WaitsForItsTime) {
+  want(dead());
+  run_next([](const Message&, Context&) { throw Retry("later", std::chrono::hours(1)); });
+  EXPECT_EQ(run_next().result, Result::nothing);
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  EXPECT_EQ(run_next().result, Result::completed);
+}
+
+TEST_F(ReplayRun, CountsNothingWherePostgresqlGoesAwayInTheHandler) {
+  want(dead());
+  BodyHandler handler([&](const Message& message, Context& context) {
+    book(message, context);
+    if (++runs > 1) return;
+    test::postgres().kill();
+    context.sql("SELECT 1");
+  });
+  Replayer replayer = make_replayer(handler);
+  EXPECT_EQ(replayer.run_next().result, Result::outage);
+  test::postgres().start();
+  // It owes PostgreSQL that the run does not count, and says so before it claims another.
+  EXPECT_EQ(replayer.run_next().result, Result::nothing);
+  EXPECT_EQ(database.value("SELECT runs, claimed_until FROM hapax.replays"), "0|null");
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  EXPECT_EQ(replayer.run_next().result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(ReplayRun, ConnectionThatItsHandlerLosesIsAFailedRun) {
+  want(dead());
+  const Replayed replayed = run_next([&](const Message& message, Context& context) {
+    book(message, context);
+    context.sql("SELECT pg_terminate_backend(pg_backend_pid())");
+  });
+  EXPECT_EQ(replayed.result, Result::later) << replayed.detail;
+  EXPECT_EQ(database.value("SELECT runs, last_error IS NULL FROM hapax.replays"), "1|f");
+}
+
+TEST_F(ReplayRun, TakesEffectOnceWhateverBecomesOfTheAnswerToCommit) {
+  using test::CuttingProxy;
+  CuttingProxy proxy(test::postgres().port());
+  const auto direct = options;
+  int offset = 0;
+  for (const auto when : {CuttingProxy::Cut::before_forwarding, CuttingProxy::Cut::after_forwarding,
+                          CuttingProxy::Cut::after_answer}) {
+    options = direct;
+    const std::string key = "k" + std::to_string(offset);
+    const auto letter = dead({.key = key, .offset = offset++});
+    want(letter);
+    options = test::through_port(direct, proxy.port());
+    BodyHandler handler(book);
+    Replayer replayer = make_replayer(handler);
+    proxy.cut_next(";COMMIT", when);
+    EXPECT_EQ(replayer.run_next().result, Result::later);
+    EXPECT_EQ(proxy.cuts(), offset);
+    database.run(
+        "UPDATE hapax.replays SET next_try = now(), claimed_until = NULL "
+        "WHERE ended_at IS NULL");
+    replayer.run_next();
+    EXPECT_EQ(state_of(letter), kDone);
+    EXPECT_EQ(database.count("SELECT count(*) FROM effects WHERE key = '" + key + "'"), 1);
+  }
+}
+
+TEST_F(ReplayRun, IsNotBegunAgainByARunThatKillsTheProcess) {
+  want(dead());
+  route.retry.max_crashes = 2;
+  store::Session session(options);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(
+        store::claim_replay(session, "group", {"payments"}, "died", std::chrono::seconds(0)));
+  EXPECT_EQ(run_next().result, Result::failed);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(replay_row().substr(0, 15), "failed|crashed:");
+}
+
+TEST_F(ReplayRun, IsNotRunWhereTheRouteIsHalted) {
+  want(dead());
+  store::Session session(options);
+  store::open_halt(session, "group", {0, "payments", 0, true, 1, {}, "breaker", "", {}, "w"});
+  EXPECT_EQ(run_next().result, Result::nothing);
+  database.run("UPDATE hapax.halts SET ended_at = now()");
+  EXPECT_EQ(run_next().result, Result::completed);
+}
+
+TEST_F(ReplayRun, IsNotForAnotherGroupOrTopic) {
+  want(dead());
+  route.topic = "other";
+  EXPECT_EQ(run_next().result, Result::nothing);
+  route.topic = "payments";
+  database.run("UPDATE hapax.dead_letters SET group_id = 'other'");
+  EXPECT_EQ(run_next().result, Result::nothing);
+}
+
+TEST_F(ReplayRun, DoesNothingOnASchemaWithoutReplays) {
+  database.run("DROP TABLE hapax.replays");
+  EXPECT_EQ(run_next().result, Result::nothing);
+}
+
+// The seal under attack: what a handler may try with the transaction of a replay.
+class ReplaySeal : public ReplayRun, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ReplaySeal, HoldsAndHaltsTheRoute) {
+  const auto letter = dead();
+  want(letter);
+  const Replayed replayed = run_next([](const Message& message, Context& context) {
+    book(message, context);
+    try {
+      context.pqxx().exec(GetParam());
+    } catch (const std::exception&) {
+    }
+  });
+  EXPECT_EQ(replayed.result, Result::failed) << replayed.detail;
+  EXPECT_TRUE(replayed.halted);
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(key_row(), "failed@0");
+  EXPECT_EQ(state_of(letter), "open");
+  EXPECT_EQ(replay_row().substr(0, 32), "failed|handler_ended_transaction");
+  EXPECT_EQ(database.value("SELECT topic, whole_route, reason, kafka_offset FROM hapax.halts"),
+            "payments|t|handler_ended_transaction|null");
+}
+
+INSTANTIATE_TEST_SUITE_P(Attacks, ReplaySeal,
+                         testing::Values("COMMIT", "ROLLBACK", "COMMIT AND CHAIN",
+                                         "ROLLBACK AND CHAIN", "RESET ALL"));
+
+TEST_F(ReplayRun, SwallowedSqlErrorIsAFailedRun) {
+  want(dead());
+  EXPECT_EQ(run_next([](const Message& message, Context& context) {
+              book(message, context);
+              try {
+                context.pqxx().exec("SELECT 1/0");
+              } catch (const std::exception&) {
+              }
+            }).result,
+            Result::later);
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(replay_row(), "open|null");
+}
+
+TEST_F(ReplayRun, DeferredWriteThatFailsIsTheHandlers) {
+  const auto letter = dead();
+  want(letter);
+  EXPECT_EQ(run_next([](const Message& message, Context& context) {
+              book(message, context);
+              context.write("INSERT INTO effects (key, id) VALUES ('x', $1)", "no number");
+            }).result,
+            Result::later);
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(state_of(letter), "open");
+}
+
+}  // namespace
+}  // namespace hapax::flow
