@@ -157,6 +157,18 @@ TEST_F(AuditOfATopic, IsProofAsLongAsKafkaDeletesOnlyWhatWasSettled) {
   EXPECT_NE(audit({}).text.find("Kafka has deleted 1 offsets"), std::string::npos);
 }
 
+TEST_F(AuditOfATopic, EndsBeforeATransactionThatIsStillOpen) {
+  Producer producer(site_->bootstrap(), {{"transactional.id", site_->topic() + "-open"}});
+  producer.begin();
+  producer.send(on(1, site_->payment(50)));  // offset 9
+  const Said said = audit();
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_EQ(json_of(said).at("partitions")[1].at("to"), 9);
+  EXPECT_EQ(verdict(1, 9), "not_written");
+  producer.commit();
+  EXPECT_EQ(verdict(1, 9), "in_flight");
+}
+
 TEST_F(AuditOfATopic, TakesNoRowOfAnotherGenerationForAMessageOfThis) {
   site_->database().run("UPDATE hapax.checkpoints SET generation = 2 WHERE partition = 0");
   const Said said = audit();
