@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/command.hpp"
+#include "support/site.hpp"
 
 namespace hapax::support {
 namespace {
