@@ -18,14 +18,13 @@ TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
   Outgoing stuck = site.payment(0, {{"do", "fail while locked"}});
   stuck.key = "a0\x1b[2J" + std::string(1000, 'x');
   producer.produce(stuck);
-  // One lane that is slow: a queue that is full because of it is not what this is about.
+  // One lane, busy for 2 s: a queue that is full because of it is not what this is about.
   for (int n = 1; n < kQueue; ++n)
     producer.produce(site.payment(n, {{"do", "sleep"}, {"seconds", 0.1}}));
   site.pay(producer, kQueue, kPayments - kQueue);
   const auto worker = site.worker(
-      "w",
-      {{"route", {{"retry", {{"max_attempts", 1'000'000}, {"first", "100ms"}, {"max", "100ms"}}}}},
-       {"worker", {{"lanes", 1}, {"queue", {{"messages", kQueue}}}}}});
+      "w", {{"route", {{"retry", {{"max_attempts", 1'000'000}, {"first", "2s"}, {"max", "2s"}}}}},
+            {"worker", {{"lanes", 1}, {"queue", {{"messages", kQueue}}}}}});
 
   const auto said = worker->await("partition_paused", {{"partition", 0}, {"offset", 0}});
   EXPECT_GE(site.database().count("SELECT count(*) FROM payments"), kQueue - 2)

@@ -1,6 +1,8 @@
 // Nothing that is wrong with one message stops another order key, or those behind it for good.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -62,13 +64,23 @@ TEST(Poison, OfEachKindHoldsNobodyOfAnotherOrderKeyAndItsOwnOnlyUntilItIsGivenUp
     good += kBetween;
     reasons += (reasons.empty() ? "" : "\n") + poison.reason;
   }
-  const auto worker = site.worker("w", {{"postgres", {{"idle_in_transaction_timeout", "1s"}}}});
+  const auto failing = std::ranges::count(all, "attempts_exhausted", &Poison::reason);
+  const auto worker = site.worker(
+      "w", {{"postgres", {{"idle_in_transaction_timeout", "1s"}}},
+            {"route", {{"retry", {{"max_attempts", 2}, {"first", "1h"}, {"max", "1h"}}}}}});
+  // Each that failed waits for an hour, and with it only the one behind it.
+  site.await("SELECT count(*) FROM hapax.attempts", std::to_string(failing));
+  site.await("SELECT count(*) FROM payments", std::to_string(good - failing));
+  EXPECT_EQ(worker->count("halted"), 0U);
+  EXPECT_EQ(worker->count("postgres_down"), 0U) << "a message's doing was taken for an outage";
+  expect_leaves(*worker);
+  site.database().run("UPDATE hapax.attempts SET next_try = now()");
+  worker->start_again();
   site.await_no_lag();
   site.expect_exact(good, static_cast<int>(all.size()));
   EXPECT_EQ(site.database().value("SELECT reason FROM hapax.dead_letters ORDER BY kafka_offset"),
             reasons);
   EXPECT_EQ(worker->count("halted"), 0U);
-  EXPECT_EQ(worker->count("postgres_down"), 0U) << "a message's doing was taken for an outage";
   expect_leaves(*worker);
 }
 
