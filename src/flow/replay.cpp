@@ -92,11 +92,11 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   std::string why;
   try {
     if (reachable(why)) pay();
-    if (owed_) replayed.result = End::outage;
   } catch (const store::DatabaseError&) {
     drop_session();
-    replayed.result = End::outage;
   }
+  // It is told once PostgreSQL knows it; what is the matter now says the next turn.
+  if (owed_) return {.result = End::outage};
   return replayed;
 }
 

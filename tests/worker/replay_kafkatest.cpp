@@ -133,15 +133,20 @@ TEST_F(ReplayCommand, NeedsAnAnswerOrYesAndDryRunChangesNothing) {
   expect_leaves(*worker);
 }
 
-TEST_F(ReplayCommand, CancelsWhatNoWorkerTook) {
+TEST_F(ReplayCommand, SaysThatNoWorkerTakesItAndCancelsIt) {
   expect_leaves(*worker_with_dead_letter());
   EXPECT_EQ(run(ordering("replay", {"1", "--no-wait"})), 0);
   EXPECT_EQ(run(ordering("replay", {"1", "--no-wait"})), 0);
   EXPECT_THAT(said(), HasSubstr("dead letter 1 is wanted already, by ann"));
   EXPECT_EQ(run(ordering("replay", {"1", "--payload", fixed(), "--no-wait"})), 1);
   EXPECT_THAT(said(), HasSubstr("yours was not added"));
+  const auto waiting = start(ordering("replay", {"1"}), "waiting");
+  EXPECT_TRUE(waiting->wait_for_line("no worker has taken a replay for 15 s", 60s));
   EXPECT_EQ(run(ordering("replay", {"1", "--cancel"})), 0);
   EXPECT_THAT(said(), HasSubstr("cancelled: 1"));
+  const auto exit = waiting->wait(60s);
+  EXPECT_EQ(exit ? exit->code : -1, 1);
+  EXPECT_THAT(said("waiting"), HasSubstr("1 cancelled"));
 }
 
 TEST_F(ReplayCommand, HandlerThatHangsInAReplayEndsTheProcessAndCountsTheRun) {
