@@ -51,10 +51,17 @@ void await_no_lag(const std::string& bootstrap, const std::string& group, const 
                   int partitions, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const Onlooker onlooker(bootstrap, group);
-  while (const std::int64_t lag = onlooker.lag(topic, partitions)) {
+  for (;;) {
+    std::string state;
+    try {
+      const std::int64_t lag = onlooker.lag(topic, partitions);
+      if (lag == 0) return;
+      state = std::to_string(lag) + " behind";
+    } catch (const std::runtime_error& error) {
+      state = std::string("not known: ") + error.what();  // a broker that starts or moves the group
+    }
     if (std::chrono::steady_clock::now() >= deadline)
-      throw std::runtime_error("group " + group + " is still " + std::to_string(lag) +
-                               " behind on " + topic);
+      throw std::runtime_error("group " + group + " on " + topic + " is still " + state);
     std::this_thread::sleep_for(kAskAgain);
   }
 }

@@ -46,7 +46,7 @@ TEST(Breaker, HaltsTheRouteAfterDeadLettersInARowForOneCauseUntilSomebodyResumes
   EXPECT_THAT(said, HasSubstr("resumed"));
   worker->await("resumed");
   site.await_no_lag();
-  EXPECT_EQ(site.database().value(kHalts), "breaker|t|ann");
+  EXPECT_EQ(site.database().value(kHalts), "breaker|t|operator");
   site.expect_exact(20, kBreaker);
   worker->await_ready();
   expect_leaves(*worker);
