@@ -45,6 +45,7 @@ void add_resume(CLI::App& app, CommandLine& line);
 void add_keys(CLI::App& app, CommandLine& line);
 void add_dead(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);
+void add_bench(CLI::App& app, CommandLine& line);
 
 // The options that most commands share.
 struct ConfigOption {

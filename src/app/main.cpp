@@ -43,6 +43,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_keys(app, line);
   add_dead(app, line);
   add_demo(app, line);
+  add_bench(app, line);
 }
 
 Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,

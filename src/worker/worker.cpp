@@ -36,7 +36,8 @@ store::ConnectOptions connect_options(const config::Config& config) {
 }
 
 Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
-               observe::Health& health, observe::Metrics& metrics)
+               observe::Health& health, observe::Metrics& metrics,
+               std::function<void(const Message&)> settled)
     : config_(config),
       group_(config.kafka.properties.at("group.id")),
       routes_(std::move(routes)),
@@ -51,7 +52,8 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   postgres_,
                   metrics,
                   {},
-                  {}} {
+                  {},
+                  std::move(settled)} {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     route_index_[routes_[i].topic] = i;
     lane_setup_.breakers.emplace_back(routes_[i].breaker);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,8 +41,9 @@ class Worker final : public kafka::Listener {
  public:
   // Makes the handlers and calls their on_start; connects to nobody yet.
   // Throws: what a handler's on_start throws; std::runtime_error for what librdkafka refuses.
+  // `settled`: see LaneSetup.
   Worker(const config::Config& config, std::vector<flow::Route> routes, observe::Health& health,
-         observe::Metrics& metrics);
+         observe::Metrics& metrics, std::function<void(const Message&)> settled = {});
   ~Worker();
 
   // Nothing when every topic is there; else the sentence that says which is missing. Waits for
