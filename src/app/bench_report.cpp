@@ -19,7 +19,11 @@ double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+// To so many decimals; divided at the end, so that no 0.30000000000000004 comes out.
+double rounded(double value, int digits) {
+  const double scale = std::pow(10, digits);
+  return std::round(value * scale) / scale;
+}
 
 std::vector<double> all(const std::vector<BenchRound>& rounds, auto value) {
   std::vector<double> values;
@@ -30,13 +34,13 @@ std::vector<double> all(const std::vector<BenchRound>& rounds, auto value) {
 Json latency_json(const BenchLatency& latency) {
   Json json{{"mode", latency.mode},
             {"batch", latency.batch},
-            {"rate", rounded(latency.rate, 1)},
+            {"rate", rounded(latency.rate, 0)},
             {"sent", latency.sent},
             {"settled", latency.sorted.size()}};
   if (latency.sorted.empty()) return json;
   for (const auto& [name, percent] :
        {std::pair{"p50_ms", 50.0}, {"p99_ms", 99.0}, {"p99_9_ms", 99.9}, {"max_ms", 100.0}})
-    json[name] = rounded(milliseconds(percentile(latency.sorted, percent)), 0.001);
+    json[name] = rounded(milliseconds(percentile(latency.sorted, percent)), 3);
   return json;
 }
 
@@ -73,13 +77,13 @@ Json to_json(const BenchReport& report) {
   for (const BenchThroughput& mode : report.throughput) {
     Json rounds = Json::array();
     for (const BenchRound& round : mode.rounds)
-      rounds.push_back({{"per_second", rounded(round.per_second, 1)},
-                        {"bare_per_second", rounded(round.bare_per_second, 1)}});
+      rounds.push_back({{"per_second", rounded(round.per_second, 0)},
+                        {"bare_per_second", rounded(round.bare_per_second, 0)}});
     throughput.push_back({{"mode", mode.mode},
                           {"batch", mode.batch},
-                          {"share", rounded(mode.share(), 0.001)},
-                          {"per_second", rounded(mode.per_second(), 1)},
-                          {"bare_per_second", rounded(mode.bare_per_second(), 1)},
+                          {"share", rounded(mode.share(), 3)},
+                          {"per_second", rounded(mode.per_second(), 0)},
+                          {"bare_per_second", rounded(mode.bare_per_second(), 0)},
                           {"rounds", std::move(rounds)}});
   }
   Json latency = Json::array();

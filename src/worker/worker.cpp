@@ -121,6 +121,7 @@ Ended Worker::run(const StopSignal& stop) {
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
       serve_notices();
+      in_hand_ = all_in_hand();
       resume_paused();
       commit_offsets();
       end_caution();
@@ -166,6 +167,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   }
   const std::uint64_t order = order_key(message);
   item.record = std::move(record);
+  in_hand_ += {1, item.record->bytes()};
   dispatcher_.add(partition, order, std::move(item), wait);
   bound_queue(*partition);
 }
@@ -180,39 +182,6 @@ std::uint64_t Worker::order_key(const Message& message) {
     case config::Ordering::none: break;
   }
   return ++unordered_ * 0x9E3779B97F4A7C15ULL;
-}
-
-// One partition's share of the worker's queue; at least one message always fits.
-void Worker::bound_queue(Partition& partition) {
-  const Partition::Progress progress = partition.progress();
-  const std::size_t share = std::max<std::size_t>(1, partitions_.size());
-  if (partition.polling.paused || (progress.span < config_.worker.queue.messages / share &&
-                                   progress.bytes < config_.worker.queue.bytes / share))
-    return;
-  consumer_->pause(partition.id());
-  partition.polling.paused = true;
-  ++paused_;
-}
-
-// With hysteresis: a pause drops what librdkafka has fetched ahead.
-void Worker::resume_paused() {
-  const std::size_t share = 2 * std::max<std::size_t>(1, partitions_.size());
-  for (const auto& [id, partition] : partitions_) {
-    if (!partition->polling.paused) continue;
-    const Partition::Progress progress = partition->progress();
-    if (progress.span > config_.worker.queue.messages / share ||
-        progress.bytes > config_.worker.queue.bytes / share)
-      continue;
-    unpause(*partition);
-  }
-}
-
-// librdkafka remembers a pause beyond the assignment, and must not be resumed twice.
-void Worker::unpause(Partition& partition) {
-  if (!partition.polling.paused) return;
-  consumer_->resume(partition.id());
-  partition.polling.paused = false;
-  --paused_;
 }
 
 void Worker::serve(const kafka::EndOfPartition& end) {
