@@ -49,10 +49,10 @@ constexpr const char* kModes[] = {"message", "batch", "duplicates"};
 std::atomic<int> interrupted{0};
 extern "C" void on_interrupt(int) { interrupted = 1; }
 
+// More than one changes nothing: removing what was made has its own time limits.
 void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it where it stands
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
