@@ -48,6 +48,7 @@ void add_offsets(CLI::App& app, CommandLine& line);
 void add_explain(CLI::App& app, CommandLine& line);
 void add_audit(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);
+void add_bench(CLI::App& app, CommandLine& line);
 
 // The options that most commands share.
 struct ConfigOption {

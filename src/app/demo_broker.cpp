@@ -40,7 +40,7 @@ DemoBroker::~DemoBroker() = default;
 std::string DemoBroker::bootstrap() const { return parts_->cluster.bootstrap(); }
 
 void DemoBroker::send(const std::vector<DemoMessage>& messages) {
-  kafka::Producer producer(bootstrap());
+  kafka::Producer producer({{"bootstrap.servers", bootstrap()}});
   for (const DemoMessage& message : messages)
     producer.produce({kDemoTopic, message.partition, message.account, "idempotency-key",
                       message.idempotency_key, message.payload});

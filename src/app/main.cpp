@@ -46,6 +46,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_explain(app, line);
   add_audit(app, line);
   add_demo(app, line);
+  add_bench(app, line);
 }
 
 Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,

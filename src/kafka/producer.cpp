@@ -19,16 +19,27 @@ std::runtime_error refused(const std::string& what, rd_kafka_resp_err_t error) {
   return std::runtime_error("producing: " + what + ": " + rd_kafka_err2str(error));
 }
 
+bool is_about_connecting(std::string_view name) {
+  for (const std::string_view prefix :
+       {"bootstrap.", "metadata.broker.list", "security.", "sasl.", "enable.sasl.", "ssl.",
+        "enable.ssl.", "broker.address.", "socket.", "client.id"})
+    if (name.starts_with(prefix)) return true;
+  return false;
+}
+
 }  // namespace
 
-Producer::Producer(const std::string& bootstrap) {
+Producer::Producer(const Properties& properties, std::chrono::milliseconds linger) {
   ConfHandle conf(rd_kafka_conf_new());
   char error[512];
-  const std::pair<const char*, const char*> settings[] = {
-      {"bootstrap.servers", bootstrap.c_str()}, {"compression.codec", "lz4"}, {"linger.ms", "20"}};
+  Properties settings = {{"compression.codec", "lz4"},
+                         {"linger.ms", std::to_string(linger.count())}};
+  for (const auto& [name, value] : properties)
+    if (is_about_connecting(name)) settings.emplace(name, value);
   for (const auto& [name, value] : settings)
-    if (rd_kafka_conf_set(conf.get(), name, value, error, sizeof error) != RD_KAFKA_CONF_OK)
-      throw std::runtime_error(std::string("producing: ") + error);
+    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
+        RD_KAFKA_CONF_OK)
+      throw std::runtime_error("producing: librdkafka refuses kafka." + name);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
   client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);

@@ -1,9 +1,11 @@
-// Puts records into Kafka, for the demo. A worker never produces.
+// Puts records into Kafka, for the demo and the bench. A worker never produces.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+
+#include "kafka/consumer.hpp"
 
 struct rd_kafka_s;
 struct rd_kafka_message_s;
@@ -22,8 +24,11 @@ struct Outgoing {
 // Thread safety: none; one thread at a time.
 class Producer {
  public:
-  // Compresses with lz4. Throws: std::runtime_error.
-  explicit Producer(const std::string& bootstrap);
+  // `properties`: a consumer's; only those that say where the brokers are and who asks are taken.
+  // `linger`: how long a record may wait for others. Compresses with lz4.
+  // Throws: std::runtime_error.
+  explicit Producer(const Properties& properties,
+                    std::chrono::milliseconds linger = std::chrono::milliseconds(20));
   // What is not delivered by then is dropped.
   ~Producer();
   Producer(const Producer&) = delete;

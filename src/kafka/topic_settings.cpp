@@ -4,30 +4,13 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "kafka/handles.hpp"
+#include "kafka/admin_client.hpp"
 
 namespace hapax::kafka {
 namespace {
 
-using ClientHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 using ResourceHandle =
     std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
-using OptionsHandle =
-    std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
-
-ClientHandle make_client(const Properties& properties) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
-  for (const auto& [name, value] : properties)
-    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
-        RD_KAFKA_CONF_OK)
-      throw std::runtime_error("librdkafka refuses kafka." + name);
-  rd_kafka_conf_set_log_cb(conf.get(), nullptr);
-  ClientHandle client(rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error));
-  if (!client) throw std::runtime_error(error);
-  conf.release();
-  return client;
-}
 
 TopicSettings settings_of(const rd_kafka_ConfigResource_t& resource) {
   if (const auto error = rd_kafka_ConfigResource_error(&resource)) {
@@ -55,20 +38,14 @@ TopicSettings settings_of(const rd_kafka_ConfigResource_t& resource) {
 
 TopicSettings read_topic_settings(const Properties& properties, const std::string& topic,
                                   std::chrono::milliseconds timeout) {
-  const ClientHandle client = make_client(properties);
-  const int wait = static_cast<int>(timeout.count());
-  const OptionsHandle options(rd_kafka_AdminOptions_new(client.get(), RD_KAFKA_ADMIN_OP_ANY));
-  char error[512];
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), wait, error, sizeof error);
+  const ClientHandle client = make_admin_client(properties);
   const QueueHandle queue(rd_kafka_queue_new(client.get()));
   const ResourceHandle resource(
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};
-  rd_kafka_DescribeConfigs(client.get(), resources, 1, options.get(), queue.get());
-  const EventHandle event(rd_kafka_queue_poll(queue.get(), wait));
-  if (!event) throw std::runtime_error("no broker answered in time");
-  if (rd_kafka_event_error(event.get()))
-    throw std::runtime_error(rd_kafka_event_error_string(event.get()));
+  rd_kafka_DescribeConfigs(client.get(), resources, 1, admin_options(client.get(), timeout).get(),
+                           queue.get());
+  const EventHandle event = admin_answer(queue.get(), timeout);
   const auto* const result = rd_kafka_event_DescribeConfigs_result(event.get());
   std::size_t count = 0;
   const rd_kafka_ConfigResource_t** const described =

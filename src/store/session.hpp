@@ -68,6 +68,7 @@ class Session {
 
  private:
   friend class Transaction;
+  friend class BareLane;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -149,6 +149,11 @@ void Dispatcher::stop() {
   work_there_.notify_all();
 }
 
+bool Dispatcher::has_ready() const {
+  const std::lock_guard lock(mutex_);
+  return !ready_.empty();
+}
+
 Dispatcher::Load Dispatcher::load() const {
   const std::lock_guard lock(mutex_);
   return {queued_, waiting_.size()};

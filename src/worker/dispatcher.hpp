@@ -78,6 +78,9 @@ class Dispatcher {
   // Every take() returns nothing from now on.
   void stop();
 
+  // Whether more may run than lanes are free for.
+  bool has_ready() const;
+
   struct Load {
     std::size_t queued = 0;   // messages that no lane runs
     std::size_t waiting = 0;  // of these: order keys that wait for their time

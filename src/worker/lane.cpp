@@ -95,6 +95,7 @@ bool Lane::finish(Work work, std::span<const Outcome> outcomes) {
     count(work, item, outcomes[settled]);
     watch_for_breaks(work, item, outcomes[settled]);
     work.partition->settle(item.record->message().offset(), item.record->bytes());
+    if (setup_.settled) setup_.settled(item.record->message());
   }
   if (settled == outcomes.size()) {
     setup_.dispatcher.finish(std::move(work), settled, {});

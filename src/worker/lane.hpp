@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,9 @@ struct LaneSetup {
   observe::Metrics& metrics;
   std::vector<observe::RouteMetrics> route_metrics;  // by route index
   std::deque<Breaker> breakers;                      // by route index
+  // Called by the lane for each message once its fate is committed; for measuring. May be empty.
+  // Blocks the lane, and must not throw.
+  std::function<void(const Message&)> settled = {};
 };
 
 class Lane {

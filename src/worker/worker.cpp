@@ -36,7 +36,8 @@ store::ConnectOptions connect_options(const config::Config& config) {
 }
 
 Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
-               observe::Health& health, observe::Metrics& metrics)
+               observe::Health& health, observe::Metrics& metrics,
+               std::function<void(const Message&)> settled)
     : config_(config),
       group_(config.kafka.properties.at("group.id")),
       routes_(std::move(routes)),
@@ -51,7 +52,8 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   postgres_,
                   metrics,
                   {},
-                  {}} {
+                  {},
+                  std::move(settled)} {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     route_index_[routes_[i].topic] = i;
     lane_setup_.breakers.emplace_back(routes_[i].breaker);
@@ -126,6 +128,7 @@ Ended Worker::run(const StopSignal& stop) {
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
       serve_notices();
+      in_hand_ = all_in_hand();
       resume_paused();
       commit_offsets();
       end_caution();
@@ -172,6 +175,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   }
   const std::uint64_t order = order_key(message);
   item.record = std::move(record);
+  in_hand_ += {1, item.record->bytes()};
   dispatcher_.add(partition, order, std::move(item), wait);
   bound_queue(*partition);
 }
@@ -186,39 +190,6 @@ std::uint64_t Worker::order_key(const Message& message) {
     case config::Ordering::none: break;
   }
   return ++unordered_ * 0x9E3779B97F4A7C15ULL;
-}
-
-// One partition's share of the worker's queue; at least one message always fits.
-void Worker::bound_queue(Partition& partition) {
-  const Partition::Progress progress = partition.progress();
-  const std::size_t share = std::max<std::size_t>(1, partitions_.size());
-  if (partition.polling.paused || (progress.span < config_.worker.queue.messages / share &&
-                                   progress.bytes < config_.worker.queue.bytes / share))
-    return;
-  consumer_->pause(partition.id());
-  partition.polling.paused = true;
-  ++paused_;
-}
-
-// With hysteresis: a pause drops what librdkafka has fetched ahead.
-void Worker::resume_paused() {
-  const std::size_t share = 2 * std::max<std::size_t>(1, partitions_.size());
-  for (const auto& [id, partition] : partitions_) {
-    if (!partition->polling.paused) continue;
-    const Partition::Progress progress = partition->progress();
-    if (progress.span > config_.worker.queue.messages / share ||
-        progress.bytes > config_.worker.queue.bytes / share)
-      continue;
-    unpause(*partition);
-  }
-}
-
-// librdkafka remembers a pause beyond the assignment, and must not be resumed twice.
-void Worker::unpause(Partition& partition) {
-  if (!partition.polling.paused) return;
-  consumer_->resume(partition.id());
-  partition.polling.paused = false;
-  --paused_;
 }
 
 void Worker::serve(const kafka::EndOfPartition& end) {

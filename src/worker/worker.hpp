@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,8 +42,9 @@ class Worker final : public kafka::Listener {
  public:
   // Makes the handlers and calls their on_start; connects to nobody yet.
   // Throws: what a handler's on_start throws; std::runtime_error for what librdkafka refuses.
+  // `settled`: see LaneSetup.
   Worker(const config::Config& config, std::vector<flow::Route> routes, observe::Health& health,
-         observe::Metrics& metrics);
+         observe::Metrics& metrics, std::function<void(const Message&)> settled = {});
   ~Worker();
 
   // Nothing when every topic is there; else the sentence that says which is missing. Waits for
@@ -73,6 +75,20 @@ class Worker final : public kafka::Listener {
   void stop_partition(const std::shared_ptr<Partition>& partition);
   void take_again(const TopicPartition& id, std::chrono::milliseconds after);
   void fetch_all();
+
+  // worker_queue.cpp
+  struct Hand {
+    std::size_t messages = 0;  // offsets from the watermarks on
+    std::size_t bytes = 0;
+    void operator+=(const Hand& more) {
+      messages += more.messages;
+      bytes += more.bytes;
+    }
+  };
+  Hand all_in_hand() const;
+  bool is_over(const Hand& hand, std::size_t shares) const;
+  bool has_more_than(const Partition& partition, std::size_t shares) const;
+  bool room_comes();
   void bound_queue(Partition& partition);
   void resume_paused();
   void unpause(Partition& partition);
@@ -114,6 +130,7 @@ class Worker final : public kafka::Listener {
   std::map<TopicPartition, store::Halt> halted_;      // assigned and halted
   std::vector<std::shared_ptr<Partition>> cautious_;  // whose last owners died early
   std::size_t paused_ = 0;
+  Hand in_hand_;                // at the last turn, and what came since: never less than what is
   bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn
   Clock::time_point commit_not_before_{};
   std::uint64_t unordered_ = 0;

@@ -57,8 +57,10 @@ TEST_F(DispatcherTest, RunsOneMessageOfAnOrderKeyAtATimeInOrder) {
   dispatcher_.add(p, 7, item(1), {});
   dispatcher_.add(p, 7, item(2), {});
   dispatcher_.add(p, 8, item(3), {});
+  EXPECT_TRUE(dispatcher_.has_ready());
   EXPECT_EQ(take(), 1);
   EXPECT_EQ(take(), 3);  // 2 waits for 1
+  EXPECT_FALSE(dispatcher_.has_ready());
   Work three = give_back();
   dispatcher_.finish(give_back(), 1, {});
   EXPECT_EQ(take(), 2);

@@ -1,0 +1,70 @@
+// `hapax bench` on its built-in broker: small, so that it cannot rot.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sandbox/child_process.hpp"
+#include "sandbox/temporary_folder.hpp"
+
+namespace hapax::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kHapax = HAPAX_BINARY_DIR "/bin/hapax";
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
+  const sandbox::TemporaryFolder folder("bench");
+  const auto out = folder.path() / "out";
+  const auto svg = folder.path() / "bench.svg";
+  sandbox::ChildProcess bench(
+      {.argv = {kHapax, "bench", "--messages", "2000", "--rounds", "1", "--seconds", "1", "--rate",
+                "200", "--lanes", "2", "--json", "--svg", svg},
+       .output = out});
+  const auto exit = bench.wait(120s);
+  ASSERT_TRUE(exit && exit->success()) << text_of(out);
+  const auto report = nlohmann::json::parse(text_of(out));
+
+  // Counted in PostgreSQL after each round; exit code 1 where one is missing or there twice.
+  EXPECT_EQ(report.at("exact"), true);
+  EXPECT_EQ(report.at("wrong"), nlohmann::json::array());
+  EXPECT_EQ(report.at("options").at("messages"), 2000);
+  ASSERT_EQ(report.at("throughput").size(), 3U);
+  for (const auto& [at, mode, batch] :
+       {std::tuple(0, "message", 1), std::tuple(1, "batch", 100), std::tuple(2, "duplicates", 1)}) {
+    const auto& figures = report.at("throughput").at(at);
+    EXPECT_EQ(figures.at("mode"), mode);
+    EXPECT_EQ(figures.at("batch"), batch);
+    EXPECT_EQ(figures.at("rounds").size(), 1U);
+    EXPECT_GT(figures.at("per_second"), 0);
+    EXPECT_GT(figures.at("bare_per_second"), 0);
+    EXPECT_GT(figures.at("share"), 0);
+  }
+  ASSERT_EQ(report.at("latency").size(), 2U);
+  for (const auto& figures : report.at("latency")) {
+    EXPECT_EQ(figures.at("settled"), figures.at("sent"));
+    EXPECT_GT(figures.at("p50_ms"), 0);
+    EXPECT_LE(figures.at("p50_ms"), figures.at("p99_9_ms"));
+  }
+  EXPECT_TRUE(text_of(svg).starts_with("<svg"));
+}
+
+TEST(Bench, RefusesAnOwnerWithoutAConfiguration) {
+  const sandbox::TemporaryFolder folder("bench");
+  sandbox::ChildProcess bench(
+      {.argv = {kHapax, "bench", "--url", "postgresql://x"}, .output = folder.path() / "out"});
+  const auto exit = bench.wait(10s);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 2);
+}
+
+}  // namespace
+}  // namespace hapax::app
