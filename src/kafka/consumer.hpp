@@ -134,7 +134,6 @@ class Consumer {
   // One more than the newest offset, as the last fetch said it; nothing before that. Any thread.
   std::optional<std::int64_t> known_end(const TopicPartition& partition) const;
   // The topic's id; empty where this librdkafka or the cluster cannot tell. Any thread.
-  // Precondition: cluster_id() was told.
   std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;
 
   // Leaves the group; false when the brokers did not answer in time.

@@ -1,6 +1,7 @@
 // What a consumer may ask the cluster; any thread.
 #include <librdkafka/rdkafka.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "kafka/consumer.hpp"
@@ -10,6 +11,33 @@
 namespace hapax::kafka {
 
 using std::chrono::milliseconds;
+
+namespace {
+
+using MetadataHandle =
+    std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>>;
+
+// Of this topic, or of the brokers only.
+MetadataHandle metadata_of(rd_kafka_t* client, rd_kafka_topic_t* topic, const std::string& what,
+                           milliseconds timeout) {
+  const struct rd_kafka_metadata* metadata = nullptr;
+  if (const auto error = rd_kafka_metadata(client, 0, topic, &metadata, timeout_of(timeout)))
+    throw error_of("reading the metadata of " + what, error);
+  return MetadataHandle(metadata);
+}
+
+#if RD_KAFKA_VERSION >= 0x02030000
+// librdkafka sends admin requests to the controller and waits until it is there; the one that its
+// own mock cluster names never is.
+bool has_controller(rd_kafka_t* client, milliseconds timeout) {
+  const MetadataHandle metadata = metadata_of(client, nullptr, "the brokers", timeout);
+  const std::int32_t controller = rd_kafka_controllerid(client, timeout_of(timeout));
+  return std::any_of(metadata->brokers, metadata->brokers + metadata->broker_cnt,
+                     [&](const auto& broker) { return broker.id == controller; });
+}
+#endif
+
+}  // namespace
 
 std::map<TopicPartition, Committed> Consumer::committed(
     const std::vector<TopicPartition>& partitions, milliseconds timeout) const {
@@ -66,12 +94,7 @@ std::string Consumer::cluster_id(milliseconds timeout) const {
 int Consumer::partition_count(const std::string& topic, milliseconds timeout) const {
   std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>> handle(
       rd_kafka_topic_new(client_, topic.c_str(), nullptr));
-  const struct rd_kafka_metadata* metadata = nullptr;
-  if (const auto error =
-          rd_kafka_metadata(client_, 0, handle.get(), &metadata, timeout_of(timeout)))
-    throw error_of("reading the metadata of topic " + topic, error);
-  const std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>> owned(
-      metadata);
+  const MetadataHandle metadata = metadata_of(client_, handle.get(), "topic " + topic, timeout);
   if (metadata->topic_cnt != 1) return 0;
   const rd_kafka_metadata_topic& found = metadata->topics[0];
   if (found.err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) return 0;
@@ -92,8 +115,7 @@ std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition)
 std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
                                [[maybe_unused]] milliseconds timeout) const {
 #if RD_KAFKA_VERSION >= 0x02030000
-  // librdkafka waits for a controller; its own mock cluster never names one.
-  if (rd_kafka_controllerid(client_, 0) < 0) return {};
+  if (!has_controller(client_, timeout)) return {};
   const QueueHandle queue(rd_kafka_queue_new(client_));
   const char* names[] = {topic.c_str()};
   std::unique_ptr<rd_kafka_TopicCollection_t, Destroyer<rd_kafka_TopicCollection_destroy>> topics(
