@@ -11,23 +11,14 @@ if(HAPAX_SANITIZE)
   target_link_options(hapax_options INTERFACE -fsanitize=${HAPAX_SANITIZE})
 endif()
 
-# hapax_layer(<folder> [LIBRARIES …] [CRASHABLE]): all .cpp of src/<folder>. CRASHABLE layers are
-# also built with named crash points, for the binary that only tests use.
+# hapax_layer(<folder> [LIBRARIES …]): all .cpp of src/<folder>.
 function(hapax_layer folder)
-  cmake_parse_arguments(LAYER "CRASHABLE" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
-  set(names hapax_${folder})
-  if(LAYER_CRASHABLE AND HAPAX_TESTS)
-    list(APPEND names hapax_${folder}_crashable)
-  endif()
-  foreach(name IN LISTS names)
-    add_library(${name} OBJECT ${sources})
-    target_include_directories(${name} PUBLIC
-      $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-    target_link_libraries(${name} PUBLIC nlohmann_json::nlohmann_json Threads::Threads
-      PRIVATE $<BUILD_INTERFACE:hapax_options> ${LAYER_LIBRARIES})
-  endforeach()
-  if(LAYER_CRASHABLE AND HAPAX_TESTS)
-    target_compile_definitions(hapax_${folder}_crashable PRIVATE HAPAX_CRASH_POINTS)
-  endif()
+  set(name hapax_${folder})
+  add_library(${name} OBJECT ${sources})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_link_libraries(${name} PUBLIC nlohmann_json::nlohmann_json Threads::Threads
+    PRIVATE $<BUILD_INTERFACE:hapax_options> ${LAYER_LIBRARIES})
 endfunction()
