@@ -13,7 +13,6 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
 constexpr std::size_t kBatch = 1'000;
 // So that the dead letters of one batch are few, however sparse the log is.
 constexpr std::int64_t kMaxStretch = 100'000;

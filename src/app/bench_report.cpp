@@ -15,7 +15,7 @@ std::string decimals(double value, int digits) {
   return text;
 }
 
-double milliseconds(std::chrono::nanoseconds time) {
+double in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
@@ -40,7 +40,7 @@ Json latency_json(const BenchLatency& latency) {
   if (latency.sorted.empty()) return json;
   for (const auto& [name, percent] :
        {std::pair{"p50_ms", 50.0}, {"p99_ms", 99.0}, {"p99_9_ms", 99.9}, {"max_ms", 100.0}})
-    json[name] = rounded(milliseconds(percentile(latency.sorted, percent)), 3);
+    json[name] = rounded(in_milliseconds(percentile(latency.sorted, percent)), 3);
   return json;
 }
 
@@ -108,8 +108,9 @@ void print(const BenchReport& report) {
         each.mode, std::to_string(each.batch), number(each.rate),
         std::to_string(each.sorted.size()) + " of " + std::to_string(each.sent)};
     for (const double percent : {50.0, 99.0, 99.9, 100.0})
-      cells.push_back(
-          each.sorted.empty() ? "-" : decimals(milliseconds(percentile(each.sorted, percent)), 1));
+      cells.push_back(each.sorted.empty()
+                          ? "-"
+                          : decimals(in_milliseconds(percentile(each.sorted, percent)), 1));
     latency.add(std::move(cells));
   }
   latency.print();

@@ -42,14 +42,13 @@ std::optional<std::chrono::seconds> take_time(std::string_view& text) {
   if (!hours || *hours > 23 || !skip(text, ':')) return std::nullopt;
   const auto minutes = take(text, 2);
   if (!minutes || *minutes > 59) return std::nullopt;
-  int seconds = 0;
+  int second = 0;
   if (skip(text, ':')) {
     const auto found = take(text, 2);
     if (!found || *found > 59) return std::nullopt;
-    seconds = *found;
+    second = *found;
   }
-  return std::chrono::hours(*hours) + std::chrono::minutes(*minutes) +
-         std::chrono::seconds(seconds);
+  return std::chrono::hours(*hours) + std::chrono::minutes(*minutes) + std::chrono::seconds(second);
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ struct CheckOptions {
   bool json = false;
 };
 
-const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok: return "ok";
-    case Verdict::warn: return "warn";
-    case Verdict::fail: break;
+const char* name_of(Severity severity) {
+  switch (severity) {
+    case Severity::ok: return "ok";
+    case Severity::warn: return "warn";
+    case Severity::fail: break;
   }
   return "FAIL";
 }
@@ -55,9 +55,9 @@ void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& l
 
 void print(const Findings& findings) {
   for (const Finding& finding : findings.all()) {
-    char verdict[8];
-    std::snprintf(verdict, sizeof verdict, "%-4s", name_of(finding.verdict));
-    print_line(std::string(verdict) + "  " + finding.what + ": " + finding.found +
+    char severity[8];
+    std::snprintf(severity, sizeof severity, "%-4s", name_of(finding.severity));
+    print_line(std::string(severity) + "  " + finding.what + ": " + finding.found +
                (finding.mend.empty() ? "" : " → " + finding.mend));
   }
 }
@@ -69,7 +69,7 @@ ExitCode check(const CheckOptions& options, const std::vector<HandlerFactory>& l
   if (options.json) {
     Json list = Json::array();
     for (const Finding& finding : findings.all())
-      list.push_back({{"verdict", name_of(finding.verdict)},
+      list.push_back({{"verdict", name_of(finding.severity)},
                       {"what", finding.what},
                       {"found", finding.found},
                       {"mend", finding.mend.empty() ? Json() : Json(finding.mend)}});

@@ -13,18 +13,18 @@ using std::chrono::seconds;
 constexpr seconds kAnswer{10};
 constexpr seconds kDelivery{60};
 
-// Asks about the group and never joins it, so nothing ever comes.
-struct Onlooker final : kafka::Listener {
-  void on_assigned(const std::vector<kafka::TopicPartition>&) override {}
-  void on_revoked(const std::vector<kafka::TopicPartition>&, bool) override {}
-  void on_committed(const std::vector<kafka::Commit>&, kafka::CommitResult,
-                    const std::string&) override {}
-  void on_client_error(const kafka::ClientError&) override {}
-};
-
 }  // namespace
 
 struct DemoBroker::Parts {
+  // Asks about the group and never joins it, so nothing ever comes.
+  struct Onlooker final : kafka::Listener {
+    void on_assigned(const std::vector<kafka::TopicPartition>&) override {}
+    void on_revoked(const std::vector<kafka::TopicPartition>&, bool) override {}
+    void on_committed(const std::vector<kafka::Commit>&, kafka::CommitResult,
+                      const std::string&) override {}
+    void on_client_error(const kafka::ClientError&) override {}
+  };
+
   kafka::MockCluster cluster;
   Onlooker listener;
   kafka::Consumer onlooker{{{"bootstrap.servers", cluster.bootstrap()}, {"group.id", kDemoGroup}},

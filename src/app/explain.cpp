@@ -15,8 +15,6 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
-
 struct ExplainOptions {
   ConfigOption config;
   std::string place;

@@ -6,15 +6,15 @@
 namespace hapax::app {
 
 void Findings::ok(std::string what, std::string found) {
-  all_.push_back({Verdict::ok, std::move(what), std::move(found), {}});
+  all_.push_back({Severity::ok, std::move(what), std::move(found), {}});
 }
 
 void Findings::warn(std::string what, std::string found, std::string mend) {
-  all_.push_back({Verdict::warn, std::move(what), std::move(found), std::move(mend)});
+  all_.push_back({Severity::warn, std::move(what), std::move(found), std::move(mend)});
 }
 
 void Findings::fail(std::string what, std::string found, std::string mend) {
-  all_.push_back({Verdict::fail, std::move(what), std::move(found), std::move(mend)});
+  all_.push_back({Severity::fail, std::move(what), std::move(found), std::move(mend)});
 }
 
 void Findings::judge(bool good, std::string what, std::string found, std::string mend) {
@@ -35,7 +35,7 @@ void Findings::attempt(const std::string& what, const std::string& mend,
 }
 
 bool Findings::any_failed() const {
-  return std::ranges::any_of(all_, [](const Finding& f) { return f.verdict == Verdict::fail; });
+  return std::ranges::any_of(all_, [](const Finding& f) { return f.severity == Severity::fail; });
 }
 
 }  // namespace hapax::app

@@ -9,10 +9,10 @@
 
 namespace hapax::app {
 
-enum class Verdict { ok, warn, fail };
+enum class Severity { ok, warn, fail };
 
 struct Finding {
-  Verdict verdict;
+  Severity severity;
   std::string what;   // what was checked
   std::string found;  // what was found, or "cannot tell: why"
   std::string mend;   // how to mend it; empty where all is well

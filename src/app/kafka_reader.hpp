@@ -12,6 +12,9 @@
 
 namespace hapax::app {
 
+// How long a command waits for one answer.
+inline constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
+
 class KafkaReader final : kafka::Listener {
  public:
   // Throws: std::runtime_error naming the property that librdkafka refuses.

@@ -16,7 +16,6 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::chrono::milliseconds kKafkaTimeout{5000};
 constexpr int kMaxChanges = 20;
 
 struct OffsetsOptions {

@@ -20,7 +20,6 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::chrono::milliseconds kKafkaTimeout{5000};
 constexpr int kMaxWaiting = 50;
 
 struct StatusOptions {
