@@ -43,7 +43,10 @@ void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& l
                Findings& findings) {
   const std::string mend = "see docs/configuration.md";
   findings.attempt("configuration", mend, [&] {
-    const config::Config config = load(options.config);
+    std::vector<std::string> warnings;
+    const config::Config config = load(options.config, &warnings);
+    for (const std::string& warning : warnings)
+      findings.warn("secrets", warning, "whoever reads them can act as this worker");
     findings.ok("configuration", options.config.path + ": group " + group_of(config) + ", " +
                                      std::to_string(config.routes.size()) + " routes, " +
                                      std::to_string(config.worker.lanes) + " lanes");
