@@ -1,0 +1,58 @@
+// The configuration is written by people and never crashes its reader; and whatever libpq takes for
+// a password, what is shown of a url never holds it.
+#include <libpq-fe.h>
+
+#include <memory>
+#include <string_view>
+
+#include "config/load.hpp"
+#include "config/redact.hpp"
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace hapax;
+
+// Stands in the dictionary. A url that holds it in its password, and nowhere else, must not show
+// it.
+constexpr std::string_view kSecret = "S3CR3T";
+
+bool is_secret_keyword(std::string_view keyword) {
+  return keyword == "password" || keyword == "sslpassword" || keyword == "passfile";
+}
+
+// Whether libpq finds the secret in a password, and nowhere else.
+bool holds_only_a_secret(const std::string& url) {
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
+      PQconninfoParse(url.c_str(), nullptr), PQconninfoFree);
+  if (!parsed) return false;
+  bool secret = false;
+  for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
+    if (option->val == nullptr) continue;
+    if (std::string_view(option->val).find(kSecret) == std::string_view::npos) continue;
+    if (!is_secret_keyword(option->keyword)) return false;
+    secret = true;
+  }
+  return secret;
+}
+
+// A file named by @ would be read: a pipe blocks, and /dev/zero has no end.
+bool names_a_file(std::string_view text) {
+  return text.find("\"@") != std::string_view::npos ||
+         text.find("\\u0040") != std::string_view::npos;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text = fuzz::text_of(data, size);
+  if (text.find('\0') == std::string::npos && holds_only_a_secret(text))
+    fuzz::require(config::redact_url(text).find(kSecret) == std::string::npos, "a secret is shown");
+  if (names_a_file(text)) return 0;
+  const config::Loaded loaded = config::load_text(text, [](const std::string& name) {
+    return name == "SET" ? std::optional<std::string>("value") : std::nullopt;
+  });
+  fuzz::require(loaded.config.has_value() == loaded.problems.empty(),
+                "a configuration with problems, or none of both");
+  return 0;
+}
