@@ -67,7 +67,7 @@ bool has_broken_scram(int version) { return version < 0x02060100; }
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
                     const std::string& certificate, const std::string& mechanism) {
   const std::string said = without_timing(text);
-  if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
+  if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || has(said, "SASL authentication error")) {
     if (mechanism.starts_with("SCRAM") && has_broken_scram(rd_kafka_version()))
       return said + " (librdkafka " + rd_kafka_version_str() +
              " cannot do SCRAM with Kafka 4: use librdkafka 2.6.1 or later, or sasl.mechanism "
@@ -77,15 +77,22 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
            " (Kafka knows no such user or password: mend kafka.sasl.username and "
            "kafka.sasl.password; a worker reads their @files again by itself)";
   }
-  if (error == RD_KAFKA_RESP_ERR__SSL && has(said, "certificate verify failed"))
+  // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
+  if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
-  if (error == RD_KAFKA_RESP_ERR__SSL && has(said, "handshake failed"))
+  if (has(said, "SSL handshake failed"))
     return said + " (does this port speak TLS? See kafka.security.protocol)";
-  if (has(said, "while requesting ApiVersion"))
+  if (has(text, "while requesting ApiVersion") || has(text, "in state APIVERSION_QUERY"))
     return broker_of(said) +
            "the broker hung up on our first request: this port speaks TLS or SASL and "
            "kafka.security.protocol does not say so, or the other way round";
   return said;
+}
+
+std::string failure_in_log(const std::string& line) {
+  constexpr std::string_view kThread = "[thrd:";
+  const auto end = line.find("]: ");
+  return line.starts_with(kThread) && end != std::string::npos ? line.substr(end + 3) : line;
 }
 
 bool is_plain_disconnect(rd_kafka_resp_err_t error, const std::string& text) {

@@ -23,6 +23,9 @@ bool has_broken_scram(int version);
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
                     const std::string& certificate, const std::string& mechanism);
 
+// What librdkafka's log line of the facility FAIL says, as an error would say it.
+std::string failure_in_log(const std::string& line);
+
 // The connection was up and ended without an error: brokers close idle ones.
 bool is_plain_disconnect(rd_kafka_resp_err_t error, const std::string& text);
 

@@ -174,12 +174,17 @@ struct Consumer::Callbacks {
     auto& self = *static_cast<Consumer*>(opaque);
     const std::string mistake = certificate_mistake(*x509_error);
     std::snprintf(why, size, "%s", mistake.c_str());
-    const std::lock_guard lock(self.certificate_mutex_);
+    const std::lock_guard lock(self.causes_mutex_);
     self.certificate_mistake_ = mistake;
     return 0;
   }
 
-  static void log(const rd_kafka_t*, int level, const char* facility, const char* text) {
+  static void log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
+    if (std::string_view(facility) == "FAIL") {
+      auto& self = *static_cast<Consumer*>(rd_kafka_opaque(client));
+      const std::lock_guard lock(self.causes_mutex_);
+      self.failure_ = failure_in_log(text);
+    }
     if (level <= 3) {
       observe::log::warning("librdkafka", {{"facility", facility}}, text);
     } else {
@@ -212,8 +217,14 @@ Consumer::~Consumer() {
 }
 
 std::string Consumer::explained(int error, const std::string& text) {
-  const std::lock_guard lock(certificate_mutex_);
-  return explain(static_cast<rd_kafka_resp_err_t>(error), text, certificate_mistake_, mechanism_);
+  const std::lock_guard lock(causes_mutex_);
+  // That all brokers are down is a consequence; newer versions give the cause to their log only.
+  const bool down = error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+  const std::string& cause =
+      down && !failure_.empty() && !is_plain_disconnect(RD_KAFKA_RESP_ERR__TRANSPORT, failure_)
+          ? failure_
+          : text;
+  return explain(static_cast<rd_kafka_resp_err_t>(error), cause, certificate_mistake_, mechanism_);
 }
 
 void Consumer::set_credentials(const std::string& user, const std::string& password) {

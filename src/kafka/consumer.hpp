@@ -160,8 +160,9 @@ class Consumer {
   bool closed_ = false;
   std::exception_ptr thrown_;
   std::string mechanism_;  // sasl.mechanism, or ""
-  std::mutex certificate_mutex_;
+  std::mutex causes_mutex_;
   std::string certificate_mistake_;  // guarded by it: what OpenSSL last refused
+  std::string failure_;              // guarded by it: why a connection last failed
 };
 
 }  // namespace hapax::kafka

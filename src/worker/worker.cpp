@@ -366,9 +366,10 @@ void Worker::on_client_error(const kafka::ClientError& error) {
     return;
   }
   kafka_in_doubt_ = true;
-  // That all are down is the consequence; the cause came before it.
-  if (error.name != "_ALL_BROKERS_DOWN" || kafka_error_.empty()) kafka_error_ = error.text;
+  // Each attempt to connect fails with one more; that all are down is their consequence.
+  if (error.text == kafka_error_) return;
   log::warning("kafka_error", {{"error", error.name}}, error.text);
+  if (error.name != "_ALL_BROKERS_DOWN" || kafka_error_.empty()) kafka_error_ = error.text;
 }
 
 }  // namespace hapax::worker

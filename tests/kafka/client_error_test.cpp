@@ -19,6 +19,29 @@ TEST(ClientError, SaysWhatIsWrongWithACertificateInsteadOfThatItDoesNotVerify) {
       "ssl://k:9093/bootstrap: the broker's certificate has expired: renew it at the broker");
 }
 
+TEST(ClientError, ReadsTheLogAsAnError) {
+  EXPECT_EQ(failure_in_log("[thrd:ssl://k:9093/bootstrap]: ssl://k:9093/bootstrap: Disconnected"),
+            "ssl://k:9093/bootstrap: Disconnected");
+  EXPECT_EQ(failure_in_log("[thrd:main]: x"), "x");
+  EXPECT_EQ(failure_in_log("no thread"), "no thread");
+}
+
+TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
+  for (const char* text :
+       {"ssl://k:9092/bootstrap: SSL handshake failed: error:0A000126:SSL routines::unexpected eof",
+        "ssl://k:9092/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT "
+        "broker listener?"})
+    EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", ""),
+                HasSubstr("does this port speak TLS?"));
+  for (const char* text :
+       {"k:9093/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect "
+        "security.protocol configuration",
+        "k:9093/bootstrap: Disconnected: connection closed by peer (after 2ms in state "
+        "APIVERSION_QUERY)"})
+    EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", ""),
+                HasSubstr("kafka.security.protocol does not say so"));
+}
+
 TEST(ClientError, TellsTheMistakesOfACertificateApart) {
   EXPECT_THAT(certificate_mistake(62), HasSubstr("another host"));
   EXPECT_THAT(certificate_mistake(9), HasSubstr("clocks"));
@@ -43,6 +66,14 @@ TEST(ClientError, BlamesScramOnlyWhereThisLibrdkafkaCannotDoIt) {
   EXPECT_FALSE(has_broken_scram(0x020800ff));
   EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__AUTHENTICATION, "refused", "", "PLAIN"),
               HasSubstr("knows no such user or password"));
+}
+
+// Consumer gives the cause to _ALL_BROKERS_DOWN, too: one sentence, so that it is logged once.
+TEST(ClientError, SaysTheSameOfARefusedPasswordUnderEachCode) {
+  const std::string text =
+      "sasl_ssl://k:9093/1: SASL authentication error: no (after 9ms in state X)";
+  EXPECT_EQ(explain(RD_KAFKA_RESP_ERR__AUTHENTICATION, text, "", "PLAIN"),
+            explain(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, text, "", "PLAIN"));
 }
 
 TEST(ClientError, LeavesADisconnectOfAnIdleBrokerAlone) {
