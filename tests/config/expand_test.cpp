@@ -77,7 +77,7 @@ TEST(Expand, RefusesAFileWithoutEnd) {
 }
 
 TEST(Expand, WarnsOfASecretThatIsOpenToOthers) {
-  for (const mode_t mode : {0600, 0400, 0644, 0640, 0604, 0620, 0602}) {
+  for (const mode_t mode : {0600U, 0400U, 0644U, 0640U, 0604U, 0620U, 0602U}) {
     const TemporaryFile file("pw", mode);
     std::vector<std::string> warnings;
     expand("@" + file.path(), kEnvironment, warnings);
