@@ -17,6 +17,7 @@ SELECT to_json(r) FROM (
          u.rolname AS role, u.rolsuper AS superuser, u.rolconnlimit AS role_limit,
          d.datconnlimit AS database_limit, d.datname AS database,
          inet_server_port() AS port, current_setting('is_superuser') = 'on' AS acts_as_superuser,
+         (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()) AS tls,
          pg_has_role(current_user, d.datdba, 'USAGE') AS owns_database
   FROM pg_database d, pg_roles u
   WHERE d.datname = current_database() AND u.rolname = current_user) r

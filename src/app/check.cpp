@@ -1,5 +1,6 @@
 // hapax check: the doctor.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "app/command.hpp"
@@ -43,7 +44,13 @@ void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& l
                Findings& findings) {
   const std::string mend = "see docs/configuration.md";
   findings.attempt("configuration", mend, [&] {
-    const config::Config config = load(options.config);
+    std::vector<std::string> warnings;
+    const config::Config config = load(options.config, &warnings);
+    for (const std::string& warning : warnings) {
+      const auto found = std::min(warning.size(), warning.find("; "));
+      findings.warn("secrets", warning.substr(0, found),
+                    warning.substr(std::min(warning.size(), found + 2)));
+    }
     findings.ok("configuration", options.config.path + ": group " + group_of(config) + ", " +
                                      std::to_string(config.routes.size()) + " routes, " +
                                      std::to_string(config.worker.lanes) + " lanes");

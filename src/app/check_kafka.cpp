@@ -55,9 +55,52 @@ void check_topic(const config::Config& config, const KafkaReader& reader,
   });
 }
 
+bool is_local(const std::string& servers) {
+  std::size_t from = 0;
+  while (from < servers.size()) {
+    const auto end = std::min(servers.size(), servers.find(',', from));
+    const std::string server = servers.substr(from, end - from);
+    if (!server.starts_with("localhost") && !server.starts_with("127.") &&
+        !server.starts_with("[::1]"))
+      return false;
+    from = end + 1;
+  }
+  return true;
+}
+
+std::string property(const config::Config& config, const std::string& name) {
+  const auto found = config.kafka.properties.find(name);
+  return found == config.kafka.properties.end() ? "" : found->second;
+}
+
+// What others on the network can read or forge.
+void check_transport(const config::Config& config, Findings& findings) {
+  const std::string what = "Kafka's transport";
+  std::string protocol = property(config, "security.protocol");
+  if (protocol.empty()) protocol = "plaintext";
+  const bool tls = protocol.ends_with("ssl") || protocol.ends_with("SSL");
+  if (tls && (property(config, "enable.ssl.certificate.verification") == "false" ||
+              property(config, "ssl.endpoint.identification.algorithm") == "none")) {
+    findings.warn(what, protocol + ", and the brokers' certificates are not verified",
+                  "anybody between can act as the broker: leave "
+                  "enable.ssl.certificate.verification and "
+                  "ssl.endpoint.identification.algorithm at their defaults");
+  } else if (tls) {
+    findings.ok(what, protocol);
+  } else if (is_local(property(config, "bootstrap.servers"))) {
+    findings.ok(what, protocol + ", on this machine");
+  } else {
+    findings.warn(what,
+                  protocol + ": the network can read and change messages" +
+                      (protocol == "plaintext" ? "" : ", and may learn the password"),
+                  "set kafka.security.protocol to ssl or sasl_ssl");
+  }
+}
+
 }  // namespace
 
 void check_kafka(const config::Config& config, Findings& findings) {
+  check_transport(config, findings);
   const std::string& servers = config.kafka.properties.at("bootstrap.servers");
   findings.attempt("Kafka", "see kafka.* in the configuration, and the brokers at " + servers, [&] {
     KafkaReader reader(config);

@@ -11,6 +11,8 @@
 #include "store/decisions.hpp"
 #include "store/inspect.hpp"
 #include "store/migrate.hpp"
+#include "store/transport.hpp"
+#include "worker/worker.hpp"
 
 namespace hapax::app {
 namespace {
@@ -103,6 +105,29 @@ void check_pooler(const config::Config& config, store::Session& session, const J
                               " (a pooler in session mode, a proxy, or a forwarded port)");
   } else {
     findings.ok("pooler", "none seen");
+  }
+}
+
+// What others on the network can read or forge. Behind a pooler the server sees the pooler's own.
+void check_transport(const config::Config& config, const Json& server, Findings& findings) {
+  const auto [local, sslmode] = store::transport_of(worker::connect_options(config).url);
+  const std::string what = "PostgreSQL's transport";
+  const std::string mode = sslmode.empty() ? "" : " (sslmode=" + sslmode + ")";
+  const std::string found = server.at("tls").is_null() ? "plain text" : cell(server.at("tls"));
+  if (local) {
+    findings.ok(what, found + mode + ", on this machine");
+  } else if (server.at("tls").is_null()) {
+    findings.warn(what, found + mode + ": the network can read and change what is written",
+                  "set ssl = on at the server and write sslmode=verify-full into postgres.url");
+  } else if (sslmode == "verify-full") {
+    findings.ok(what, found + mode);
+  } else {
+    findings.warn(what, found + mode + ", but the server has not proved that it is the right one",
+                  "write sslmode=verify-full and sslrootcert=… into postgres.url: without them "
+                  "anybody between can act as the server" +
+                      std::string(sslmode == "prefer" || sslmode == "allow"
+                                      ? ", or have us fall back to plain text"
+                                      : ""));
   }
 }
 
@@ -209,6 +234,7 @@ void check_postgres(const config::Config& config, Findings& findings) {
     const Json server = store::read_server(session);
     findings.ok("PostgreSQL", "database " + cell(server.at("database")) + " as " +
                                   cell(server.at("role")) + " at " + url);
+    check_transport(config, server, findings);
     check_durability(server, findings);
     check_role(server, findings);
     check_connections(config, server, findings);

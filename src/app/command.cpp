@@ -18,12 +18,13 @@ void add_config(CLI::App& command, ConfigOption& option) {
       ->envname("HAPAX_CONFIG");
 }
 
-config::Config load(const ConfigOption& option) {
+config::Config load(const ConfigOption& option, std::vector<std::string>* warnings) {
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
   };
   config::Loaded loaded = config::load_file(option.path, environment);
+  if (warnings != nullptr) *warnings = std::exchange(loaded.warnings, {});
   for (const std::string& warning : loaded.warnings)
     std::fprintf(stderr, "warning: %s\n", observe::escape_for_terminal(warning).c_str());
   if (!loaded.config)

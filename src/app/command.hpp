@@ -57,9 +57,9 @@ struct ConfigOption {
 };
 void add_config(CLI::App& command, ConfigOption& option);
 
-// Reads the configuration; prints warnings to stderr.
+// Reads the configuration; prints warnings to stderr, or adds them to `warnings` where it is given.
 // Throws: Stop(kConfigWrong) with every mistake.
-config::Config load(const ConfigOption& option);
+config::Config load(const ConfigOption& option, std::vector<std::string>* warnings = nullptr);
 
 // The routes with their handlers, from plugins and linked ones.
 // Throws: Stop(kConfigWrong) naming the handlers there are.

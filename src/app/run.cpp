@@ -75,8 +75,10 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
 }
 
 ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
-  const config::Config config = load(option);
+  std::vector<std::string> warnings;
+  const config::Config config = load(option, &warnings);
   log::set_up(config.log.level, config.log.format);
+  for (const std::string& warning : warnings) log::warning("open_secret", {}, warning);
   catch_signals();
   std::vector<flow::Route> routes = routes_of(config, option, linked);
   observe::Health health;

@@ -7,7 +7,10 @@ namespace hapax::app {
 
 store::Session open_store(const config::Config& config, const std::string& url) {
   config::Config named = config;
-  if (!url.empty()) named.postgres.url = url;
+  if (!url.empty()) {
+    named.postgres.url = url;
+    named.postgres.url_file.clear();
+  }
   store::Session session = connect(named);
   if (const auto problem = store::schema_problem(session, store::kSchema))
     throw Stop(kUnreachable, *problem);

@@ -30,6 +30,9 @@ struct Kafka {
   // librdkafka knows a name and likes its value is seen when the consumer is made. Holds secrets:
   // show a value only through redacted().
   std::map<std::string, std::string> properties;
+  // Of sasl.username and sasl.password: the file that the value was read from, where it was. It is
+  // read again when Kafka refuses us, so that a password can change without a restart.
+  std::map<std::string, std::string> files;
   Initial initial = Initial::earliest;
   OutOfRange out_of_range = OutOfRange::halt;
   bool wait_for_topics = true;  // a missing topic at start is waited for; else the worker ends
@@ -39,6 +42,9 @@ struct Kafka {
 
 struct Postgres {
   std::string url;  // libpq URI or conninfo; holds secrets: show it only through redact_url()
+  // The file that url was read from, read again for each connection; "" where it stands in the
+  // configuration or a variable.
+  std::string url_file;
   std::chrono::milliseconds connect_timeout{5'000};  // for each host; libpq counts whole seconds
   std::chrono::milliseconds lock_timeout{3'000};
   std::chrono::milliseconds statement_timeout{30'000};

@@ -65,15 +65,11 @@ std::variant<std::string, NotExpanded> content_of(const std::string& path,
         "a string that begins with @ names a file by its absolute path, as in "
         "@/run/secrets/name; write @@ for an @"};
   }
-  auto file = read_file(path);
+  auto file = read_value(path);
   if (const auto* error = std::get_if<NotRead>(&file))
     return NotExpanded{"cannot read the file " + path + ": " + error->why};
-  auto& [text, readable_by_all] = std::get<FileText>(file);
-  if (readable_by_all) {
-    warnings.push_back("the secret " + path +
-                       " can be read by every user of this machine; chmod o-r would stop that");
-  }
-  if (text.ends_with('\n')) text.resize(text.size() - (text.ends_with("\r\n") ? 2 : 1));
+  auto& [text, open_to_others] = std::get<FileText>(file);
+  if (open_to_others) warnings.push_back(open_to_others_warning("the secret", path));
   return std::move(text);
 }
 
@@ -94,6 +90,12 @@ std::variant<std::string, NotExpanded> expand(std::string_view written,
   auto text = with_variables(written.substr(escaped || file ? 1 : 0), environment);
   if (!file || std::holds_alternative<NotExpanded>(text)) return text;
   return content_of(std::get<std::string>(text), warnings);
+}
+
+std::string file_named_by(std::string_view written, const Environment& environment) {
+  if (!written.starts_with('@') || written.starts_with("@@")) return "";
+  const auto path = with_variables(written.substr(1), environment);
+  return std::holds_alternative<std::string>(path) ? std::get<std::string>(path) : "";
 }
 
 bool is_indirect(std::string_view written) {

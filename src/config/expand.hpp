@@ -30,11 +30,15 @@ struct NotExpanded {
   std::string why;
 };
 
-// Adds a warning where a secret's file can be read by every user of this machine.
+// Adds a warning where a secret's file is open to others (file_text.hpp).
 // Throws: std::bad_alloc. Blocks: on the file.
 std::variant<std::string, NotExpanded> expand(std::string_view written,
                                               const Environment& environment,
                                               std::vector<std::string>& warnings);
+
+// The file that @/path stands for; "" where the string names none. Whoever keeps the path can read
+// the value anew when it has changed.
+std::string file_named_by(std::string_view written, const Environment& environment);
 
 // Whether the value comes from outside the file, wholly or in part.
 bool is_indirect(std::string_view written);

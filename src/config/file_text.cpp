@@ -13,6 +13,11 @@ namespace {
 
 NotRead last_error() { return {std::generic_category().message(errno)}; }
 
+bool is_open_to_others(const struct stat& status) {
+  const mode_t others = status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IRWXO;
+  return S_ISREG(status.st_mode) && (status.st_mode & others) != 0;
+}
+
 // Closes the descriptor whatever happens.
 struct File {
   int descriptor;
@@ -32,7 +37,7 @@ std::variant<FileText, NotRead> read_file(const std::string& path) {
   if (file.descriptor < 0 || fstat(file.descriptor, &status) != 0) return last_error();
 
   FileText result;
-  result.readable_by_all = S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0;
+  result.open_to_others = is_open_to_others(status);
   std::array<char, 16'384> block;
   while (true) {
     const ssize_t count = read(file.descriptor, block.data(), block.size());
@@ -43,6 +48,25 @@ std::variant<FileText, NotRead> read_file(const std::string& path) {
     if (result.text.size() > kMaxFileBytes)
       return NotRead{"it has more than " + std::to_string(kMaxFileBytes) + " bytes"};
   }
+}
+
+std::variant<FileText, NotRead> read_value(const std::string& path) {
+  auto file = read_file(path);
+  if (auto* value = std::get_if<FileText>(&file)) {
+    std::string& text = value->text;
+    if (text.ends_with('\n')) text.resize(text.size() - (text.ends_with("\r\n") ? 2 : 1));
+  }
+  return file;
+}
+
+bool open_to_others(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && is_open_to_others(status);
+}
+
+std::string open_to_others_warning(const std::string& what, const std::string& path) {
+  return what + " " + path + " is open to other users of this machine; `chmod go-rwx " + path +
+         "` would close it";
 }
 
 }  // namespace hapax::config

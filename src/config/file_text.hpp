@@ -16,11 +16,24 @@ struct NotRead {
 
 struct FileText {
   std::string text;
-  bool readable_by_all = false;  // every user of this machine may read it
+  bool open_to_others = false;  // as open_to_others() says
 };
 
 // A file of more than kMaxFileBytes is NotRead.
 // Throws: std::bad_alloc. Blocks: on the file system; a pipe, until its writer ends.
 std::variant<FileText, NotRead> read_file(const std::string& path);
+
+// The same as a value: without its last newline.
+// Throws, Blocks: as read_file().
+std::variant<FileText, NotRead> read_value(const std::string& path);
+
+// Whether a file that holds a secret is open to somebody whom it should not be: to every user of
+// this machine or, where it is ours, to its group. (Of somebody else's file we are the group:
+// Kubernetes mounts secrets so.) False where there is no such file, and for pipes.
+// Blocks: on the file system.
+bool open_to_others(const std::string& path);
+
+// For people: that the file is open to others, and how to mend it. `what`: such as "the secret".
+std::string open_to_others_warning(const std::string& what, const std::string& path);
 
 }  // namespace hapax::config

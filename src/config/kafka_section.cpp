@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/file_text.hpp"
 #include "config/kafka_rules.hpp"
 #include "config/redact.hpp"
 #include "config/rules.hpp"
@@ -47,6 +48,11 @@ void read_property(Reader& reader, const std::string& name, const Value& value, 
     return;
   }
   kafka.properties[name] = *text;
+  if (const std::string file = reader.file_named_by(value);
+      !file.empty() && (name == "sasl.username" || name == "sasl.password"))
+    kafka.files[name] = file;
+  if ((name == "ssl.key.location" || name == "ssl.keystore.location") && open_to_others(*text))
+    reader.warnings.push_back(open_to_others_warning("the private key", *text));
 }
 
 }  // namespace

@@ -67,9 +67,9 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
     check_together(reader, config);
   }
   if (file && reader.literal_secret) {
-    reader.warnings.push_back(*file +
-                              " holds a password and can be read by every user of this machine; "
-                              "chmod o-r would stop that, or move it out with @/path/to/secret");
+    reader.warnings.push_back(
+        open_to_others_warning("the configuration holds a password, and", *file) +
+        ", or move the password out with @/path/to/secret");
   }
   if (reader.problems.empty()) loaded.config = std::move(config);
   loaded.problems = std::move(reader.problems);
@@ -87,8 +87,8 @@ Loaded load_file(const std::string& path, const Environment& environment) {
   const auto file = read_file(path);
   if (const auto* error = std::get_if<NotRead>(&file))
     return {std::nullopt, {{"", "cannot read " + path + ": " + error->why}}, {}};
-  const auto& [text, readable_by_all] = std::get<FileText>(file);
-  return load(text, environment, readable_by_all ? &path : nullptr);
+  const auto& [text, open_to_others] = std::get<FileText>(file);
+  return load(text, environment, open_to_others ? &path : nullptr);
 }
 
 }  // namespace hapax::config

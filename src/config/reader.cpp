@@ -58,6 +58,11 @@ std::optional<std::string> Reader::text(const Value& value, const std::string& a
   return std::get<std::string>(std::move(result));
 }
 
+std::string Reader::file_named_by(const Value& value) const {
+  if (!value.json->is_string()) return "";
+  return config::file_named_by(value.json->get_ref<const std::string&>(), environment_);
+}
+
 json Reader::expanded(const Value& value) {
   if (value.json->is_string()) return text(value, "a string").value_or("");
   if (!value.json->is_structured()) return *value.json;

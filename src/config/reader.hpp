@@ -45,6 +45,9 @@ class Reader {
   // The same for each string in any value; other values as they are.
   nlohmann::json expanded(const Value& value);
 
+  // The file that the string names with @; "" where it names none.
+  std::string file_named_by(const Value& value) const;
+
   // The elements; a problem where it is no array, or empty.
   std::vector<Value> elements(const Value& value, const std::string& allowed);
 

@@ -16,16 +16,37 @@ void hide_if_there(std::string& result, std::string_view value) {
   if (!value.empty()) result += kHidden;
 }
 
+// Whether what libpq would take for a port is none: a password whose host was forgotten, or whose /
+// was not escaped. `rest`: what follows "postgresql://", without an @ before its first /.
+bool has_bad_port(std::string_view rest) {
+  const std::string_view hosts = rest.substr(0, rest.find_first_of("/?"));
+  std::size_t from = 0;
+  while (from <= hosts.size()) {
+    const auto end = std::min(hosts.size(), hosts.find(',', from));
+    std::string_view host = hosts.substr(from, end - from);
+    if (host.starts_with('[')) host.remove_prefix(std::min(host.size(), host.find(']')));
+    const auto colon = std::min(host.size(), host.find(':'));
+    const auto port = host.substr(std::min(host.size(), colon + 1));
+    if (port.find_first_not_of("0123456789") != std::string_view::npos) return true;
+    from = end + 1;
+  }
+  return false;
+}
+
 // `rest`: what follows "postgresql://". libpq ends the password at the first @; here it is the last
 // one, so that a password with an @ that should have been %40 does not show its tail.
 std::string redact_uri(std::string_view scheme, std::string_view rest) {
   std::string result(scheme);
   const auto colon = rest.find(':');
   const auto at = rest.rfind('@');
+  // In a password that was not escaped, or in a parameter that may be one: nobody can tell.
+  if (at != std::string_view::npos && rest.find('?') < at) return result += kHidden;
   if (at != std::string_view::npos && colon < at) {
     result += rest.substr(0, colon + 1);
     hide_if_there(result, rest.substr(colon + 1, at - colon - 1));
     rest.remove_prefix(at);
+  } else if (at == std::string_view::npos && has_bad_port(rest)) {
+    return result += kHidden;
   }
   const auto query = std::min(rest.size(), rest.find('?'));
   result += rest.substr(0, query);
@@ -93,6 +114,25 @@ std::string redact_url(std::string_view url) {
   for (const std::string_view scheme : {"postgresql://", "postgres://"})
     if (url.starts_with(scheme)) return redact_uri(scheme, url.substr(scheme.size()));
   return redact_conninfo(url).value_or(std::string(kHidden));
+}
+
+std::optional<std::string> url_mistake(std::string_view url) {
+  for (const std::string_view scheme : {"postgresql://", "postgres://"}) {
+    if (!url.starts_with(scheme)) continue;
+    // libpq looks for user and password before the first @ or /.
+    const std::string_view rest = url.substr(scheme.size());
+    const auto end = std::min(rest.size(), rest.find_first_of("@/"));
+    const std::string_view after = rest.substr(std::min(rest.size(), end + 1));
+    const bool at = end < rest.size() && rest[end] == '@';
+    if (after.substr(0, after.find('?')).find('@') == std::string_view::npos &&
+        !has_bad_port(at ? after : rest))
+      continue;
+    return "cannot be read: write it as postgresql://user:password@host:port/database, and in user "
+           "and password @ as %40, / as %2F, : as %3A, ? as %3F and % as %25 (the value is not "
+           "shown: "
+           "it may hold a password)";
+  }
+  return std::nullopt;
 }
 
 bool is_secret(std::string_view property) {

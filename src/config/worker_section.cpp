@@ -28,6 +28,10 @@ struct Url {
     if (redact_url(literal) != literal) reader.literal_secret = true;
     const auto url = reader.text(value, kAllowed);
     if (!url) return std::nullopt;
+    if (const auto mistake = url_mistake(*url)) {
+      reader.problem(value.path, *mistake);
+      return std::nullopt;
+    }
     if (const auto shown = redact_url(*url); !shown.empty() && shown != kHidden) return url;
     reader.problem(value.path, std::string("is not a connection string (its value is not shown: it "
                                            "may hold a password); allowed: ") +
@@ -78,6 +82,8 @@ std::string host_and_process() {
 
 void read_postgres(Object& section, Postgres& postgres) {
   section.require("url", postgres.url, Url{}, Url::kAllowed);
+  if (const auto url = section.find("url"))
+    postgres.url_file = section.reader().file_named_by(*url);
   section.read("connect_timeout", postgres.connect_timeout, Duration{2s, 5min});
   section.read("lock_timeout", postgres.lock_timeout, Duration{10ms, 10min});
   section.read("statement_timeout", postgres.statement_timeout, Duration{100ms, 24h});

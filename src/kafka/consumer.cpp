@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "kafka/client_error.hpp"
 #include "kafka/failure.hpp"
 #include "kafka/handles.hpp"
 #include "kafka/request.hpp"
@@ -26,7 +27,6 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"isolation.level", "read_committed"},
     {"partition.assignment.strategy", "range,roundrobin"},
     {"client.id", "hapax"},
-    {"log.connection.close", "false"},
     {"queued.max.messages.kbytes", "16384"},
 };
 
@@ -51,7 +51,11 @@ ConfHandle configure(const Properties& properties) {
     if (!properties.contains(name)) set(name, value, false);
   for (const auto& [name, value] : kOptional)
     if (!properties.contains(name)) set(name, value, true);
-  for (const auto& [name, value] : properties) set(name, value, false);
+  for (const auto& [name, value] : properties) {
+    if (const auto why = unreadable_file(name, value))
+      throw std::runtime_error("kafka." + name + ": " + *why);
+    set(name, value, false);
+  }
   return conf;
 }
 
@@ -154,16 +158,33 @@ struct Consumer::Callbacks {
       named = rd_kafka_fatal_error(client, text, sizeof text);
       why = text;
     }
+    if (is_plain_disconnect(error, why)) return;
     try {
-      self.listener_.on_client_error(
-          {error == RD_KAFKA_RESP_ERR__FATAL, rd_kafka_err2name(named), why});
+      self.listener_.on_client_error({error == RD_KAFKA_RESP_ERR__FATAL, rd_kafka_err2name(named),
+                                      self.explained(named, why)});
     } catch (...) {
       self.thrown_ = std::current_exception();
     }
   }
 
-  // From librdkafka's own threads.
-  static void log(const rd_kafka_t*, int level, const char* facility, const char* text) {
+  // From librdkafka's own threads, as below. OpenSSL's verdict stands: 1 only where it has none.
+  static int certificate(rd_kafka_t*, const char*, std::int32_t, int* x509_error, int, const char*,
+                         std::size_t, char* why, std::size_t size, void* opaque) {
+    if (*x509_error == 0) return 1;
+    auto& self = *static_cast<Consumer*>(opaque);
+    const std::string mistake = certificate_mistake(*x509_error);
+    std::snprintf(why, size, "%s", mistake.c_str());
+    const std::lock_guard lock(self.causes_mutex_);
+    self.certificate_mistake_ = mistake;
+    return 0;
+  }
+
+  static void log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
+    if (std::string_view(facility) == "FAIL") {
+      auto& self = *static_cast<Consumer*>(rd_kafka_opaque(client));
+      const std::lock_guard lock(self.causes_mutex_);
+      self.failure_ = failure_in_log(text);
+    }
     if (level <= 3) {
       observe::log::warning("librdkafka", {{"facility", facility}}, text);
     } else {
@@ -173,11 +194,15 @@ struct Consumer::Callbacks {
 };
 
 Consumer::Consumer(const Properties& properties, Listener& listener) : listener_(listener) {
+  for (const char* const name : {"sasl.mechanisms", "sasl.mechanism"})
+    if (const auto found = properties.find(name); found != properties.end())
+      mechanism_ = found->second;
   ConfHandle conf = configure(properties);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_rebalance_cb(conf.get(), Callbacks::rebalance);
   rd_kafka_conf_set_error_cb(conf.get(), Callbacks::error);
   rd_kafka_conf_set_log_cb(conf.get(), Callbacks::log);
+  rd_kafka_conf_set_ssl_cert_verify_cb(conf.get(), Callbacks::certificate);
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
   if (client_ == nullptr) throw std::runtime_error(std::string("kafka: ") + error);
@@ -189,6 +214,23 @@ Consumer::Consumer(const Properties& properties, Listener& listener) : listener_
 Consumer::~Consumer() {
   if (commits_ != nullptr) rd_kafka_queue_destroy(commits_);
   if (client_ != nullptr) rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+std::string Consumer::explained(int error, const std::string& text) {
+  const std::lock_guard lock(causes_mutex_);
+  // That all brokers are down is a consequence; newer versions give the cause to their log only.
+  const bool down = error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+  const std::string& cause =
+      down && !failure_.empty() && !is_plain_disconnect(RD_KAFKA_RESP_ERR__TRANSPORT, failure_)
+          ? failure_
+          : text;
+  return explain(static_cast<rd_kafka_resp_err_t>(error), cause, certificate_mistake_, mechanism_);
+}
+
+void Consumer::set_credentials(const std::string& user, const std::string& password) {
+  const std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>> error(
+      rd_kafka_sasl_set_credentials(client_, user.c_str(), password.c_str()));
+  if (error) throw std::runtime_error(rd_kafka_error_string(error.get()));
 }
 
 void Consumer::subscribe(const std::vector<std::string>& topics) {

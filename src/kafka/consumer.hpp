@@ -9,6 +9,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -116,6 +117,10 @@ class Consumer {
   // flight at a time: false where the one before has not been answered.
   bool commit(const std::vector<Commit>& commits);
 
+  // For the connections that are made from now on; those that there are stay. Any thread.
+  // Throws: std::runtime_error, without the password.
+  void set_credentials(const std::string& user, const std::string& password);
+
   // Waits for the answer. Any thread.
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   void commit_and_wait(const std::vector<Commit>& commits, std::chrono::milliseconds timeout);
@@ -146,6 +151,7 @@ class Consumer {
   struct Callbacks;
   void poll_commits();
   void rethrow();
+  std::string explained(int error, const std::string& text);
 
   Listener& listener_;
   rd_kafka_s* client_ = nullptr;
@@ -153,6 +159,10 @@ class Consumer {
   std::vector<Commit> in_flight_;  // sent and not yet answered
   bool closed_ = false;
   std::exception_ptr thrown_;
+  std::string mechanism_;  // sasl.mechanism, or ""
+  std::mutex causes_mutex_;
+  std::string certificate_mistake_;  // guarded by it: what OpenSSL last refused
+  std::string failure_;              // guarded by it: why a connection last failed
 };
 
 }  // namespace hapax::kafka

@@ -39,9 +39,10 @@ void Health::joined() {
   board_.kafka_reachable = true;
 }
 
-void Health::kafka_reachable(bool reachable) {
+void Health::kafka_reachable(bool reachable, std::string_view why) {
   const std::lock_guard lock(mutex_);
   board_.kafka_reachable = reachable;
+  board_.kafka_error = why;
 }
 
 void Health::postgres(bool up, bool writable, std::string_view error_class) {

@@ -34,8 +34,9 @@ class Health {
   // A join completed, with any number of partitions; it proves that Kafka is reachable.
   void joined();
   // false when librdkafka reports that all brokers are down; true again when any of them answers.
-  void kafka_reachable(bool reachable);
-  // A lane connected or failed to. `error_class`: what is wrong, in a word or two, no secrets.
+  // `why`: a sentence, no secrets; as to `error_class` of postgres().
+  void kafka_reachable(bool reachable, std::string_view why = {});
+  // A lane connected or failed to. `error_class`: what is wrong, no secrets.
   void postgres(bool up, bool writable, std::string_view error_class = {});
 
   // A partition is on the board, starting, from assigned to gone; a report between the two replaces

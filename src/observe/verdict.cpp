@@ -72,7 +72,9 @@ void judge_kafka(Verdict& verdict, const HealthBoard& board) {
   if (!board.kafka_reachable)
     verdict.reasons.emplace_back("kafka: not known to be reachable yet");
   else if (!*board.kafka_reachable)
-    verdict.reasons.emplace_back("kafka: no broker is reachable");
+    verdict.reasons.push_back(
+        "kafka: no broker is reachable" +
+        (board.kafka_error.empty() ? "" : ": " + to_valid_utf8(board.kafka_error)));
   if (!board.joined) verdict.reasons.emplace_back("kafka: no assignment yet");
 }
 

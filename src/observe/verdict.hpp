@@ -62,6 +62,7 @@ struct HealthBoard {
   bool draining = false;                  // told to stop
   bool joined = false;                    // a join of the consumer group has completed
   std::optional<bool> kafka_reachable;    // nothing: not known
+  std::string kafka_error;                // why it is not reachable; "": not known
   std::optional<PostgresFacts> postgres;  // nothing: not known
   std::map<Key, PartitionFacts> partitions;
 };

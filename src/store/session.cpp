@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <random>
 
+#include "config/redact.hpp"
+#include "store/connect_error.hpp"
 #include "store/quote.hpp"
 #include "store/session_state.hpp"
+#include "store/transport.hpp"
 
 namespace hapax::store {
 namespace {
@@ -23,6 +26,8 @@ void append_option(std::string& conninfo, const std::string& keyword, std::strin
 // The user's url as keywords and values, with ours where the user has set none. libpq takes either
 // a URI or keywords, so the URI is taken apart first.
 std::string conninfo_of(const ConnectOptions& options) {
+  if (const auto mistake = config::url_mistake(options.url))
+    throw DatabaseError({Fault::Kind::connection, "", "postgres.url " + *mistake});
   char* message = nullptr;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
       PQconninfoParse(options.url.c_str(), &message), PQconninfoFree);
@@ -34,7 +39,8 @@ std::string conninfo_of(const ConnectOptions& options) {
                          "nor keywords (host=… dbname=…)"});
   }
   const auto seconds = std::max<std::int64_t>(2, (options.connect_timeout.count() + 999) / 1000);
-  const std::unordered_map<std::string, std::string> ours = {
+  const std::string sslmode = transport_of(options.url).sslmode;
+  std::unordered_map<std::string, std::string> ours = {
       {"connect_timeout", std::to_string(seconds)},
       {"keepalives_idle", "10"},
       {"keepalives_interval", "5"},
@@ -42,6 +48,7 @@ std::string conninfo_of(const ConnectOptions& options) {
       {"tcp_user_timeout", "15000"},
       {"target_session_attrs", "primary"},
       {"fallback_application_name", options.application_name}};
+  if (!sslmode.empty()) ours["sslmode"] = sslmode;
   std::string conninfo;
   for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
     const auto found = ours.find(option->keyword);
@@ -88,6 +95,7 @@ Session::Session(const ConnectOptions& options) {
   } catch (...) {
     Fault fault = fault_of(std::current_exception());
     if (fault.kind == Fault::Kind::other) fault.kind = Fault::Kind::connection;
+    if (fault.kind == Fault::Kind::connection) fault.text = explain_connect_error(fault.text);
     throw DatabaseError(fault, "connect");
   }
   std::random_device random;

@@ -28,7 +28,8 @@ struct ConnectOptions {
 class Session {
  public:
   // Connects and sets the session up: read-only outside our own BEGIN READ WRITE, READ COMMITTED,
-  // UTF-8, the timeouts, keepalives, nothing but a primary.
+  // UTF-8, the timeouts, keepalives, nothing but a primary; with TLS over a network, unless the url
+  // says otherwise (transport.hpp).
   // Throws: DatabaseError. Blocks: at most connect_timeout for each host in the url.
   explicit Session(const ConnectOptions& options);
   ~Session();

@@ -19,12 +19,12 @@ void PostgresState::went_down(const std::string& what, const std::string& sqlsta
   if (known_ && !up_) return;
   known_ = true;
   up_ = false;
-  // The first line: libpq adds hints and repeats itself on the next ones.
+  // The first line: PostgreSQL adds hints and repeats itself on the next ones.
   const std::string line = text.substr(0, text.find('\n'));
   observe::log::warning(
       "postgres_down", {{"while", what}, {"sqlstate", sqlstate}, {"error", line}},
       "PostgreSQL is away; messages wait, no attempt is counted, it goes on by itself");
-  health_.postgres(false, false, sqlstate.empty() ? "unreachable" : "SQLSTATE " + sqlstate);
+  health_.postgres(false, false, sqlstate.empty() ? line : "SQLSTATE " + sqlstate);
   metrics_.postgres_went_down();
 }
 

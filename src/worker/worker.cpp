@@ -2,8 +2,10 @@
 
 #include <random>
 
+#include "config/file_text.hpp"
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
+#include "store/transport.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -27,6 +29,15 @@ constexpr milliseconds kTakeAgainFromAnother{3000};
 store::ConnectOptions connect_options(const config::Config& config) {
   store::ConnectOptions options;
   options.url = config.postgres.url;
+  // What cannot be read now may be on its way: then the last value that is known.
+  const auto file = config::read_value(config.postgres.url_file);
+  if (const auto* now = std::get_if<config::FileText>(&file); now != nullptr && !now->text.empty())
+    options.url = now->text;
+  if (options.url != config.postgres.url && !store::same_database(options.url, config.postgres.url))
+    throw store::DatabaseError({store::Fault::Kind::connection, "",
+                                "the file " + config.postgres.url_file +
+                                    " of postgres.url names another database than at the start of "
+                                    "this worker; restart all workers to move them"});
   options.application_name = "hapax " + config.worker.name;
   options.connect_timeout = config.postgres.connect_timeout;
   options.lock_timeout = config.postgres.lock_timeout;
@@ -46,7 +57,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       postgres_(health, metrics),
       lane_setup_{group_,
                   config.worker.name,
-                  [options = connect_options(config)] { return store::Session(options); },
+                  [&config] { return store::Session(connect_options(config)); },
                   dispatcher_,
                   notices_,
                   postgres_,
@@ -85,6 +96,7 @@ Worker::~Worker() {
 std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
   std::string said;
   while (stop == 0) {
+    renew_credentials();
     std::string missing;
     try {
       for (const flow::Route& route : routes_)
@@ -93,7 +105,9 @@ std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
       if (missing.empty()) return std::nullopt;
       missing += "\"";
     } catch (const std::exception& error) {
-      missing = std::string("Kafka does not answer: ") + error.what();
+      (void)consumer_->poll(milliseconds(0));  // serves on_client_error, which knows the cause
+      health_.kafka_reachable(false, kafka_error_);
+      missing = "Kafka does not answer: " + (kafka_error_.empty() ? error.what() : kafka_error_);
     }
     if (!config_.kafka.wait_for_topics) return missing;
     if (missing != said)
@@ -352,7 +366,10 @@ void Worker::on_client_error(const kafka::ClientError& error) {
     return;
   }
   kafka_in_doubt_ = true;
+  // Each attempt to connect fails with one more; that all are down is their consequence.
+  if (error.text == kafka_error_) return;
   log::warning("kafka_error", {{"error", error.name}}, error.text);
+  if (error.name != "_ALL_BROKERS_DOWN" || kafka_error_.empty()) kafka_error_ = error.text;
 }
 
 }  // namespace hapax::worker

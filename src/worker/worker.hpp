@@ -100,6 +100,7 @@ class Worker final : public kafka::Listener {
   void report();
   std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
   void probe_brokers();
+  void renew_credentials();
   std::uint64_t order_key(const Message& message);
   struct Drained {
     std::vector<std::shared_ptr<Partition>> partitions;
@@ -138,6 +139,8 @@ class Worker final : public kafka::Listener {
   bool hangs_ = false;
   bool kafka_in_doubt_ = false;  // there was an error since a broker last answered
   bool brokers_down_ = false;
+  std::string kafka_error_;                         // the last one's sentence
+  std::map<std::string, std::string> credentials_;  // sasl.username and sasl.password, as last read
   Clock::time_point last_report_{};
 
   std::vector<Handlers> handlers_;  // by lane, until run()
@@ -149,7 +152,9 @@ class Worker final : public kafka::Listener {
   std::unique_ptr<Replays> replays_;
 };
 
-// The PostgreSQL settings of a worker's sessions.
+// The PostgreSQL settings of a worker's sessions; where the url comes from an @file, as that stands
+// now, so that a password can change without a restart.
+// Throws: store::DatabaseError where that file names another database by now. Blocks: on the file.
 store::ConnectOptions connect_options(const config::Config& config);
 
 }  // namespace hapax::worker

@@ -1,4 +1,5 @@
 // How the worker is: what metrics, readiness and the watchdog are told.
+#include "config/file_text.hpp"
 #include "observe/log.hpp"
 #include "store/dead_letter.hpp"
 #include "worker/worker.hpp"
@@ -114,7 +115,29 @@ void Worker::report() {
   metrics_.in_flight(messages);
   metrics_.queued(load.queued, bytes);
   metrics_.waiting_for_retry(load.waiting);
-  if (kafka_in_doubt_) probe_brokers();
+  if (!kafka_in_doubt_) return;
+  renew_credentials();
+  probe_brokers();
+}
+
+// A password that was changed in its @file: taken over when Kafka has refused something, as only
+// new connections need it. What cannot be read now may be on its way.
+void Worker::renew_credentials() {
+  const auto& properties = config_.kafka.properties;
+  std::map<std::string, std::string> now = credentials_;
+  for (const char* const name : {"sasl.username", "sasl.password"}) {
+    const auto configured = properties.find(name);
+    if (configured != properties.end()) now.try_emplace(name, configured->second);
+  }
+  if (credentials_.empty()) credentials_ = now;
+  for (const auto& [name, path] : config_.kafka.files) {
+    const auto file = config::read_value(path);
+    if (const auto* text = std::get_if<config::FileText>(&file)) now[name] = text->text;
+  }
+  if (now == credentials_) return;
+  consumer_->set_credentials(now["sasl.username"], now["sasl.password"]);
+  credentials_ = now;
+  log::info("kafka_credentials", {}, "sasl.username and sasl.password were read anew");
 }
 
 // librdkafka does not say when a broker is back, nor always that all are down (2.0.2 keeps its
@@ -126,10 +149,13 @@ void Worker::probe_brokers() {
   } catch (const std::exception&) {
     answers = false;
   }
-  if (answers) kafka_in_doubt_ = false;
+  if (answers) {
+    kafka_in_doubt_ = false;
+    kafka_error_.clear();
+  }
   if (answers != brokers_down_) return;
   brokers_down_ = !answers;
-  health_.kafka_reachable(answers);
+  health_.kafka_reachable(answers, kafka_error_);
   if (answers) {
     log::info("kafka_up", {}, "a broker answers again");
   } else {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/file_text.hpp"
 #include "sample.hpp"
 
 namespace hapax::config {
@@ -75,14 +76,33 @@ TEST(Expand, RefusesAFileWithoutEnd) {
   EXPECT_TRUE(has(expanded("@/tmp"), "directory"));
 }
 
-TEST(Expand, WarnsOfASecretThatEveryUserCanRead) {
-  const TemporaryFile open_file("pw", 0644), closed_file("pw", 0640);
-  std::vector<std::string> warnings;
-  expand("@" + closed_file.path(), kEnvironment, warnings);
-  EXPECT_TRUE(warnings.empty());
-  expand("@" + open_file.path(), kEnvironment, warnings);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(has(warnings[0], open_file.path())) << warnings[0];
+TEST(Expand, WarnsOfASecretThatIsOpenToOthers) {
+  for (const mode_t mode : {0600U, 0400U, 0644U, 0640U, 0604U, 0620U, 0602U}) {
+    const TemporaryFile file("pw", mode);
+    std::vector<std::string> warnings;
+    expand("@" + file.path(), kEnvironment, warnings);
+    ASSERT_EQ(warnings.size(), (mode & 077) != 0 ? 1u : 0u) << std::oct << mode;
+    if (!warnings.empty()) {
+      EXPECT_TRUE(has(warnings[0], "chmod go-rwx " + file.path())) << warnings[0];
+    }
+  }
+}
+
+// Whoever owns it gave it to our group, as Kubernetes does with fsGroup.
+TEST(Expand, TakesASecretOfAnotherOwnerByItsGroup) {
+  const TemporaryFile file("pw", 0640), open_file("pw", 0644);
+  if (chown(file.path().c_str(), 1, getegid()) != 0 ||
+      chown(open_file.path().c_str(), 1, getegid()) != 0)
+    GTEST_SKIP() << "only root gives files away";
+  EXPECT_FALSE(open_to_others(file.path()));
+  EXPECT_TRUE(open_to_others(open_file.path()));
+}
+
+TEST(Expand, NamesTheFileOfASecretThatIsReadAgain) {
+  EXPECT_EQ(file_named_by("@/run/secret", kEnvironment), "/run/secret");
+  EXPECT_EQ(file_named_by("@${DIR}/secret", kEnvironment), "/tmp/secret");
+  for (const char* written : {"${HOST}", "@@/x", "plain", "", "@${NONE}"})
+    EXPECT_EQ(file_named_by(written, kEnvironment), "") << written;
 }
 
 TEST(Expand, KnowsWhatStandsInTheFileItself) {

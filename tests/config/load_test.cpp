@@ -223,10 +223,37 @@ TEST(LoadFile, WarnsWhereEveryUserCanReadAPassword) {
   EXPECT_EQ(warnings(minimal(), 0644), 0u);
   EXPECT_EQ(warnings(with("/kafka/client.id", "worker-1"), 0644), 0u);
   EXPECT_EQ(warnings(with("/kafka/sasl.password", "pw"), 0644), 1u);
-  EXPECT_EQ(warnings(with("/kafka/sasl.password", "pw"), 0640), 0u);
+  EXPECT_EQ(warnings(with("/kafka/sasl.password", "pw"), 0640), 1u);
+  EXPECT_EQ(warnings(with("/kafka/sasl.password", "pw"), 0600), 0u);
   EXPECT_EQ(warnings(with("/kafka/sasl.password", "${PW}"), 0644), 0u);
   EXPECT_EQ(warnings(with("/postgres/url", "postgres://u:pw@h/d"), 0644), 1u);
   EXPECT_EQ(warnings(with("/postgres/url", "postgres://u:${PW}@h/d"), 0644), 0u);
+}
+
+TEST(Load, KeepsTheFilesOfWhatMayChangeWhileAWorkerRuns) {
+  const TemporaryFile url("postgresql://u:pw@h/d\n", 0600), password("pw", 0600);
+  nlohmann::json document = with("/postgres/url", "@" + url.path());
+  document["kafka"]["sasl.password"] = "@" + password.path();
+  document["kafka"]["sasl.username"] = "u";
+  const Loaded loaded = load(document);
+  ASSERT_TRUE(loaded.config) << format(loaded.problems);
+  EXPECT_EQ(loaded.config->postgres.url, "postgresql://u:pw@h/d");
+  EXPECT_EQ(loaded.config->postgres.url_file, url.path());
+  EXPECT_EQ(loaded.config->kafka.files,
+            (std::map<std::string, std::string>{{"sasl.password", password.path()}}));
+}
+
+TEST(Load, WarnsOfAPrivateKeyThatIsOpenToOthers) {
+  const TemporaryFile open_file("key", 0644), closed_file("key", 0600);
+  EXPECT_EQ(load(with("/kafka/ssl.key.location", open_file.path())).warnings.size(), 1u);
+  EXPECT_EQ(load(with("/kafka/ssl.key.location", closed_file.path())).warnings.size(), 0u);
+}
+
+TEST(Load, RefusesAUrlWhosePasswordLibpqWouldTakeApart) {
+  const std::string problem =
+      problem_at(load(with("/postgres/url", "postgres://u:p@secret@h/d")), "postgres.url");
+  EXPECT_TRUE(has(problem, "%40")) << problem;
+  EXPECT_FALSE(has(problem, "secret@")) << problem;
 }
 
 }  // namespace

@@ -54,6 +54,53 @@ TEST_F(Rights, TheWorkerCannotRewriteOrForgetHistory) {
     EXPECT_EQ(state_of(sql), "42501") << sql;
 }
 
+// Every right there is, so that none comes in unseen: a table's name and what may be done with it.
+TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
+  const auto list = [&](const std::string& view, const std::string& name) {
+    return database.value("SELECT " + name +
+                          " || ' ' || string_agg(privilege_type, ' ' ORDER BY "
+                          "privilege_type) FROM information_schema." +
+                          view + " WHERE grantee = 'hapax_worker' GROUP BY " + name +
+                          " ORDER BY 1");
+  };
+  EXPECT_EQ(list("role_table_grants", "table_schema || '.' || table_name"),
+            "hapax.attempts DELETE INSERT SELECT UPDATE\n"
+            "hapax.checkpoints INSERT SELECT UPDATE\n"
+            "hapax.dead_letters INSERT SELECT\n"
+            "hapax.halts INSERT SELECT UPDATE\n"
+            "hapax.idempotency_keys DELETE INSERT SELECT UPDATE\n"
+            "hapax.incarnation INSERT SELECT\n"
+            "hapax.leases INSERT SELECT UPDATE\n"
+            "hapax.position_changes INSERT SELECT\n"
+            "hapax.replays SELECT UPDATE\n"
+            "hapax.schema_migrations SELECT\n"
+            "hapax.store SELECT");
+  EXPECT_EQ(database.value("SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM "
+                           "information_schema.role_column_grants WHERE grantee = 'hapax_worker' "
+                           "AND table_name = 'dead_letters' AND privilege_type = 'UPDATE'"),
+            "ended_as ended_at ended_by ended_why");
+  EXPECT_EQ(database.value("SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR "
+                           "rolbypassrls FROM pg_roles WHERE rolname = 'hapax_worker'"),
+            "f");
+  EXPECT_EQ(database.value("SELECT count(*) FROM pg_auth_members WHERE member = "
+                           "'hapax_worker'::regrole"),
+            "0");
+}
+
+TEST_F(Rights, TheWorkerSeesNothingOfOtherSchemasAndMakesNothing) {
+  database.run(
+      "CREATE SCHEMA books; CREATE TABLE books.ledger (n int);"
+      "CREATE TABLE public.others (n int)");
+  for (const char* sql :
+       {"SELECT * FROM books.ledger", "SELECT * FROM public.others", "DELETE FROM public.others",
+        "CREATE SCHEMA mine", "CREATE TABLE public.mine (n int)", "CREATE ROLE mine",
+        "SELECT * FROM pg_authid", "SELECT * FROM hapax.operator_log",
+        "ALTER ROLE postgres PASSWORD 'x'", "SET ROLE postgres", "COPY hapax.store TO '/tmp/x'",
+        "COPY hapax.store TO PROGRAM 'true'", "SELECT pg_read_file('/etc/passwd')",
+        "GRANT SELECT ON hapax.store TO PUBLIC WITH GRANT OPTION"})
+    EXPECT_NE(state_of(sql), "") << sql;
+}
+
 TEST_F(Rights, TheWorkerWritesOnlyInATransactionThatSaysSo) {
   Session session(database.worker());
   EXPECT_EQ(database.value("SELECT rolconfig FROM pg_roles WHERE rolname = 'hapax_worker'"),

@@ -40,12 +40,14 @@ std::string random_cluster_id() {
 
 }  // namespace
 
-KafkaServer::KafkaServer(const std::map<std::string, std::string>& settings)
+KafkaServer::KafkaServer(const std::map<std::string, std::string>& settings,
+                         const std::vector<std::string>& format)
     : port_(sandbox::free_port()), controller_port_(sandbox::free_port()), folder_("kafka") {
   write_settings(settings);
-  sandbox::run_to_end(java("kafka.tools.StorageTool",
-                           {"format", "-t", random_cluster_id(), "-c", "server.properties"}),
-                      kPatience);
+  std::vector<std::string> arguments = {"format", "-t", random_cluster_id(), "-c",
+                                        "server.properties"};
+  arguments.insert(arguments.end(), format.begin(), format.end());
+  sandbox::run_to_end(java("kafka.tools.StorageTool", arguments), kPatience);
   start();
 }
 
@@ -63,8 +65,6 @@ void KafkaServer::write_settings(const std::map<std::string, std::string>& setti
       {"process.roles", "broker,controller"},
       {"node.id", "1"},
       {"controller.quorum.voters", "1@" + controller},
-      {"listeners", "BROKER://" + bootstrap() + ",CONTROLLER://" + controller},
-      {"listener.security.protocol.map", "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"},
       {"inter.broker.listener.name", "BROKER"},
       {"controller.listener.names", "CONTROLLER"},
       {"log.dirs", folder_.path() / "data"},
@@ -82,6 +82,13 @@ void KafkaServer::write_settings(const std::map<std::string, std::string>& setti
       {"share.coordinator.state.topic.replication.factor", "1"},
       {"share.coordinator.state.topic.min.isr", "1"},
   });
+  const std::map<std::string, std::string> ours = {
+      {"listeners", "BROKER://" + bootstrap() + ",CONTROLLER://" + controller},
+      {"listener.security.protocol.map", "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"}};
+  for (const auto& [name, value] : ours) {
+    const auto more = settings.find(name);
+    all[name] = value + (more == settings.end() ? "" : "," + more->second);
+  }
   std::ofstream file(folder_.path() / "server.properties");
   for (const auto& [name, value] : all) file << name << '=' << value << '\n';
 }
@@ -112,6 +119,14 @@ void KafkaServer::stop() {
 void KafkaServer::kill() {
   process_->signal(SIGKILL);
   if (!process_->wait(kPatience)) fail("is still there after SIGKILL");
+}
+
+void KafkaServer::set_scram_password(const std::string& user, const std::string& password) const {
+  sandbox::run_to_end(
+      java("kafka.admin.ConfigCommand",
+           {"--bootstrap-server", bootstrap(), "--alter", "--entity-type", "users", "--entity-name",
+            user, "--add-config", "SCRAM-SHA-512=[password=" + password + "]"}),
+      kPatience);
 }
 
 void KafkaServer::freeze() { process_->signal(SIGSTOP); }

@@ -19,9 +19,11 @@ namespace hapax::support {
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
 class KafkaServer {
  public:
-  // `settings`: as in server.properties, beside and over ours.
+  // `settings`: as in server.properties, beside and over ours; `listeners` and
+  // `listener.security.protocol.map` are added to ours. `format`: arguments for kafka-storage.
   // Blocks: seconds; at most two minutes.
-  explicit KafkaServer(const std::map<std::string, std::string>& settings = {});
+  explicit KafkaServer(const std::map<std::string, std::string>& settings = {},
+                       const std::vector<std::string>& format = {});
   KafkaServer(const KafkaServer&) = delete;
   KafkaServer& operator=(const KafkaServer&) = delete;
 
@@ -35,6 +37,12 @@ class KafkaServer {
   void stop();  // cleanly. Blocks: at most a minute
   void kill();  // SIGKILL; returns when it is gone
 
+  // Other settings for the next start().
+  void write_settings(const std::map<std::string, std::string>& settings) const;
+
+  // As kafka-configs does: a user's password for SCRAM, also while the server runs.
+  void set_scram_password(const std::string& user, const std::string& password) const;
+
   // SIGSTOP: connections stay, nothing answers. Only thaw(), kill() and the destructor may follow.
   void freeze();
   void thaw();
@@ -44,7 +52,6 @@ class KafkaServer {
 
  private:
   sandbox::Program java(const std::string& main_class, std::vector<std::string> arguments) const;
-  void write_settings(const std::map<std::string, std::string>& settings) const;
   [[noreturn]] void fail(const std::string& what) const;
 
   std::uint16_t port_;

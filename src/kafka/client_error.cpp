@@ -1,0 +1,112 @@
+#include "kafka/client_error.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+namespace hapax::kafka {
+namespace {
+
+// OpenSSL's numbers, which are part of its interface; its headers belong to key/.
+enum : int {
+  kNotYetValid = 9,
+  kExpired = 10,
+  kSelfSigned = 18,
+  kSelfSignedInChain = 19,
+  kNoLocalIssuer = 20,
+  kNoLeafSignature = 21,
+  kHostMismatch = 62,
+  kAddressMismatch = 64,
+};
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Without librdkafka's timing, which makes a new sentence of each repetition.
+std::string without_timing(const std::string& text) {
+  const auto at = text.rfind(" (after ");
+  return at == std::string::npos ? text : text.substr(0, at);
+}
+
+// "sasl_ssl://localhost:9093/bootstrap: ", or "".
+std::string broker_of(const std::string& text) {
+  const auto scheme = text.find("://");
+  const auto end = text.find(": ", scheme == std::string::npos ? 0 : scheme);
+  return scheme == std::string::npos || end == std::string::npos ? "" : text.substr(0, end + 2);
+}
+
+}  // namespace
+
+std::string certificate_mistake(int x509_error) {
+  switch (x509_error) {
+    case kExpired: return "the broker's certificate has expired: renew it at the broker";
+    case kNotYetValid:
+      return "the broker's certificate is not valid yet: compare the clocks of broker and worker";
+    case kHostMismatch:
+    case kAddressMismatch:
+      return "the broker's certificate names another host: name brokers in "
+             "kafka.bootstrap.servers, and in their advertised.listeners, as their certificates do";
+    case kSelfSigned:
+    case kSelfSignedInChain:
+    case kNoLocalIssuer:
+    case kNoLeafSignature:
+      return "no CA that we trust signed the broker's certificate: name the right one with "
+             "kafka.ssl.ca.location";
+    default:
+      return "the broker's certificate does not verify (X.509 error " + std::to_string(x509_error) +
+             "): renew it, or name its CA with kafka.ssl.ca.location";
+  }
+}
+
+bool has_broken_scram(int version) { return version < 0x02060100; }
+
+std::string explain(rd_kafka_resp_err_t error, const std::string& text,
+                    const std::string& certificate, const std::string& mechanism) {
+  const std::string said = without_timing(text);
+  if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || has(said, "SASL authentication error")) {
+    if (mechanism.starts_with("SCRAM") && has_broken_scram(rd_kafka_version()))
+      return said + " (librdkafka " + rd_kafka_version_str() +
+             " cannot do SCRAM with Kafka 4: use librdkafka 2.6.1 or later, or sasl.mechanism "
+             "PLAIN "
+             "over TLS; with an older Kafka, the user or password is wrong)";
+    return said +
+           " (Kafka knows no such user or password: mend kafka.sasl.username and "
+           "kafka.sasl.password; a worker reads their @files again by itself)";
+  }
+  // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
+  if (has(said, "certificate verify failed"))
+    return certificate.empty() ? said : broker_of(said) + certificate;
+  if (has(said, "SSL handshake failed"))
+    return said + " (does this port speak TLS? See kafka.security.protocol)";
+  if (has(text, "while requesting ApiVersion") || has(text, "in state APIVERSION_QUERY"))
+    return broker_of(said) +
+           "the broker hung up on our first request: this port speaks TLS or SASL and "
+           "kafka.security.protocol does not say so, or the other way round";
+  return said;
+}
+
+std::string failure_in_log(const std::string& line) {
+  constexpr std::string_view kThread = "[thrd:";
+  const auto end = line.find("]: ");
+  return line.starts_with(kThread) && end != std::string::npos ? line.substr(end + 3) : line;
+}
+
+bool is_plain_disconnect(rd_kafka_resp_err_t error, const std::string& text) {
+  return error == RD_KAFKA_RESP_ERR__TRANSPORT && has(text, "in state UP");
+}
+
+std::optional<std::string> unreadable_file(const std::string& property, const std::string& value) {
+  constexpr std::array<std::string_view, 5> kFiles = {"ssl.ca.location", "ssl.certificate.location",
+                                                      "ssl.key.location", "ssl.keystore.location",
+                                                      "ssl.crl.location"};
+  for (const std::string_view file : kFiles)
+    if (property == file && value != "probe" && !value.empty() && access(value.c_str(), R_OK) != 0)
+      return "cannot read " + value + ": " + std::generic_category().message(errno);
+  return std::nullopt;
+}
+
+}  // namespace hapax::kafka

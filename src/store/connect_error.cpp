@@ -1,0 +1,81 @@
+#include "store/connect_error.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace hapax::store {
+namespace {
+
+// What libpq or the server says, and what to do; the first that fits.
+constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
+    {"password authentication failed",
+     "the password (or the user) is wrong: mend postgres.url, or the @file or passfile that it "
+     "comes "
+     "from; a worker reads those again by itself"},
+    {"no password supplied",
+     "the server wants a password: put it into postgres.url by @/path/to/secret, or name a "
+     "passfile "
+     "there"},
+    {"alert certificate expired",
+     "the server says that our client certificate has expired: renew the file of sslcert; a worker "
+     "reads it again by itself"},
+    {"alert unknown ca",
+     "the server does not know the CA of our client certificate: name one in sslcert that the "
+     "server's ssl_ca_file signed"},
+    {"requires a valid client certificate",
+     "the server wants a client certificate: name it and its key with sslcert and sslkey in "
+     "postgres.url"},
+    {"certificate authentication failed",
+     "the client certificate names another user: its CN must be the user of postgres.url"},
+    {"certificate verify failed",
+     "the server's certificate has expired, or no CA in sslrootcert signed it: renew it, or name "
+     "the "
+     "right CA (`openssl s_client -starttls postgres -connect HOST:PORT` shows which)"},
+    {"does not match host name",
+     "the server's certificate names another host: use a name in postgres.url that stands in it"},
+    {"root certificate file",
+     "name the file of the CA with sslrootcert in postgres.url: without it the server's "
+     "certificate "
+     "cannot be verified"},
+    {"has group or world access", "chmod 600 would close the key"},
+    {"not private key file", "name the file of the client's key with sslkey in postgres.url"},
+    {"server does not support SSL",
+     "hapax sends nothing in plain text over a network: set ssl = on at the server, or, where the "
+     "network itself is trusted, write sslmode=disable into postgres.url"},
+    {"no encryption",
+     "the server wants TLS (or knows no such user or database): write sslmode=verify-full into "
+     "postgres.url, or mend the server's pg_hba.conf"},
+    {"no pg_hba.conf entry",
+     "the server lets nobody in from here under this name: mend its pg_hba.conf, or the user and "
+     "database in postgres.url"},
+};
+
+std::string_view trimmed(std::string_view line) {
+  const auto first = line.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+}
+
+// libpq's lines as one; each once, as it says the same of each address of a host.
+std::string one_line(std::string_view text) {
+  std::string joined;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const std::string_view line = trimmed(text.substr(0, end));
+    if (!line.empty() && joined.find(line) == std::string::npos)
+      joined.append(joined.empty() ? "" : "; ").append(line);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::string explain_connect_error(const std::string& libpq) {
+  const std::string line = one_line(libpq);
+  for (const auto& [words, advice] : kAdvice)
+    if (line.find(words) != std::string::npos) return line + " (" + std::string(advice) + ")";
+  return line;
+}
+
+}  // namespace hapax::store

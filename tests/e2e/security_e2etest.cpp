@@ -1,0 +1,282 @@
+// A worker whose Kafka and PostgreSQL take nobody without TLS and a password: it works, it goes on
+// when the passwords change, it says in one sentence what is wrong, and it never says a secret.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "e2e/secure_site.hpp"
+#include "support/command.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kSecondPassword = "planted-secret-2";
+constexpr const char* kSecret = "planted-secret";
+
+SecureSite& site() {
+  static SecureSite made;
+  return made;
+}
+
+void await_booked(const SecureSite& at, int wanted) {
+  const auto deadline = std::chrono::steady_clock::now() + 90s;
+  std::string found;
+  while ((found = at.postgres.run("SELECT count(*) FROM payments", "payments")) !=
+         std::to_string(wanted)) {
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw std::runtime_error("booked " + found + ", never " + std::to_string(wanted));
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+// A configuration file for the commands.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const nlohmann::json& config) : folder_("config") {
+    std::ofstream(path()) << config.dump(2);
+    chmod(path().c_str(), 0600);
+  }
+  std::filesystem::path path() const { return folder_.path() / "worker.json"; }
+
+ private:
+  sandbox::TemporaryFolder folder_;
+};
+
+// The line of `hapax check` that begins so.
+std::string line_of(const std::string& text, const std::string& beginning) {
+  const auto at = text.find(beginning);
+  return at == std::string::npos ? "no line '" + beginning + "' in:\n" + text
+                                 : text.substr(at, text.find('\n', at) - at);
+}
+
+// What check and a worker say of Kafka under this change of the configuration.
+void expect_said(const nlohmann::json& kafka, const std::string& sentence) {
+  const nlohmann::json config = site().config({{"kafka", kafka}});
+  const Said said = hapax({"check"}, ConfigFile(config).path());
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(line_of(said.text, "FAIL  Kafka:"), HasSubstr(sentence));
+  EXPECT_THAT(said.text, Not(HasSubstr(kSecret)));
+  WorkerProcess worker({config, {}});
+  EXPECT_THAT(worker.await("waiting_for_kafka").at("error").get<std::string>(),
+              HasSubstr(sentence));
+  worker.await_not_ready(sentence);
+  EXPECT_THAT(worker.output(), Not(HasSubstr(kSecret)));
+  expect_leaves(worker);
+}
+
+TEST(Security, CheckFindsNothingToMendInAWorkerOnTls) {
+  HAPAX_NEEDS_KAFKA();
+  const Said said = hapax({"check"}, ConfigFile(site().config()).path());
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, AllOf(HasSubstr("ok    Kafka's transport: sasl_ssl"),
+                               HasSubstr("ok    PostgreSQL's transport: TLSv1")));
+}
+
+TEST(Security, NamesAWrongAuthorityOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said({{"ssl.ca.location", site().postgres.authority().certificate()}},
+              "no CA that we trust signed the broker's certificate");
+}
+
+TEST(Security, NamesAWrongHostOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said({{"bootstrap.servers", site().kafka.bootstrap_by_address()}},
+              "the broker's certificate names another host");
+}
+
+TEST(Security, NamesAnExpiredCertificateOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said({{"bootstrap.servers", site().kafka.expired_bootstrap()}},
+              "the broker's certificate has expired");
+}
+
+TEST(Security, NamesAWrongPasswordOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said({{"sasl.password", "planted-secret-of-nobody"}}, "mend kafka.sasl.username");
+}
+
+TEST(Security, NamesAPlainTextClientOfATlsListener) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said({{"security.protocol", "sasl_plaintext"}}, "kafka.security.protocol");
+}
+
+TEST(Security, NamesATlsClientOfAPlainTextListener) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said({{"bootstrap.servers", site().kafka.bootstrap()}}, "does this port speak TLS?");
+}
+
+TEST(Security, NamesAFileThatIsNotThere) {
+  HAPAX_NEEDS_KAFKA();
+  const ConfigFile config(site().config({{"kafka", {{"ssl.ca.location", "/no/such/ca.pem"}}}}));
+  for (const char* command : {"check", "run"})
+    EXPECT_THAT(hapax({command}, config.path()).text,
+                HasSubstr("kafka.ssl.ca.location: cannot read /no/such/ca.pem: No such file"));
+}
+
+// Debian 12's librdkafka 2.0.2 cannot; the sentence is all that its users have.
+TEST(Security, ProvesItselfByScramOrSaysThatThisLibrdkafkaCannot) {
+  HAPAX_NEEDS_KAFKA();
+  const nlohmann::json scram = {{"sasl.mechanism", "SCRAM-SHA-512"}};
+  if (!SecureKafka::can_scram()) return expect_said(scram, "cannot do SCRAM with Kafka 4");
+  EXPECT_EQ(hapax({"check"}, ConfigFile(site().config({{"kafka", scram}})).path()).code, 0);
+}
+
+TEST(Security, PasswordsChangeWithoutARestart) {
+  HAPAX_NEEDS_KAFKA();
+  SecureSite own;
+  WorkerProcess worker({own.config(), {}});
+  own.pay(0, 10);
+  await_booked(own, 10);
+
+  own.postgres.run("ALTER ROLE hapax_scram PASSWORD '" + std::string(kSecondPassword) + "'");
+  own.kafka.change_password(kSecondPassword);
+  own.write_passwords(kSecondPassword);
+  own.postgres.run(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = "
+      "'hapax_scram'");
+  own.pay(10, 10);
+  await_booked(own, 20);
+  worker.await("kafka_credentials");
+  EXPECT_THAT(worker.output(), Not(HasSubstr(kSecret)));
+  expect_leaves(worker);
+}
+
+TEST(Security, AMendedPasswordEndsTheWaitOfAWorker) {
+  HAPAX_NEEDS_KAFKA();
+  SecureSite own;
+  own.write_passwords(kSecondPassword);
+  own.pay(0, 1);
+  WorkerProcess worker({own.config(), {}});
+  EXPECT_THAT(worker.await("waiting_for_postgres").at("error").get<std::string>(),
+              HasSubstr("password authentication failed"));
+  std::ofstream(own.url_file()) << own.url(kFirstPassword);
+  worker.await("waiting_for_kafka");
+  own.write_passwords(kFirstPassword);
+  await_booked(own, 1);
+  expect_leaves(worker);
+}
+
+// Else effects would go to one database and checkpoints to the other.
+TEST(Security, AnotherDatabaseInTheFileIsNotMovedToWhileAWorkerRuns) {
+  HAPAX_NEEDS_KAFKA();
+  SecureSite own;
+  own.postgres.server().create_database("other");
+  WorkerProcess worker({own.config(), {}});
+  own.pay(0, 1);
+  await_booked(own, 1);
+  const std::string elsewhere = own.postgres.target("other") + "user=hapax_scram";
+  std::ofstream(own.url_file()) << elsewhere;
+  own.postgres.run(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = "
+      "'hapax_scram'");
+  worker.await_not_ready("names another database than at the start");
+  own.write_passwords(kFirstPassword);
+  own.pay(1, 1);
+  await_booked(own, 2);
+  expect_leaves(worker);
+}
+
+TEST(Security, NoCommandSaysASecret) {
+  HAPAX_NEEDS_KAFKA();
+  setenv("HAPAX_TEST_SECRET", "planted-secret-of-environment", 1);
+  const ConfigFile config(site().config(
+      {{"kafka",
+        {{"ssl.key.password", "${HAPAX_TEST_SECRET}"}, {"debug", "all"}, {"client.id", "w"}}},
+       {"log", {{"level", "debug"}}}}));
+  const std::string url = site().url(kFirstPassword);
+  const std::vector<std::vector<std::string>> commands = {
+      {"check"},
+      {"check", "--json"},
+      {"status"},
+      {"status", "--json"},
+      {"keys", "list"},
+      {"keys", "show", "p0"},
+      {"keys", "forget", "p0", "--why", "w", "--dry-run", "--url", url},
+      {"keys", "forget", "p0", "--why", "w", "--dry-run", "--url", url + "-wrong"},
+      {"dead", "list", "--json"},
+      {"dead", "export"},
+      {"explain", "payments/0/0"},
+      {"explain", "--key", "p0"},
+      {"audit", "--topic", "payments"},
+      {"offsets", "show", "payments"},
+      {"offsets", "rewind", "payments/0", "--to", "0", "--why", "w", "--dry-run", "--url", url},
+      {"migrate", "status", "--url", url},
+      {"migrate", "status", "--url", "postgres://u:planted-secret@planted-secret@localhost/d"},
+      {"migrate", "status", "--url", "postgres://u:planted-secret/d"}};
+  for (const auto& command : commands)
+    EXPECT_THAT(hapax(command, config.path()).text, Not(HasSubstr(kSecret))) << command.front();
+}
+
+TEST(Security, NoWorkerSaysASecret) {
+  HAPAX_NEEDS_KAFKA();
+  setenv("HAPAX_TEST_SECRET", "planted-secret-of-environment", 1);
+  site().pay(0, 3);
+  WorkerProcess worker({site().config({{"kafka",
+                                        {{"ssl.key.password", "${HAPAX_TEST_SECRET}"},
+                                         {"group.id", "another"},
+                                         {"debug", "all"}}},
+                                       {"log", {{"level", "debug"}}}}),
+                        {}});
+  worker.await_ready();
+  for (const char* path : {"/metrics", "/readyz", "/livez"})
+    EXPECT_THAT(worker.get(path).body, Not(HasSubstr(kSecret))) << path;
+  expect_leaves(worker);
+  EXPECT_THAT(worker.output(), Not(HasSubstr(kSecret)));
+  EXPECT_GT(worker.output().size(), 10'000U) << "librdkafka's debug lines are not in it";
+}
+
+TEST(Security, AMistakeInTheConfigurationSaysNoSecret) {
+  HAPAX_NEEDS_KAFKA();
+  const std::vector<nlohmann::json> mistakes = {
+      {{"postgres", {{"url", "postgres://u:planted-secret@planted-secret@h/d"}}}},
+      {{"postgres", {{"url", "planted-secret"}}}},
+      {{"kafka", {{"sasl.password", {"planted-secret"}}}}},
+      {{"kafka", {{"ssl.key.pem", "planted-secret"}}}},
+      {{"kafka",
+        {{"ssl.key.password", "planted-secret"}, {"ssl.keystore.location", "/etc/passwd"}}}},
+      {{"worker", {{"lanes", "planted-secret-is-not-shown-where-a-variable-held-it"}}}}};
+  for (const nlohmann::json& mistake : mistakes) {
+    nlohmann::json config = site().config(mistake);
+    if (mistake.contains("worker")) {
+      setenv("HAPAX_TEST_SECRET", "planted-secret", 1);
+      config["worker"]["lanes"] = "${HAPAX_TEST_SECRET}";
+    }
+    const ConfigFile file(config);
+    for (const char* command : {"check", "run"}) {
+      const Said said = hapax({command}, file.path());
+      EXPECT_NE(said.code, 0) << mistake;
+      EXPECT_THAT(said.text, Not(HasSubstr(kSecret))) << mistake;
+    }
+  }
+}
+
+TEST(Security, SecretsThatOthersCanReadAreNamedByCheckAndAtStart) {
+  HAPAX_NEEDS_KAFKA();
+  const sandbox::TemporaryFolder folder("open");
+  const std::filesystem::path open_file = folder.path() / "password";
+  std::ofstream(open_file) << kFirstPassword;
+  ASSERT_EQ(chmod(open_file.c_str(), 0644), 0);
+  const nlohmann::json config =
+      site().config({{"kafka", {{"sasl.password", "@" + open_file.string()}}}});
+  const std::string open =
+      "the secret " + open_file.string() + " is open to other users of this machine";
+  const std::string mend = "`chmod go-rwx " + open_file.string() + "` would close it";
+  EXPECT_THAT(hapax({"check"}, ConfigFile(config).path()).text,
+              HasSubstr("warn  secrets: " + open + " → " + mend));
+  WorkerProcess worker({config, {}});
+  EXPECT_EQ(worker.await("open_secret").at("sentence"), open + "; " + mend);
+  worker.await_ready();
+  expect_leaves(worker);
+}
+
+}  // namespace
+}  // namespace hapax::support

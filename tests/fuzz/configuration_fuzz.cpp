@@ -1,0 +1,57 @@
+// The configuration is written by people and never crashes its reader; and whatever libpq takes for
+// a password, what is shown of a url never holds it.
+#include <libpq-fe.h>
+
+#include <memory>
+#include <string_view>
+
+#include "config/load.hpp"
+#include "config/redact.hpp"
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace hapax;
+
+// Stands in the dictionary. A url that holds it once, in a password, must not show it.
+constexpr std::string_view kSecret = "S3CR3T";
+
+bool is_secret_keyword(std::string_view keyword) {
+  return keyword == "password" || keyword == "sslpassword" || keyword == "passfile";
+}
+
+// Whether the secret stands there once (of a keyword that comes twice libpq shows only the last),
+// and libpq takes it for a password.
+bool holds_a_secret(const std::string& url) {
+  const auto at = url.find(kSecret);
+  if (at == std::string::npos || url.find(kSecret, at + 1) != std::string::npos) return false;
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
+      PQconninfoParse(url.c_str(), nullptr), PQconninfoFree);
+  for (const PQconninfoOption* option = parsed.get();
+       option != nullptr && option->keyword != nullptr; ++option)
+    if (option->val != nullptr && is_secret_keyword(option->keyword) &&
+        std::string_view(option->val).find(kSecret) != std::string_view::npos)
+      return true;
+  return false;
+}
+
+// A file named by @ would be read: a pipe blocks, and /dev/zero has no end.
+bool names_a_file(std::string_view text) {
+  return text.find("\"@") != std::string_view::npos ||
+         text.find("\\u0040") != std::string_view::npos;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text = fuzz::text_of(data, size);
+  if (text.find('\0') == std::string::npos && holds_a_secret(text))
+    fuzz::require(config::redact_url(text).find(kSecret) == std::string::npos, "a secret is shown");
+  if (names_a_file(text)) return 0;
+  const config::Loaded loaded = config::load_text(text, [](const std::string& name) {
+    return name == "SET" ? std::optional<std::string>("value") : std::nullopt;
+  });
+  fuzz::require(loaded.config.has_value() == loaded.problems.empty(),
+                "a configuration with problems, or none of both");
+  return 0;
+}

@@ -1,0 +1,97 @@
+#include "kafka/client_error.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hapax::kafka {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kExpired = 10;  // X509_V_ERR_CERT_HAS_EXPIRED
+
+TEST(ClientError, SaysWhatIsWrongWithACertificateInsteadOfThatItDoesNotVerify) {
+  EXPECT_EQ(
+      explain(RD_KAFKA_RESP_ERR__SSL,
+              "ssl://k:9093/bootstrap: SSL handshake failed: error:0A000086:SSL "
+              "routines::certificate verify failed: verify (after 7ms in state SSL_HANDSHAKE)",
+              certificate_mistake(kExpired), ""),
+      "ssl://k:9093/bootstrap: the broker's certificate has expired: renew it at the broker");
+}
+
+TEST(ClientError, ReadsTheLogAsAnError) {
+  EXPECT_EQ(failure_in_log("[thrd:ssl://k:9093/bootstrap]: ssl://k:9093/bootstrap: Disconnected"),
+            "ssl://k:9093/bootstrap: Disconnected");
+  EXPECT_EQ(failure_in_log("[thrd:main]: x"), "x");
+  EXPECT_EQ(failure_in_log("no thread"), "no thread");
+}
+
+TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
+  for (const char* text :
+       {"ssl://k:9092/bootstrap: SSL handshake failed: error:0A000126:SSL routines::unexpected eof",
+        "ssl://k:9092/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT "
+        "broker listener?"})
+    EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", ""),
+                HasSubstr("does this port speak TLS?"));
+  for (const char* text :
+       {"k:9093/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect "
+        "security.protocol configuration",
+        "k:9093/bootstrap: Disconnected: connection closed by peer (after 2ms in state "
+        "APIVERSION_QUERY)"})
+    EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", ""),
+                HasSubstr("kafka.security.protocol does not say so"));
+}
+
+TEST(ClientError, TellsTheMistakesOfACertificateApart) {
+  EXPECT_THAT(certificate_mistake(62), HasSubstr("another host"));
+  EXPECT_THAT(certificate_mistake(9), HasSubstr("clocks"));
+  for (const int unknown_authority : {18, 19, 20, 21})
+    EXPECT_THAT(certificate_mistake(unknown_authority), HasSubstr("ssl.ca.location"));
+  EXPECT_THAT(certificate_mistake(7), HasSubstr("X.509 error 7"));
+}
+
+TEST(ClientError, SaysTheSameEachTimeItIsRepeated) {
+  const auto again = [](const std::string& timing) {
+    return explain(RD_KAFKA_RESP_ERR__TRANSPORT, "k:9092/1: Connect failed: refused" + timing, "",
+                   "");
+  };
+  EXPECT_EQ(again(" (after 0ms in state CONNECT)"),
+            again(" (after 7ms in state CONNECT, 2 identical error(s) suppressed)"));
+}
+
+TEST(ClientError, BlamesScramOnlyWhereThisLibrdkafkaCannotDoIt) {
+  EXPECT_TRUE(has_broken_scram(0x020002ff));
+  EXPECT_TRUE(has_broken_scram(0x020600ff));
+  EXPECT_FALSE(has_broken_scram(0x020601ff));
+  EXPECT_FALSE(has_broken_scram(0x020800ff));
+  EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__AUTHENTICATION, "refused", "", "PLAIN"),
+              HasSubstr("knows no such user or password"));
+}
+
+// Consumer gives the cause to _ALL_BROKERS_DOWN, too: one sentence, so that it is logged once.
+TEST(ClientError, SaysTheSameOfARefusedPasswordUnderEachCode) {
+  const std::string text =
+      "sasl_ssl://k:9093/1: SASL authentication error: no (after 9ms in state X)";
+  EXPECT_EQ(explain(RD_KAFKA_RESP_ERR__AUTHENTICATION, text, "", "PLAIN"),
+            explain(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, text, "", "PLAIN"));
+}
+
+TEST(ClientError, LeavesADisconnectOfAnIdleBrokerAlone) {
+  EXPECT_TRUE(is_plain_disconnect(RD_KAFKA_RESP_ERR__TRANSPORT,
+                                  "k:9092/1: Disconnected (after 600000ms in state UP)"));
+  EXPECT_FALSE(is_plain_disconnect(
+      RD_KAFKA_RESP_ERR__TRANSPORT,
+      "k:9092/bootstrap: Disconnected while requesting ApiVersion (after 1ms in state "
+      "APIVERSION_QUERY)"));
+}
+
+TEST(ClientError, NamesAFileThatCannotBeRead) {
+  EXPECT_EQ(unreadable_file("ssl.ca.location", "/no/such/file"),
+            "cannot read /no/such/file: No such file or directory");
+  EXPECT_FALSE(unreadable_file("ssl.ca.location", "/tmp"));  // a folder of certificates
+  EXPECT_FALSE(unreadable_file("ssl.ca.location", "probe"));
+  EXPECT_FALSE(unreadable_file("client.id", "/no/such/file"));
+}
+
+}  // namespace
+}  // namespace hapax::kafka

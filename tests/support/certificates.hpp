@@ -1,0 +1,45 @@
+// A public key infrastructure of one's own for the tests: an authority that signs certificates for
+// servers and clients, also ones that are of no use any more.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace hapax::support {
+
+enum class Valid { now, expired };
+
+// Files in PEM. Private keys are readable by the owner only.
+struct Certificate {
+  std::filesystem::path certificate;
+  std::filesystem::path key;     // PKCS #8, not encrypted
+  std::filesystem::path bundle;  // key and certificate in one file, as Kafka wants them
+};
+
+// Throws: std::runtime_error. Thread safety: none.
+class Authority {
+ public:
+  // `folder`: is there, and keeps the files.
+  Authority(std::filesystem::path folder, const std::string& name);
+  ~Authority();
+  Authority(const Authority&) = delete;
+  Authority& operator=(const Authority&) = delete;
+
+  // Its own certificate: what a client trusts.
+  std::filesystem::path certificate() const { return folder_ / (name_ + ".pem"); }
+
+  // `name`: of the files, and the common name where `host` is empty. `host`: a DNS name that stands
+  // in the certificate, for a server.
+  Certificate issue(const std::string& name, const std::string& host = {},
+                    Valid valid = Valid::now);
+
+ private:
+  struct Pair;
+  std::filesystem::path folder_;
+  std::string name_;
+  std::unique_ptr<Pair> pair_;
+  long serial_ = 1;
+};
+
+}  // namespace hapax::support
