@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hapax)
 set_target_properties(hapax PROPERTIES EXPORT_NAME static)
 set_target_properties(hapax_headers PROPERTIES EXPORT_NAME headers)
-install(TARGETS hapax hapax_headers EXPORT hapax-targets
+set_target_properties(hapax_test_kit PROPERTIES EXPORT_NAME test_kit)
+install(TARGETS hapax hapax_headers hapax_test_kit EXPORT hapax-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hapax_binary RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS payments LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hapax)

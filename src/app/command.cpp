@@ -57,18 +57,6 @@ std::vector<HandlerFactory> load_plugin(const std::string& path) {
   }
 }
 
-flow::Route route_of(const config::Route& route, HandlerFactory handler) {
-  return {route.topic,
-          route.key,
-          std::move(handler),
-          {static_cast<int>(route.retry.max_attempts), static_cast<int>(route.retry.max_crashes),
-           route.retry.first, route.retry.max, route.retry.max_elapsed},
-          std::chrono::ceil<std::chrono::seconds>(route.retention),
-          route.max_result_bytes,
-          route.batch,
-          static_cast<int>(route.breaker)};
-}
-
 }  // namespace
 
 std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOption& option,
@@ -87,7 +75,7 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
       throw Stop(kConfigWrong, "route of topic \"" + route.topic + "\": no handler \"" +
                                    route.handler + "\"; there is: " + names_of(handlers) +
                                    ". Name its plugin in the route or with --plugin.");
-    routes.push_back(route_of(route, *handler));
+    routes.push_back(flow::make_route(route, *handler));
   }
   return routes;
 }

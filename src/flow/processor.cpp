@@ -112,6 +112,7 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
 // The next message finds the session as if this one had never been there.
 void Processor::clean_session() {
   try {
+    if (session_ && about_to_clean_) about_to_clean_(*session_);
     if (session_ && !session_->clean()) session_.reset();
   } catch (const store::DatabaseError&) {
     session_.reset();  // a new one is clean

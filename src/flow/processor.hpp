@@ -54,8 +54,13 @@ class Processor {
 
   // `seed`: of the jitter.
   // `about_to_run`: called before each run of a handler, for a watchdog; may be empty.
-  Processor(Connect connect, std::uint64_t seed, std::function<void(const Task&)> about_to_run = {})
-      : connect_(std::move(connect)), about_to_run_(std::move(about_to_run)), random_(seed) {}
+  // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
+  Processor(Connect connect, std::uint64_t seed, std::function<void(const Task&)> about_to_run = {},
+            std::function<void(store::Session&)> about_to_clean = {})
+      : connect_(std::move(connect)),
+        about_to_run_(std::move(about_to_run)),
+        about_to_clean_(std::move(about_to_clean)),
+        random_(seed) {}
 
   // Processes the message once. Whatever happens is in the Outcome; after a settled one the facts
   // are committed.
@@ -120,6 +125,7 @@ class Processor {
 
   Connect connect_;
   std::function<void(const Task&)> about_to_run_;
+  std::function<void(store::Session&)> about_to_clean_;
   std::size_t batch_limit_ = kMaxBatch;
   std::optional<store::Session> session_;
   store::Phase phase_ = store::Phase::connect;

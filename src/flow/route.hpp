@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "config/config.hpp"
 #include "hapax/handler.hpp"
 #include "key/key_spec.hpp"
 
@@ -38,5 +39,8 @@ struct Route {
   std::size_t batch = 1;  // messages a transaction, at most
   int breaker = 0;        // dead letters in a row for one cause that halt the route; 0: never
 };
+
+// The route that a configuration's one and its handler make.
+Route make_route(const config::Route& route, HandlerFactory handler);
 
 }  // namespace hapax::flow

@@ -18,6 +18,7 @@ ALLOWED = {
     "flow": GROUND | STORES,
     "worker": GROUND | STORES | {"flow"},
     "app": GROUND | STORES | {"flow", "worker", "sandbox"},
+    "testing": GROUND | STORES | {"flow", "worker", "sandbox"},
     "sandbox": set(),  # starts servers: for app's demo and the tests, and knows nothing of hapax
 }
 

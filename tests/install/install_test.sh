@@ -26,7 +26,8 @@ expect() {
 }
 
 cmake --install "$build" --prefix "$prefix" >/dev/null
-for file in bin/hapax include/hapax/handler.hpp lib/libhapax.a lib/hapax/libpayments.so \
+for file in bin/hapax include/hapax/handler.hpp include/hapax/testing.hpp lib/libhapax.a \
+  lib/libhapax_testing.a lib/hapax/libpayments.so \
   lib/cmake/hapax/hapax-config.cmake lib/cmake/hapax/hapax-config-version.cmake \
   lib/cmake/hapax/hapax-targets.cmake share/hapax/hapax.schema.json share/hapax/roles.sql; do
   [ -f "$prefix/$file" ] || fail "$file is not installed"
@@ -68,4 +69,11 @@ expect 4 'PostgreSQL is not ready' \
 expect 4 'PostgreSQL is not ready' "$work/build/booking_worker" run -c "$work/worker.json"
 expect 4 'PostgreSQL is not ready' \
   "$prefix/bin/hapax" run -c "$work/worker.json" --plugin "$prefix/lib/hapax/libpayments.so"
+
+# The example of a project with tests, as it stands.
+cp -r "$source/examples/testing" "$work/tested"
+cmake -S "$work/tested" -B "$work/tested/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/output" 2>&1 &&
+  cmake --build "$work/tested/build" >>"$work/output" 2>&1 ||
+  { cat "$work/output"; fail "examples/testing does not build against the installed hapax"; }
+expect 0 '100% tests passed' ctest --test-dir "$work/tested/build" --output-on-failure
 echo "installed, found, built and loaded"

@@ -1,0 +1,131 @@
+#include "store/test_database.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "sql_statements.hpp"
+#include "store/roles.hpp"
+#include "store/session_state.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+// Deferred: it raises at COMMIT, behind everything that the handler wrote.
+constexpr const char* kCommitFaults =
+    "CREATE SCHEMA hapax_testing;"
+    "CREATE TABLE hapax_testing.commit_faults (sqlstate text);"
+    "CREATE FUNCTION hapax_testing.raise() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "  IF NEW.sqlstate = '57P01' THEN"
+    "    PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60);"
+    "  END IF;"
+    "  RAISE EXCEPTION 'injected by the test' USING ERRCODE = NEW.sqlstate; END $$;"
+    "CREATE CONSTRAINT TRIGGER raise AFTER INSERT ON hapax_testing.commit_faults DEFERRABLE "
+    "  INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hapax_testing.raise();";
+
+// What hapax itself keeps of an operation and a handler decides.
+constexpr const char* kKeys =
+    "SELECT json_build_object('key', key, 'scope', scope, 'tenant', tenant, 'status', status, "
+    "'result', coalesce(result::text, 'NULL')) FROM hapax.idempotency_keys";
+
+TableRows rows_of(const Rows& objects) {
+  TableRows table;
+  for (const Row row : objects) {
+    auto& values = table.rows.emplace_back();
+    const auto object = row[0].as<nlohmann::json>();
+    for (const auto& [column, value] : object.items())
+      values[column] = value.is_null() ? "NULL" : value.get<std::string>();
+  }
+  return table;
+}
+
+}  // namespace
+
+struct TestServer::Connection {
+  explicit Connection(const std::string& url) : connection(url) {}
+  pqxx::connection connection;
+};
+
+TestServer::TestServer(const std::string& url) : connection_(std::make_unique<Connection>(url)) {
+  run("SET client_min_messages TO error");
+}
+
+TestServer::~TestServer() = default;
+
+void TestServer::run(const std::string& sql) {
+  try {
+    pqxx::nontransaction(connection_->connection).exec(sql);
+  } catch (...) {
+    rethrow(connection_->connection, sql);
+  }
+}
+
+void TestServer::copy(const std::string& name, const std::string& original) {
+  drop(name);
+  run("CREATE DATABASE " + name + " TEMPLATE " + original);
+}
+
+void TestServer::drop(const std::string& name) {
+  run("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)");
+}
+
+void make_test_role(Session& owner, const std::string& role) {
+  {
+    Transaction transaction(owner);
+    transaction.run("CREATE ROLE " + role + " LOGIN");
+    transaction.run(kCommitFaults);
+    transaction.run("GRANT USAGE ON SCHEMA hapax_testing TO " + role +
+                    "; GRANT INSERT ON hapax_testing.commit_faults TO " + role);
+    transaction.commit();
+  }
+  grant_worker(owner, role);
+}
+
+void run_schema(Session& owner, const std::string& sql, const std::string& role) {
+  Transaction transaction(owner);
+  transaction.run(sql);
+  const Rows schemas = transaction.run(
+      "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname NOT IN ('hapax', "
+      "'hapax_testing', 'information_schema') AND nspname NOT LIKE 'pg\\_%'");
+  for (const Row schema : schemas) {
+    const std::string& name = schema[0].text();
+    transaction.run("GRANT USAGE ON SCHEMA " + name + " TO " + role +
+                    "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + name +
+                    " TO " + role + "; GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + name + " TO " +
+                    role);
+  }
+  transaction.commit();
+}
+
+std::map<std::string, TableRows> read_user_tables(Session& owner) {
+  Transaction transaction(owner);
+  std::map<std::string, TableRows> tables;
+  for (const Row table : transaction.run(sql::kReadUserTables, {})) {
+    const std::string& name = table[0].text();
+    TableRows& rows = tables[name] = rows_of(transaction.run(
+        "SELECT (SELECT json_object_agg(key, value) FROM jsonb_each_text(to_jsonb(t))) FROM " +
+        name + " t"));
+    rows.drawn_columns = table[1].as<nlohmann::json>().get<std::vector<std::string>>();
+  }
+  tables[kKeysTable] = rows_of(transaction.run(kKeys));
+  return tables;
+}
+
+int count_other_sessions(Session& owner, const std::string& application_name) {
+  Transaction transaction(owner);
+  return transaction.run(sql::kCountOtherSessions, {application_name})[0][0].as<int>();
+}
+
+void pass_time(Session& owner, std::chrono::milliseconds time) {
+  Transaction transaction(owner);
+  transaction.run(sql::kPassTime, {static_cast<double>(time.count()) / 1000});
+  transaction.commit();
+}
+
+std::vector<std::string> session_state(Session& session) {
+  Transaction transaction(session);
+  std::vector<std::string> lines;
+  for (const Row row : transaction.run(sql::kReadSessionState, {})) lines.push_back(row[0].text());
+  return lines;
+}
+
+}  // namespace hapax::store

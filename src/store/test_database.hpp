@@ -1,0 +1,66 @@
+// What the test kit does to its throw-away databases, as their owner.
+//
+// Thread safety: none.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hapax/rows.hpp"
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+// Makes and removes whole databases: the way to put one back that also covers sequences, indexes
+// and whatever else a handler may touch.
+class TestServer {
+ public:
+  // `url`: of the server's maintenance database, as a superuser. Throws: DatabaseError.
+  explicit TestServer(const std::string& url);
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
+  // Replaces database `name` by a copy of `original`, and throws whoever is connected to it out.
+  // Names: letters, digits and underscores. Precondition: nobody is connected to `original`.
+  // Throws: DatabaseError. Blocks: some 50 ms.
+  void copy(const std::string& name, const std::string& original);
+  void drop(const std::string& name);
+
+ private:
+  struct Connection;
+  void run(const std::string& sql);
+  std::unique_ptr<Connection> connection_;
+};
+
+// The worker role, and hapax_testing.commit_faults: a row in it fails at COMMIT, with the SQLSTATE
+// that it names; 57P01 ends the session there. Precondition: the database is migrated.
+void make_test_role(Session& owner, const std::string& role);
+
+// Runs a file of SQL and gives the role what a handler needs of its tables.
+void run_schema(Session& owner, const std::string& sql, const std::string& role);
+
+// Rows of one table, each by column; the text of a value, or "NULL".
+struct TableRows {
+  std::vector<std::map<std::string, std::string>> rows;
+  std::vector<std::string> drawn_columns;  // from a sequence: differ after a rollback
+};
+
+inline constexpr const char* kKeysTable = "hapax.idempotency_keys";
+
+// Everything that handlers can have written, and the state and result of the idempotency keys.
+std::map<std::string, TableRows> read_user_tables(Session& owner);
+
+// Sessions of this database that belong to others than `application_name`.
+int count_other_sessions(Session& owner, const std::string& application_name);
+
+// Lets time pass for the failed runs in hapax.attempts.
+void pass_time(Session& owner, std::chrono::milliseconds time);
+
+// What would be left for the next message, a line each. Precondition: no transaction is open.
+std::vector<std::string> session_state(Session& session);
+
+}  // namespace hapax::store

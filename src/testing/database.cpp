@@ -1,0 +1,98 @@
+#include "testing/database.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "sandbox/postgres_server.hpp"
+#include "store/migrate.hpp"
+#include "store/test_database.hpp"
+
+namespace hapax::testing {
+namespace {
+
+constexpr const char* kTemplate = "hapax_template";
+constexpr const char* kWorker = "hapax_worker";
+
+store::Session connect(const std::string& url) {
+  return store::Session({.url = url, .application_name = "hapax test kit"});
+}
+
+// What these tests crash is workers, never PostgreSQL: it need not reach the disk.
+sandbox::PostgresOptions quick() {
+  return {{},
+          {{"fsync", "off"},
+           {"full_page_writes", "off"},
+           {"autovacuum", "off"},
+           {"deadlock_timeout", "50ms"}}};
+}
+
+struct Server {
+  Server() : postgres(quick()), databases(postgres.url()) {
+    databases.copy(kTemplate, "template1");
+    store::Session owner = connect(postgres.url(kTemplate));
+    store::migrate_up(owner);
+    store::make_test_role(owner, kWorker);
+  }
+
+  sandbox::PostgresServer postgres;
+  store::TestServer databases;
+  int made = 0;
+};
+
+Server& server() {
+  static Server server;
+  return server;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw std::runtime_error("cannot read the schema " + path);
+  return text.str();
+}
+
+}  // namespace
+
+Database::Database(const std::vector<std::string>& schema) {
+  name_ = "harness_" + std::to_string(++server().made);
+  server().databases.copy(name_, kTemplate);
+  for (const std::string& path : schema) {
+    const std::string text = text_of(path);
+    store::Session session = connect(server().postgres.url(name_));
+    try {
+      store::run_schema(session, text, kWorker);
+    } catch (const store::DatabaseError& error) {
+      throw std::runtime_error("the schema " + path + " fails: " + error.what());
+    }
+  }
+}
+
+Database::~Database() {
+  owner_.reset();
+  try {
+    server().databases.drop(name_);
+    server().databases.drop(saved());
+  } catch (const store::DatabaseError&) {
+    // They go away with the server.
+  }
+}
+
+std::string Database::worker_url() const { return server().postgres.url(name_, kWorker); }
+
+store::Session& Database::owner() {
+  if (!owner_) owner_ = connect(server().postgres.url(name_));
+  return *owner_;
+}
+
+void Database::save() {
+  owner_.reset();
+  server().databases.copy(saved(), name_);
+}
+
+void Database::restore() {
+  owner_.reset();
+  server().databases.copy(name_, saved());
+}
+
+}  // namespace hapax::testing

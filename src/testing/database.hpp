@@ -1,0 +1,41 @@
+// The PostgreSQL of this process, and one harness's database in it.
+//
+// Thread safety: none; on the thread that made the first one, which must live as long as they do.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/session.hpp"
+
+namespace hapax::testing {
+
+class Database {
+ public:
+  // hapax's schema, and the user's from files of SQL.
+  // Throws: std::runtime_error (no PostgreSQL, a file that cannot be read or fails).
+  // Blocks: about 0.1 s; the first one of a process about 1 s.
+  explicit Database(const std::vector<std::string>& schema);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  std::string worker_url() const;
+
+  // The owner's session; connects where there is none.
+  store::Session& owner();
+
+  // Remembers what is in the database, and puts it back. Whoever is connected is thrown out.
+  // Precondition of save(): nobody but the owner is connected.
+  void save();
+  void restore();
+
+ private:
+  std::string saved() const { return name_ + "_saved"; }
+
+  std::string name_;
+  std::optional<store::Session> owner_;
+};
+
+}  // namespace hapax::testing

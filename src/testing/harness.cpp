@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <barrier>
+#include <thread>
+
+#include "store/checkpoints.hpp"
+#include "store/transaction.hpp"
+#include "testing/crash.hpp"
+#include "testing/implementation.hpp"
+
+namespace hapax::testing {
+
+using Implementation = Harness::Implementation;
+
+Implementation::Implementation(HandlerFactory handler, const Options& options)
+    : route_(read_route(handler, options)),
+      ignored_columns_(options.ignored_columns),
+      database_(options.schema),
+      lane_(make_lane()) {}
+
+std::unique_ptr<Lane> Implementation::make_lane() {
+  return std::make_unique<Lane>(route_, database_.worker_url(),
+                                [this](std::chrono::milliseconds time) {
+                                  const std::lock_guard lock(time_);
+                                  store::pass_time(database_.owner(), time);
+                                });
+}
+
+// As a worker that has just got the partition.
+Delivery Implementation::delivery_of(const Record& record) {
+  Delivery delivery{.record = record};
+  if (record.offset) {
+    delivery.offset = *record.offset;
+    next_offset_ = std::max(next_offset_, delivery.offset + 1);
+  } else {
+    auto known = std::ranges::find(offsets_, record, &std::pair<Record, std::int64_t>::first);
+    if (known == offsets_.end()) known = offsets_.insert(offsets_.end(), {record, next_offset_++});
+    delivery.offset = known->second;
+  }
+  const store::Ahead ahead = store::read_ahead(
+      database_.owner(), Lane::kGroup, {route_.route.topic, record.partition}, 1, delivery.offset);
+  if (const auto prior = ahead.attempts.find(delivery.offset); prior != ahead.attempts.end()) {
+    delivery.attempts = prior->second.count;
+    delivery.failing = std::chrono::milliseconds(prior->second.lasting_ms);
+  }
+  return delivery;
+}
+
+Record Implementation::sent_again(Record record) {
+  record.offset = next_offset_++;
+  return record;
+}
+
+Outcome Implementation::run(const Record& record, const std::optional<Fault>& fault, bool once) {
+  return lane_->run(delivery_of(record), fault, once);
+}
+
+std::vector<Outcome> Implementation::run_in_parallel(const Record& record, int workers) {
+  const Delivery delivery = delivery_of(record);
+  const auto count = static_cast<std::size_t>(std::max(workers, 1));
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (std::size_t i = 0; i < count; ++i) lanes.push_back(make_lane());
+  std::vector<Outcome> outcomes(count);
+  std::barrier together(static_cast<std::ptrdiff_t>(count));
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < count; ++i)
+    threads.emplace_back([&, i] {
+      together.arrive_and_wait();
+      outcomes[i] = lanes[i]->run(delivery, std::nullopt, false);
+    });
+  threads.clear();
+  for (const auto& lane : lanes) collect_leaks(*lane);
+  return outcomes;
+}
+
+std::optional<std::string> Implementation::crash(CrashPoint point, const Record& record) {
+  const Delivery delivery = delivery_of(record);
+  return crash_in_child(point, [&] {
+    Lane lane(route_, database_.worker_url(), [](std::chrono::milliseconds) {});
+    return lane.run(delivery, std::nullopt, false);
+  });
+}
+
+void Implementation::restart() {
+  collect_leaks(*lane_);
+  lane_.reset();
+  lane_ = make_lane();
+}
+
+void Implementation::save() {
+  restart();  // a new lane has not connected yet
+  database_.save();
+}
+
+void Implementation::restore() {
+  restart();
+  database_.restore();
+}
+
+int Implementation::other_sessions() {
+  return store::count_other_sessions(database_.owner(), route_.connect.application_name);
+}
+
+void Implementation::collect_leaks(const Lane& lane) {
+  for (const std::string& leak : lane.leaks())
+    if (!std::ranges::count(leaks_, leak)) leaks_.push_back(leak);
+}
+
+const std::vector<std::string>& Implementation::leaks() {
+  collect_leaks(*lane_);
+  return leaks_;
+}
+
+Harness::Harness(HandlerFactory handler, Options options)
+    : implementation_(std::make_unique<Implementation>(std::move(handler), options)) {}
+
+Harness::~Harness() = default;
+
+Outcome Harness::deliver(const Record& record) {
+  return implementation_->run(record, std::nullopt, false);
+}
+
+Outcome Harness::deliver(const Record& record, const Fault& fault) {
+  return implementation_->run(record, fault, false);
+}
+
+Outcome Harness::attempt(const Record& record) {
+  return implementation_->run(record, std::nullopt, true);
+}
+
+Outcome Harness::attempt(const Record& record, const Fault& fault) {
+  return implementation_->run(record, fault, true);
+}
+
+Outcome Harness::resend(const Record& record) {
+  return deliver(implementation_->sent_again(record));
+}
+
+std::vector<Outcome> Harness::deliver_in_parallel(const Record& record, int workers) {
+  return implementation_->run_in_parallel(record, workers);
+}
+
+void Harness::crash_at(CrashPoint point, const Record& record) {
+  if (const auto ended = implementation_->crash(point, record))
+    throw std::runtime_error("it did not come to the point \"" + std::string(name_of(point)) +
+                             "\": " + *ended);
+}
+
+void Harness::restart() { implementation_->restart(); }
+
+Report Harness::examine(const Record& record) { return examine_record(*implementation_, record); }
+
+void Harness::expect_exactly_once(const Record& record) {
+  Report report = examine(record);
+  if (report.passed() && report.once.result != Result::completed)
+    report.ways.push_back({"its effect", {"there is none, it is " + report.once.text()}});
+  if (report.passed() && report.effects.empty())
+    report.ways.push_back({"its effect", {"there is none: it completes and changes no table"}});
+  if (!report.passed()) throw NotExactlyOnce(std::move(report));
+}
+
+Rows Harness::run(std::string_view text, std::vector<Parameter> values) {
+  store::Transaction transaction(implementation_->database().owner());
+  Rows rows = transaction.query(text, values);
+  transaction.commit();
+  return rows;
+}
+
+const std::vector<std::string>& Harness::session_leaks() const { return implementation_->leaks(); }
+
+std::string Harness::url() const { return implementation_->database().worker_url(); }
+
+}  // namespace hapax::testing

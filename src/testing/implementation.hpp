@@ -1,0 +1,58 @@
+// What a Harness is inside: the route, the database, the lane of its one worker.
+//
+// Thread safety: as Harness.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "store/test_database.hpp"
+#include "testing/database.hpp"
+#include "testing/lane.hpp"
+
+namespace hapax::testing {
+
+class Harness::Implementation {
+ public:
+  Implementation(HandlerFactory handler, const Options& options);
+
+  Delivery delivery_of(const Record& record);
+  Record sent_again(Record record);  // at the next offset
+
+  Outcome run(const Record& record, const std::optional<Fault>& fault, bool once);
+  std::vector<Outcome> run_in_parallel(const Record& record, int workers);
+  std::optional<std::string> crash(CrashPoint point, const Record& record);
+  void restart();
+
+  void save();
+  void restore();
+  std::map<std::string, store::TableRows> tables() {
+    return store::read_user_tables(database_.owner());
+  }
+  int other_sessions();
+
+  Lane& lane() { return *lane_; }
+  Database& database() { return database_; }
+  const std::vector<std::string>& leaks();
+  const TestedRoute& route() const { return route_; }
+  const std::vector<std::string>& ignored_columns() const { return ignored_columns_; }
+
+ private:
+  std::unique_ptr<Lane> make_lane();
+  void collect_leaks(const Lane& lane);
+
+  const TestedRoute route_;
+  const std::vector<std::string> ignored_columns_;
+  Database database_;
+  std::mutex time_;  // of pass_time: several lanes
+  std::vector<std::pair<Record, std::int64_t>> offsets_;
+  std::int64_t next_offset_ = 0;
+  std::vector<std::string> leaks_;
+  std::unique_ptr<Lane> lane_;
+};
+
+// What Harness::examine promises.
+Report examine_record(Harness::Implementation& harness, const Record& record);
+
+}  // namespace hapax::testing

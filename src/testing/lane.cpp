@@ -1,0 +1,96 @@
+#include "testing/lane.hpp"
+
+#include <algorithm>
+
+#include "store/test_database.hpp"
+
+namespace hapax::testing {
+namespace {
+
+std::unique_ptr<Probe> make_probe(const TestedRoute& route) {
+  auto handler = route.route.handler.make();
+  handler->on_start(route.setup);
+  return std::make_unique<Probe>(std::move(handler));
+}
+
+store::ConnectOptions options_of(const TestedRoute& route, std::string url) {
+  store::ConnectOptions options = route.connect;
+  options.url = std::move(url);
+  return options;
+}
+
+// The views of a record, as a handler gets them. Must not outlive the record.
+struct Views {
+  explicit Views(const TestedRoute& route, const Delivery& delivery) {
+    const Record& record = delivery.record;
+    for (const auto& [name, value] : record.headers) headers.push_back({name, value});
+    parts.coordinates = {route.route.topic, record.partition, delivery.offset};
+    parts.timestamp_ms = record.timestamp_ms.value_or(-1);
+    parts.timestamp_type = record.timestamp_ms ? TimestampType::create_time : TimestampType::none;
+    parts.key = record.key;
+    parts.payload = record.payload;
+    parts.headers = headers;
+  }
+  std::vector<Header> headers;
+  Message::Parts parts;
+};
+
+Result result_of(flow::Result result) {
+  switch (result) {
+    case flow::Result::completed: return Result::completed;
+    case flow::Result::duplicate: return Result::duplicate;
+    case flow::Result::failed: return Result::failed;
+    case flow::Result::skipped: return Result::skipped;
+    default: return flow::is_halt(result) ? Result::halted : Result::waiting;
+  }
+}
+
+}  // namespace
+
+Lane::Lane(const TestedRoute& route, std::string url,
+           std::function<void(std::chrono::milliseconds)> pass_time)
+    : route_(route),
+      pass_time_(std::move(pass_time)),
+      probe_(make_probe(route)),
+      processor_(
+          [this, options = options_of(route, std::move(url))] {
+            store::Session session(options);
+            new_session_ = store::session_state(session);
+            return session;
+          },
+          1, {}, [this](store::Session& session) { look_for_leaks(session); }) {}
+
+void Lane::look_for_leaks(store::Session& session) {
+  for (const std::string& line : store::session_state(session))
+    if (!std::ranges::count(new_session_, line) && !std::ranges::count(leaks_, line))
+      leaks_.push_back(line);
+}
+
+Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, bool once) {
+  probe_->arm(fault);
+  const Views views(route_, delivery);
+  const Message message(views.parts);
+  const std::string group = kGroup;
+  flow::Task task{.route = route_.route, .message = message, .group = group};
+  task.attempts = delivery.attempts;
+  task.failing = delivery.failing;
+  const int runs_before = probe_->runs();
+  Outcome outcome;
+  for (int i = 0; i < kMaxRuns; ++i) {
+    flow::Outcome one = processor_.process(task, *probe_);
+    outcome.result = result_of(one.result);
+    outcome.reason = std::move(one.reason);
+    outcome.detail = std::move(one.detail);
+    outcome.sqlstate = std::move(one.sqlstate);
+    outcome.attempts = task.attempts = std::max(task.attempts, one.attempts);
+    if (outcome.result != Result::waiting) break;
+    outcome.waited += one.wait;
+    if (once) break;
+    if (one.lost_in_handler) ++task.outages;
+    if (one.result == flow::Result::retry) pass_time_(one.wait);
+  }
+  outcome.runs = probe_->runs() - runs_before;
+  return outcome;
+}
+
+}  // namespace hapax::testing

@@ -1,0 +1,21 @@
+// Which route a test is about, and how a worker would connect for it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "flow/route.hpp"
+#include "hapax/testing.hpp"
+#include "store/session.hpp"
+
+namespace hapax::testing {
+
+struct TestedRoute {
+  flow::Route route;
+  Setup setup;                    // for on_start
+  store::ConnectOptions connect;  // without a url
+};
+
+// Throws: std::runtime_error with every mistake of the configuration.
+TestedRoute read_route(const HandlerFactory& handler, const Options& options);
+
+}  // namespace hapax::testing

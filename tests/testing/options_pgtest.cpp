@@ -1,0 +1,112 @@
+// Where the test kit has its route from, and what it says where there is none.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "kit_case.hpp"
+#include "sandbox/temporary_folder.hpp"
+
+namespace kit {
+namespace {
+
+using ::testing::HasSubstr;
+
+class KitOptions : public ::testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    const auto path = folder_.path() / name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  // What the harness says instead of beginning.
+  static std::string refusal(const Options& options) {
+    try {
+      Harness harness(factory(book), options);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  hapax::sandbox::TemporaryFolder folder_{"kit-options"};
+};
+
+TEST_F(KitOptions, TheWorkersFileIsReadAsItIsWithoutItsServers) {
+  const std::string path = file("worker.json", R"({
+    "kafka": {"bootstrap.servers": "${NOT_SET_WHERE_TESTS_RUN}", "group.id": "x"},
+    "postgres": {"url": "${NEITHER_IS_THIS}", "statement_timeout": "7s"},
+    "routes": [
+      {"topic": "a", "handler": "other", "key": {"header": "id"}},
+      // A comment.
+      {"topic": "b", "handler": "booker", "key": {"json": "/id"}, "options": {"rate": "${RATE}"}}
+    ]})");
+  Options options = ledger();
+  options.route = nullptr;
+  options.config = path;
+  options.environment = {{"RATE", "3"}};
+  hapax::HandlerFactory made = factory(book);
+  hapax::Setup seen;
+  struct Starting final : hapax::Handler {
+    explicit Starting(hapax::Setup& setup) : seen(setup) {}
+    void on_start(const hapax::Setup& setup) override { seen = setup; }
+    void handle(const Message& message, Context& context) override {
+      context.sql("INSERT INTO payments VALUES ($1, 1)", message.json().at("id"));
+      timeout = context.sql("SHOW statement_timeout")[0][0].text();
+      context.result(timeout);
+    }
+    hapax::Setup& seen;
+    std::string timeout;
+  };
+  made.make = [&seen] { return std::make_unique<Starting>(seen); };
+  Harness harness(made, options);
+  EXPECT_EQ(seen.topic, "b");
+  EXPECT_EQ(seen.options, (nlohmann::json{{"rate", "3"}}));
+  harness.deliver({.payload = R"({"id": "p7"})"});
+  EXPECT_EQ(harness.sql("SELECT key || ' ' || (result #>> '{}') FROM hapax.idempotency_keys")[0][0]
+                .text(),
+            "p7 7s");
+}
+
+TEST_F(KitOptions, ARouteThatIsNotThereIsAnsweredWithThoseThatAre) {
+  Options options{.config = file("worker.json", R"({"routes": [
+      {"topic": "a", "handler": "other", "key": {"header": "id"}},
+      {"topic": "b", "handler": "booker", "key": {"header": "id"}},
+      {"topic": "c", "handler": "booker", "key": {"header": "id"}}]})")};
+  EXPECT_EQ(refusal(options),
+            "more than one route for handler \"booker\"; there is: a (handler other), b (handler "
+            "booker), c (handler booker). Name the one that is meant in Options::topic.");
+  options.topic = "a";
+  EXPECT_EQ(refusal(options),
+            "no route for handler \"booker\" on topic \"a\"; there is: a (handler other), b "
+            "(handler booker), c (handler booker)");
+  options.topic = "c";
+  EXPECT_EQ(refusal(options), "none");
+}
+
+TEST_F(KitOptions, EveryMistakeIsSaidAtOnce) {
+  EXPECT_THAT(refusal({}), HasSubstr("name the worker's configuration in Options::config"));
+  EXPECT_THAT(refusal({.config = "/nowhere/worker.json"}),
+              HasSubstr("cannot read the configuration /nowhere/worker.json"));
+  EXPECT_THAT(refusal({.route = {{"kee", 1}, {"batch", 0}}}),
+              AllOf(HasSubstr("Options::route is wrong"), HasSubstr("routes[0].kee"),
+                    HasSubstr("routes[0].batch")));
+}
+
+TEST_F(KitOptions, ASchemaThatFailsIsNamed) {
+  Options options = ledger();
+  options.schema = {"/nowhere/schema.sql"};
+  EXPECT_EQ(refusal(options), "cannot read the schema /nowhere/schema.sql");
+  options.schema = {file("bad.sql", "CREATE TABLE t (n int); CREATE TABEL u ()")};
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("bad.sql fails: "), HasSubstr("TABEL")));
+}
+
+TEST_F(KitOptions, AColumnToIgnoreMustBeOfATable) {
+  Options options = ledger();
+  options.ignored_columns = {"payments.id"};
+  Harness harness(factory(book), options);
+  EXPECT_THROW(harness.examine(payment()), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace kit
