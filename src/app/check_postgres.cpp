@@ -185,6 +185,17 @@ void check_halts(const config::Config& config, store::Session& session, Findings
   if (halts.empty()) findings.ok("halts", "none open");
 }
 
+// The configuration refuses its own topics; another worker of the group may consume it.
+void check_loops(const config::Config& config, store::Session& session, Findings& findings) {
+  for (const config::Route& route : config.routes) {
+    const std::string& topic = route.dead_letter_topic;
+    if (topic.empty() || !store::read_checkpoint(session, group_of(config), {topic, 0})) continue;
+    findings.fail("dead letter topic " + topic,
+                  "group " + group_of(config) + " has consumed it: dead letters would come back",
+                  "name a topic in routes[].dead_letter_topic that this group does not consume");
+  }
+}
+
 void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
   if (const auto problem = store::schema_problem(session)) {
     findings.fail("schema", *problem, kMigrate);
@@ -196,6 +207,7 @@ void check_schema(const config::Config& config, store::Session& session, Finding
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
   findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });
   findings.attempt("scopes", kRoles, [&] { check_scopes(config, session, findings); });
+  findings.attempt("dead letter topics", kRoles, [&] { check_loops(config, session, findings); });
   findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });
 }
 

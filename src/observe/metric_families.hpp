@@ -65,6 +65,7 @@ struct MetricFamilies {
   prometheus::Gauge& postgres_up;
   prometheus::Counter& postgres_outages;
   prometheus::Counter& serialization_retries;
+  prometheus::Gauge& dead_letters_unpublished;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

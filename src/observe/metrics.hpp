@@ -108,6 +108,7 @@ class Metrics {
   void postgres_went_down();     // an outage is counted when it was not down already
   void serialization_retried();  // 40001 or 40P01: run again at once, no attempt
   void halted(std::string_view reason);
+  void dead_letters_unpublished(std::size_t count);  // 0 where another worker publishes
 
   // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.
   std::string text() const;

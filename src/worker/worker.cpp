@@ -77,6 +77,7 @@ Worker::Handlers Worker::make_handlers() const {
 
 Worker::~Worker() {
   dispatcher_.stop();
+  publisher_.reset();
   replays_.reset();
   lanes_.clear();
   keeper_.reset();
@@ -117,6 +118,7 @@ Ended Worker::run(const StopSignal& stop) {
       *consumer_, notices_, postgres_, metrics_);
   retention_ = std::make_unique<Retention>(lane_setup_.connect, config_.worker.name);
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
+  publish_dead_letters();
   std::vector<std::string> topics;
   for (const flow::Route& route : routes_) topics.push_back(route.topic);
   consumer_->subscribe(topics);
@@ -140,6 +142,16 @@ Ended Worker::run(const StopSignal& stop) {
   const bool clean = leave();
   if (fatal_) return Ended::fatal;
   return clean ? Ended::stopped : Ended::gave_up_waiting;
+}
+
+void Worker::publish_dead_letters() {
+  DeadLetterPublisherSetup setup{
+      group_, config_.worker.name, lane_setup_.connect, config_.kafka.properties, {}};
+  for (const config::Route& route : config_.routes)
+    if (!route.dead_letter_topic.empty())
+      setup.topics.emplace(route.topic, route.dead_letter_topic);
+  if (!setup.topics.empty())
+    publisher_ = std::make_unique<DeadLetterPublisher>(std::move(setup), postgres_, metrics_);
 }
 
 void Worker::serve(kafka::Event event) {
