@@ -59,6 +59,16 @@ Replayed Replayer::run_next() {
   return claimed ? run_claimed(*claimed) : Replayed();
 }
 
+std::optional<std::size_t> Replayer::count_open() {
+  std::string why;
+  try {
+    if (reachable(why) && has_replays_) return store::count_open_replays(*session_, setup_.group);
+  } catch (const store::DatabaseError&) {
+    drop_session();  // the next turn says why
+  }
+  return std::nullopt;
+}
+
 Replayed Replayer::run_claimed(const Claimed& claimed) {
   using End = Replayed::Result;
   Replayed replayed{End::completed, claimed.id, claimed.dead_letter, claimed.topic};

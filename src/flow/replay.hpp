@@ -71,6 +71,10 @@ class Replayer {
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   Replayed run_next();
 
+  // How many of the group's replays have not ended; nothing where PostgreSQL cannot be asked.
+  // Throws: nothing. Blocks: for PostgreSQL's answers.
+  std::optional<std::size_t> count_open();
+
  private:
   using Claimed = store::ClaimedReplay;
   using Note = store::ReplayNote;

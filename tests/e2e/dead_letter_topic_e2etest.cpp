@@ -49,7 +49,7 @@ TEST(DeadLetterTopicOnKafka, IsWaitedForWhileMessagesGoOn) {
   Producer producer(site.bootstrap());
   dead.reject(producer, 0);
   worker->await("dead_letters_delayed", {{"dead_letter_topic", dead.topic}});
-  EXPECT_THAT(worker->get("/metrics").body, HasSubstr("hapax_dead_letters_unpublished 1"));
+  worker->await_metric("hapax_dead_letters_unpublished 1");
   producer.send(site.payment(1));
   site.await_booked(1);
   create_topic(site.bootstrap(), dead.topic, 1);
