@@ -226,7 +226,7 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
   const bool in_handler = phase_ == Phase::handler;
   session_.reset();
   std::string why;
-  if (in_handler && reachable(why) &&
+  if (in_handler && !store::is_the_servers(fault) && reachable(why) &&
       (fault.sqlstate.empty() || fault.sqlstate == "25P03" || task.outages + 1 >= kMaxOutages))
     return count_attempt(task, identity, fault, std::nullopt);
   Outcome outage = halt(Result::outage, "postgres", fault.text, fault.sqlstate);

@@ -232,7 +232,7 @@ store::ReplayNote Replayer::lost_connection(const Claimed& claimed, const Route&
   std::string why;
   const bool handlers_own =
       phase_ == Phase::handler && (fault.sqlstate.empty() || fault.sqlstate == "25P03");
-  if ((handlers_own || lost >= kMaxOutages) && reachable(why))
+  if ((handlers_own || lost >= kMaxOutages) && !store::is_the_servers(fault) && reachable(why))
     return count_run(claimed, route, fault, std::nullopt);
   return put_back(kBusyWait, fault);
 }

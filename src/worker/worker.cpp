@@ -1,5 +1,6 @@
 #include "worker/worker.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "flow/crash_point.hpp"
@@ -18,6 +19,9 @@ constexpr int kTrustedRuns = 1;
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
+
+// Longer than a lane waits between two tries, and twice a checkpoint's interval.
+constexpr milliseconds kRefusalsEnd{5000};
 
 // So long a partition that another worker has taken is left to the group to sort out.
 constexpr milliseconds kTakeAgainFromAnother{3000};
@@ -43,7 +47,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       routes_(std::move(routes)),
       health_(health),
       metrics_(metrics),
-      postgres_(health, metrics),
+      postgres_(health, metrics, std::max(kRefusalsEnd, 2 * config.worker.checkpoint_interval)),
       lane_setup_{group_,
                   config.worker.name,
                   [options = connect_options(config)] { return store::Session(options); },
