@@ -104,6 +104,16 @@ int announce_run(Session& session, const Source& source, const std::string& hand
   return crashes;
 }
 
+void add_forget_attempts(Transaction& transaction, const Source& source) {
+  transaction.add(transaction.session().execute(sql::kForgetAttempts, source.parameters()));
+}
+
+void forget_attempts(Session& session, const Source& source) {
+  Transaction transaction(session);
+  add_forget_attempts(transaction, source);
+  transaction.commit();
+}
+
 void withdraw_run(Session& session, const Source& source) {
   Transaction transaction(session);
   transaction.run(sql::kWithdrawRun, source.parameters());

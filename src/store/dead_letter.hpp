@@ -54,6 +54,11 @@ FailedRuns record_attempt(Session& session, const FailedRun& run);
 // often it was announced and not withdrawn, this time included.
 // Throws: DatabaseError (Phase::account).
 int announce_run(Session& session, const Source& source, const std::string& handler);
+// The message is settled, so its failed runs are forgotten: added to the transaction's text, or in
+// one of its own. Throws: DatabaseError (Phase::account).
+void add_forget_attempts(Transaction& transaction, const Source& source);
+void forget_attempts(Session& session, const Source& source);
+
 void withdraw_run(Session& session, const Source& source);
 
 // UTF-8 that PostgreSQL text can hold: NUL and invalid bytes replaced, cut at kMaxErrorText.
