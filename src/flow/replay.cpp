@@ -47,7 +47,6 @@ Replayed Replayer::run_next() {
   if (!reachable(away.detail)) return away;
   std::optional<Claimed> claimed;
   try {
-    if (!has_replays_ && !(has_replays_ = store::has_replays(*session_))) return {};
     pay();
     claimed = store::claim_replay(*session_, setup_.group, topics_, setup_.worker, setup_.lease);
   } catch (const store::DatabaseError& error) {
@@ -62,7 +61,7 @@ Replayed Replayer::run_next() {
 std::optional<std::size_t> Replayer::count_open() {
   std::string why;
   try {
-    if (reachable(why) && has_replays_) return store::count_open_replays(*session_, setup_.group);
+    if (reachable(why)) return store::count_open_replays(*session_, setup_.group);
   } catch (const store::DatabaseError&) {
     drop_session();  // the next turn says why
   }
@@ -281,10 +280,7 @@ bool Replayer::reachable(std::string& why) {
   }
 }
 
-void Replayer::drop_session() {
-  session_.reset();
-  has_replays_ = false;
-}
+void Replayer::drop_session() { session_.reset(); }
 
 // The next one finds the session as if this one had never been there.
 void Replayer::clean_session() {

@@ -29,11 +29,6 @@ Parameter text_or_null(const std::string& text) {
 
 }  // namespace
 
-bool has_replays(Session& session) {
-  Transaction transaction(session);
-  return !transaction.run("SELECT to_regclass('hapax.replays')")[0][0].is_null();
-}
-
 std::size_t count_open_replays(Session& session, const std::string& group) {
   constexpr int kMostCounted = 10'000;
   Transaction transaction(session);
