@@ -81,6 +81,15 @@ void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   transaction.add(transaction.session().execute(sql::kInsertDeadLetter, parameters));
 }
 
+void add_failed_again(Transaction& transaction, const DeadLetter& letter) {
+  std::vector<Parameter> parameters = letter.source.parameters();
+  parameters.emplace_back(storable(letter.error));
+  parameters.push_back(text_or_null(letter.sqlstate));
+  parameters.emplace_back(letter.handler);
+  parameters.emplace_back(letter.attempts);
+  transaction.add(transaction.session().execute(sql::kFailAgain, parameters));
+}
+
 FailedRuns record_attempt(Session& session, const FailedRun& run) {
   Transaction transaction(session);
   std::vector<Parameter> parameters = run.source.parameters();
@@ -95,15 +104,6 @@ FailedRuns record_attempt(Session& session, const FailedRun& run) {
   return runs;
 }
 
-int announce_run(Session& session, const Source& source, const std::string& handler) {
-  Transaction transaction(session);
-  std::vector<Parameter> parameters = source.parameters();
-  parameters.emplace_back(handler);
-  const int crashes = transaction.run(sql::kAnnounceRun, parameters)[0][0].as<int>();
-  transaction.commit();
-  return crashes;
-}
-
 void add_forget_attempts(Transaction& transaction, const Source& source) {
   transaction.add(transaction.session().execute(sql::kForgetAttempts, source.parameters()));
 }
@@ -112,6 +112,15 @@ void forget_attempts(Session& session, const Source& source) {
   Transaction transaction(session);
   add_forget_attempts(transaction, source);
   transaction.commit();
+}
+
+int announce_run(Session& session, const Source& source, const std::string& handler) {
+  Transaction transaction(session);
+  std::vector<Parameter> parameters = source.parameters();
+  parameters.emplace_back(handler);
+  const int crashes = transaction.run(sql::kAnnounceRun, parameters)[0][0].as<int>();
+  transaction.commit();
+  return crashes;
 }
 
 void withdraw_run(Session& session, const Source& source) {
