@@ -177,11 +177,11 @@ void check_scopes(const config::Config& config, store::Session& session, Finding
 void check_halts(const config::Config& config, store::Session& session, Findings& findings) {
   const std::vector<store::Halt> halts = store::read_halts(session, group_of(config));
   for (const store::Halt& halt : halts)
-    findings.warn(
-        "halt",
-        halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) + " since " +
-            halt.since + ": " + halt.reason,
-        "see `hapax status`; `hapax resume` with one of: " + store::decisions_for(halt.reason));
+    findings.warn("halt",
+                  halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) +
+                      " since " + halt.since + ": " + halt.reason,
+                  "see `hapax status`; `hapax resume` with one of: " +
+                      store::decisions_for(halt.reason, halt.offset.has_value()));
   if (halts.empty()) findings.ok("halts", "none open");
 }
 
