@@ -1,5 +1,11 @@
--- The next message with this key runs again. $1 key, $2 scope, $3 tenant. No rows.
-UPDATE hapax.idempotency_keys
-SET status = 'forgotten', updated_at = now(),
-    expires_at = greatest(expires_at, now() + interval '7 days')
-WHERE key = $1 AND scope = $2 AND tenant = $3
+-- The next message with this key runs again, and its failed runs are counted anew.
+-- $1 key, $2 scope, $3 tenant. No rows.
+WITH forgotten AS (
+  UPDATE hapax.idempotency_keys
+  SET status = 'forgotten', updated_at = now(),
+      expires_at = greatest(expires_at, now() + interval '7 days')
+  WHERE key = $1 AND scope = $2 AND tenant = $3
+  RETURNING group_id, topic, generation, partition, kafka_offset)
+DELETE FROM hapax.attempts a USING forgotten f
+WHERE a.group_id = f.group_id AND a.topic = f.topic AND a.generation = f.generation
+  AND a.partition = f.partition AND a.kafka_offset = f.kafka_offset

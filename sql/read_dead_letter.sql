@@ -12,8 +12,13 @@ SELECT to_json(r) FROM (
          handler_version, scope, key, tenant, encode(fingerprint, 'hex') AS fingerprint,
          fingerprint_rule, other, first_at, created_at,
          coalesce(ended_as, 'open') AS state, ended_at, ended_by, ended_why,
+         (SELECT to_json(a) FROM (
+            SELECT a.last_at, a.last_error, a.sqlstate FROM hapax.attempts a
+            WHERE a.group_id = d.group_id AND a.topic = d.topic AND a.generation = d.generation
+              AND a.partition = d.partition AND a.kafka_offset = d.kafka_offset
+              AND a.last_at > d.created_at) a) AS failed_again,
          (SELECT coalesce(json_agg(to_json(p) ORDER BY p.id), '[]'::json) FROM (
             SELECT id, wanted_at, who, why, edited, encode(payload, 'hex') AS payload, runs,
                    claimed_by, next_try, last_error, sqlstate, ended_at, outcome, detail
             FROM hapax.replays WHERE dead_letter = $1) p) AS replays
-  FROM hapax.dead_letters WHERE id = $1) r
+  FROM hapax.dead_letters d WHERE id = $1) r

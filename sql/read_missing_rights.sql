@@ -12,4 +12,8 @@ SELECT to_json(r) FROM (
        unnest(string_to_array(w.privileges, ' ')) AS p (privilege)
   WHERE found IS NOT NULL
     AND NOT CASE p.privilege WHEN 'DELETE' THEN has_table_privilege(found, 'DELETE')
-                             ELSE has_any_column_privilege(found, p.privilege) END) r
+                             ELSE has_any_column_privilege(found, p.privilege) END
+  UNION ALL
+  SELECT 'dead_letters', 'UPDATE of published_at' FROM pg_attribute
+  WHERE attrelid = to_regclass('hapax.dead_letters') AND attname = 'published_at'
+    AND NOT has_column_privilege(attrelid, attnum, 'UPDATE')) r

@@ -1,5 +1,5 @@
--- Messages that failed and are not known to be settled: at or above their checkpoint, and no dead
--- letter. One that went on to succeed out of order stays listed until the checkpoint passes it.
+-- Messages that failed and are not settled: at or above their checkpoint, and no dead letter. One
+-- that went on to succeed has no row any more.
 -- $1 group, $2 limit. Rows by next try, as JSON.
 SELECT to_json(r) FROM (
   SELECT a.topic, a.generation, a.partition, a.kafka_offset, a.count, a.last_error, a.sqlstate,

@@ -37,8 +37,11 @@ class Context {
   // A statement whose rows nobody needs. Deferred: writes are sent in order together with the
   // completion, in one round trip, so an SQL error appears after `handle` has returned and is
   // handled as if `handle` had thrown it.
-  // Throws: SqlError where the text itself does not prepare (syntax, unknown table).
-  // Blocks: one round trip the first time a text is seen on this connection.
+  // Throws: SqlError where the text itself does not prepare (syntax, unknown table); and that of an
+  //   earlier `write`, where these are sent at once: before a text that this connection has not
+  //   seen, and at the second row of a plain INSERT, once a connection. Let it pass: by then the
+  //   transaction is aborted.
+  // Blocks: a round trip or two the first time a text is seen on this connection.
   template <class... Values>
   void write(std::string_view text, const Values&... values) {
     defer(text, {Parameter(values)...});

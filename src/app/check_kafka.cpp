@@ -107,6 +107,7 @@ void check_kafka(const config::Config& config, Findings& findings) {
     const std::string cluster = reader.reach(kTimeout);
     findings.ok("Kafka", "cluster " + cluster + " at " + servers);
     for (const config::Route& route : config.routes) check_topic(config, reader, route, findings);
+    check_dead_letter_topics(config, reader, findings);
   });
 }
 

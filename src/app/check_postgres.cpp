@@ -202,12 +202,23 @@ void check_scopes(const config::Config& config, store::Session& session, Finding
 void check_halts(const config::Config& config, store::Session& session, Findings& findings) {
   const std::vector<store::Halt> halts = store::read_halts(session, group_of(config));
   for (const store::Halt& halt : halts)
-    findings.warn(
-        "halt",
-        halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) + " since " +
-            halt.since + ": " + halt.reason,
-        "see `hapax status`; `hapax resume` with one of: " + store::decisions_for(halt.reason));
+    findings.warn("halt",
+                  halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) +
+                      " since " + halt.since + ": " + halt.reason,
+                  "see `hapax status`; `hapax resume` with one of: " +
+                      store::decisions_for(halt.reason, halt.offset.has_value()));
   if (halts.empty()) findings.ok("halts", "none open");
+}
+
+// The configuration refuses its own topics; another worker of the group may consume it.
+void check_loops(const config::Config& config, store::Session& session, Findings& findings) {
+  for (const config::Route& route : config.routes) {
+    const std::string& topic = route.dead_letter_topic;
+    if (topic.empty() || !store::read_checkpoint(session, group_of(config), {topic, 0})) continue;
+    findings.fail("dead letter topic " + topic,
+                  "group " + group_of(config) + " has consumed it: dead letters would come back",
+                  "name a topic in routes[].dead_letter_topic that this group does not consume");
+  }
 }
 
 void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
@@ -221,6 +232,7 @@ void check_schema(const config::Config& config, store::Session& session, Finding
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
   findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });
   findings.attempt("scopes", kRoles, [&] { check_scopes(config, session, findings); });
+  findings.attempt("dead letter topics", kRoles, [&] { check_loops(config, session, findings); });
   findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });
 }
 

@@ -97,6 +97,10 @@ void print_since(const Json& letter) {
                   ? ""
                   : " at " + time_cell(letter.at("ended_at")) + " by " +
                         cell(letter.at("ended_by")) + ": " + cell(letter.at("ended_why"))));
+  if (const Json& again = letter.at("failed_again"); !again.is_null())
+    print_line("failed again " + time_cell(again.at("last_at")) + ": " +
+               cell(again.at("last_error")) +
+               (again.at("sqlstate").is_null() ? "" : " (" + cell(again.at("sqlstate")) + ")"));
   for (const Json& replay : letter.at("replays")) {
     const bool open = replay.at("outcome").is_null();
     print_line(

@@ -48,11 +48,7 @@ store::DeadLetterFilter list_filter(const LetterFilter& filter, const std::strin
 }
 
 store::Session open_letters(const config::Config& config, const std::string& url) {
-  store::Session session = open_store(config, url);
-  if (!store::has_replays(session))
-    throw Stop(kUnreachable,
-               "the schema has no replays of dead letters yet: run `hapax migrate up`");
-  return session;
+  return open_store(config, url);
 }
 
 store::Listed list_letters(store::Session& session, store::DeadLetterFilter& filter) {

@@ -9,6 +9,8 @@
 
 namespace hapax::app {
 
+class KafkaReader;
+
 enum class Severity { ok, warn, fail };
 
 struct Finding {
@@ -39,6 +41,8 @@ class Findings {
 
 // The two sides. Block: a bounded time for each question.
 void check_kafka(const config::Config& config, Findings& findings);
+void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,
+                              Findings& findings);
 void check_postgres(const config::Config& config, Findings& findings);
 
 }  // namespace hapax::app

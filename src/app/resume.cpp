@@ -30,7 +30,7 @@ std::string what_is_halted(store::Session& session, const std::string& group) {
   std::string text = "; of group " + group + " these are:";
   for (const store::Halt& halt : halts)
     text += "\n  " + name_of(halt) + "  " + halt.reason + "  (" +
-            store::decisions_for(halt.reason) + ")";
+            store::decisions_for(halt.reason, halt.offset.has_value()) + ")";
   return text;
 }
 

@@ -1,5 +1,6 @@
 // hapax run: the worker.
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -31,6 +32,30 @@ void catch_signals() {
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
 }
+
+// A handler that calls exit(0) must not look like a worker that was told to stop.
+class ExitIsAFailure {
+ public:
+  ExitIsAFailure() {
+    handlers_may_run = true;
+    static const bool registered =
+        std::atexit(refuse_exit) == 0 && std::at_quick_exit(refuse_exit) == 0;
+    (void)registered;
+  }
+  ~ExitIsAFailure() { handlers_may_run = false; }
+  ExitIsAFailure(const ExitIsAFailure&) = delete;
+  ExitIsAFailure& operator=(const ExitIsAFailure&) = delete;
+
+ private:
+  static void refuse_exit() {
+    if (!handlers_may_run) return;
+    log::error("handler_exited", {},
+               "a handler ended the process with exit(); what was open rolls back, and the message "
+               "runs again");
+    std::_Exit(kFailed);
+  }
+  static inline std::atomic<bool> handlers_may_run{false};
+};
 
 // PostgreSQL there and migrated; waits for both where the configuration says so.
 void await_schema(const config::Config& config) {
@@ -85,6 +110,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, health, metrics);
   await_schema(config);
+  const ExitIsAFailure exit_is_a_failure;
   std::unique_ptr<worker::Worker> running;
   try {
     running = std::make_unique<worker::Worker>(config, std::move(routes), health, metrics);

@@ -108,7 +108,7 @@ Json halt_json(const store::Halt& halt) {
           {"detail", halt.detail},
           {"since", halt.since},
           {"halted_by", halt.halted_by},
-          {"decisions", store::decisions_for(halt.reason)}};
+          {"decisions", store::decisions_for(halt.reason, halt.offset.has_value())}};
 }
 
 Json gather(const config::Config& config, store::Session& session, KafkaReader& reader) {

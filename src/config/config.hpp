@@ -96,6 +96,7 @@ struct Route {
   std::string handler;
   std::string plugin;  // path of the shared library; "" where the handler is linked in
   key::KeySpec key;    // scope is never empty: the handler's name where the file has none
+  std::string dead_letter_topic;  // "": dead letters stay in PostgreSQL only
   Retry retry;
   std::chrono::milliseconds retention = std::chrono::hours(168);
   nlohmann::json options = nlohmann::json::object();  // for the handler's on_start; holds secrets

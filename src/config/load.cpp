@@ -1,5 +1,6 @@
 #include "config/load.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "config/file_text.hpp"
@@ -39,6 +40,15 @@ void check_together(Reader& reader, const Config& config) {
       found == config.kafka.properties.end()
           ? kDefaultMaxPollIntervalMs
           : milliseconds_of(found->second).value_or(kDefaultMaxPollIntervalMs));
+  for (std::size_t i = 0; i < config.routes.size(); ++i) {
+    const std::string& dead = config.routes[i].dead_letter_topic;
+    if (!dead.empty() &&
+        std::ranges::any_of(config.routes, [&](const Route& r) { return r.topic == dead; }))
+      reader.problem("routes[" + std::to_string(i) + "].dead_letter_topic",
+                     "the topic " + dead +
+                         " is a route's own: its dead letters would come back as messages; name a "
+                         "topic that this group does not consume");
+  }
   // A revoke waits without polling. Half of it: the checkpoint and the offset commit come after.
   if (config.worker.revoke_timeout > interval / 2) {
     reader.problem("worker.revoke_timeout",

@@ -56,6 +56,7 @@ void read_route(Object& section, Route& route) {
                   handler + ", as the plugin or the program names it");
   section.read("plugin", route.plugin, Text{"the path of a plugin, such as \"./libpayments.so\""});
   read_key_spec(section, route.handler, route.key);
+  section.read("dead_letter_topic", route.dead_letter_topic, Topic{});
   section.section("retry", [&](Object& retry) { read_retry(retry, route.retry); });
   section.read("retention", route.retention, Duration{1min, 24h * 3650});
   section.read("options", route.options, Options{});

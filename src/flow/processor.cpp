@@ -106,7 +106,17 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
     outcome = failed(task, identity, std::current_exception());
   }
   clean_session();
+  if (task.attempts > 0 && outcome.result == Result::duplicate) forget_attempts(task);
   return outcome;
+}
+
+// Of a duplicate, whose transaction writes nothing.
+void Processor::forget_attempts(const Task& task) {
+  try {
+    if (session_) store::forget_attempts(*session_, source_of(task));
+  } catch (const store::DatabaseError&) {
+    session_.reset();  // it is settled all the same; `status` lists it until the checkpoint
+  }
 }
 
 // The next message finds the session as if this one had never been there.
@@ -149,6 +159,7 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
 
   // What the handler deferred fails as the handler's, though it travels with the completion.
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
+  if (task.attempts > 0) store::add_forget_attempts(transaction, source);
   store::complete(transaction, request, claim.nonce, context.stored_result());
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};
@@ -227,7 +238,7 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
   const bool in_handler = phase_ == Phase::handler;
   session_.reset();
   std::string why;
-  if (in_handler && reachable(why) &&
+  if (in_handler && !store::is_the_servers(fault) && reachable(why) &&
       (fault.sqlstate.empty() || fault.sqlstate == "25P03" || task.outages + 1 >= kMaxOutages))
     return count_attempt(task, identity, fault, std::nullopt);
   Outcome outage = halt(Result::outage, "postgres", fault.text, fault.sqlstate);

@@ -107,6 +107,7 @@ class Processor {
   std::optional<Outcome> give_up_without_bytes(const Task& task, const key::Identity* identity,
                                                Outcome verdict, const store::Fault& fault);
   void clean_session();
+  void forget_attempts(const Task& task);
 
   // processor_batch.cpp
   enum class Tried { done, one_alone, smaller, given_up };

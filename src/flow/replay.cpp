@@ -47,7 +47,6 @@ Replayed Replayer::run_next() {
   if (!reachable(away.detail)) return away;
   std::optional<Claimed> claimed;
   try {
-    if (!has_replays_ && !(has_replays_ = store::has_replays(*session_))) return {};
     pay();
     claimed = store::claim_replay(*session_, setup_.group, topics_, setup_.worker, setup_.lease);
   } catch (const store::DatabaseError& error) {
@@ -57,6 +56,16 @@ Replayed Replayer::run_next() {
     return away;
   }
   return claimed ? run_claimed(*claimed) : Replayed();
+}
+
+std::optional<std::size_t> Replayer::count_open() {
+  std::string why;
+  try {
+    if (reachable(why)) return store::count_open_replays(*session_, setup_.group);
+  } catch (const store::DatabaseError&) {
+    drop_session();  // the next turn says why
+  }
+  return std::nullopt;
 }
 
 Replayed Replayer::run_claimed(const Claimed& claimed) {
@@ -222,7 +231,7 @@ store::ReplayNote Replayer::lost_connection(const Claimed& claimed, const Route&
   std::string why;
   const bool handlers_own =
       phase_ == Phase::handler && (fault.sqlstate.empty() || fault.sqlstate == "25P03");
-  if ((handlers_own || lost >= kMaxOutages) && reachable(why))
+  if ((handlers_own || lost >= kMaxOutages) && !store::is_the_servers(fault) && reachable(why))
     return count_run(claimed, route, fault, std::nullopt);
   return put_back(kBusyWait, fault);
 }
@@ -271,10 +280,7 @@ bool Replayer::reachable(std::string& why) {
   }
 }
 
-void Replayer::drop_session() {
-  session_.reset();
-  has_replays_ = false;
-}
+void Replayer::drop_session() { session_.reset(); }
 
 // The next one finds the session as if this one had never been there.
 void Replayer::clean_session() {

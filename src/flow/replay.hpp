@@ -66,10 +66,14 @@ class Replayer {
   };
   explicit Replayer(Setup setup);
 
-  // Claims the next replay that is due and runs it. On a schema without replays there is none.
+  // Claims the next replay that is due and runs it.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   Replayed run_next();
+
+  // How many of the group's replays have not ended; nothing where PostgreSQL cannot be asked.
+  // Throws: nothing. Blocks: for PostgreSQL's answers.
+  std::optional<std::size_t> count_open();
 
  private:
   using Claimed = store::ClaimedReplay;
@@ -94,7 +98,6 @@ class Replayer {
   Setup setup_;
   std::vector<std::string> topics_;
   std::optional<store::Session> session_;
-  bool has_replays_ = false;  // on this session
   store::Phase phase_ = store::Phase::connect;
   std::int32_t partition_ = 0;  // of the message that runs
   std::int32_t generation_ = 1;

@@ -29,13 +29,19 @@ bool is_about_connecting(std::string_view name) {
 
 }  // namespace
 
+Properties connecting(const Properties& properties) {
+  Properties taken;
+  for (const auto& [name, value] : properties)
+    if (is_about_connecting(name)) taken.emplace(name, value);
+  return taken;
+}
+
 Producer::Producer(const Properties& properties, std::chrono::milliseconds linger) {
   ConfHandle conf(rd_kafka_conf_new());
   char error[512];
   Properties settings = {{"compression.codec", "lz4"},
                          {"linger.ms", std::to_string(linger.count())}};
-  for (const auto& [name, value] : properties)
-    if (is_about_connecting(name)) settings.emplace(name, value);
+  settings.merge(connecting(properties));
   for (const auto& [name, value] : settings)
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
         RD_KAFKA_CONF_OK)

@@ -1,4 +1,4 @@
-// Puts records into Kafka, for the demo and the bench. A worker never produces.
+// Puts records into Kafka, for the demo and the bench; a worker has OrderedProducer.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,9 @@ struct rd_kafka_s;
 struct rd_kafka_message_s;
 
 namespace hapax::kafka {
+
+// Those of a consumer's properties that say where the brokers are and who asks.
+Properties connecting(const Properties& properties);
 
 struct Outgoing {
   std::string topic;

@@ -26,10 +26,10 @@ TopicSettings settings_of(const rd_kafka_ConfigResource_t& resource) {
     const std::string_view name = rd_kafka_ConfigEntry_name(entries[i]);
     const std::string_view text = value;
     if (name == "cleanup.policy") settings.cleanup_policy = text;
-    if (name != "retention.ms") continue;
     std::int64_t number = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc())
-      settings.retention_ms = number;
+    if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) continue;
+    if (name == "retention.ms") settings.retention_ms = number;
+    if (name == "max.message.bytes") settings.max_message_bytes = number;
   }
   return settings;
 }

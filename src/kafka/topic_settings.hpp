@@ -13,6 +13,7 @@ namespace hapax::kafka {
 struct TopicSettings {
   std::optional<std::int64_t> retention_ms;  // -1: for ever
   std::string cleanup_policy;                // "delete", "compact" or both
+  std::optional<std::int64_t> max_message_bytes;
 };
 
 // Asks with a client of its own. The mock cluster has no admin API, and a real one may refuse a

@@ -90,7 +90,14 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
           counter(registry, "hapax_postgres_outages_total", "Times PostgreSQL went away.")),
       serialization_retries(
           counter(registry, "hapax_serialization_retries_total",
-                  "Transactions run again at once after a serialization failure or deadlock.")) {
+                  "Transactions run again at once after a serialization failure or deadlock.")),
+      replays_open(gauge(registry, "hapax_replays_open",
+                         "Replays of the group's dead letters that have not ended.")),
+      replays(counter_each<3>(
+          counters(registry, "hapax_replays_total", "Replays that ended in this worker."),
+          "outcome", {"completed", "refused", "failed"})),
+      dead_letters_unpublished(gauge(registry, "hapax_dead_letters_unpublished",
+                                     "Dead letters that wait for their Kafka topic.")) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

@@ -65,6 +65,9 @@ struct MetricFamilies {
   prometheus::Gauge& postgres_up;
   prometheus::Counter& postgres_outages;
   prometheus::Counter& serialization_retries;
+  prometheus::Gauge& replays_open;
+  std::array<prometheus::Counter*, 3> replays;  // by ReplayEnd
+  prometheus::Gauge& dead_letters_unpublished;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

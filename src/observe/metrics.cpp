@@ -107,6 +107,13 @@ void Metrics::postgres_went_down() {
   if (!families_->postgres_down.exchange(true)) families_->postgres_outages.Increment();
 }
 void Metrics::serialization_retried() { families_->serialization_retries.Increment(); }
+void Metrics::replays_open(std::size_t count) {
+  families_->replays_open.Set(static_cast<double>(count));
+}
+void Metrics::replay_ended(ReplayEnd how) { pick(families_->replays, how).Increment(); }
+void Metrics::dead_letters_unpublished(std::size_t count) {
+  families_->dead_letters_unpublished.Set(static_cast<double>(count));
+}
 void Metrics::halted(std::string_view reason) { families_->halts.increment(reason); }
 
 std::string Metrics::text() const {

@@ -34,6 +34,7 @@ inline constexpr std::size_t kMaxReasons = 64;  // distinct labels for each kind
 enum class SettledAs : std::uint8_t { completed, duplicate, failed, skipped };
 enum class CheckpointResult : std::uint8_t { written, fenced, failed };
 enum class OffsetCommitResult : std::uint8_t { committed, dropped, deferred, fatal };
+enum class ReplayEnd : std::uint8_t { completed, refused, failed };
 enum class RebalanceEvent : std::uint8_t { assigned, revoked, lost };
 
 // One route's counters, looked up once: its methods are lock-free, but for the histograms' short
@@ -108,6 +109,9 @@ class Metrics {
   void postgres_went_down();     // an outage is counted when it was not down already
   void serialization_retried();  // 40001 or 40P01: run again at once, no attempt
   void halted(std::string_view reason);
+  void replays_open(std::size_t count);  // of the whole group
+  void replay_ended(ReplayEnd how);
+  void dead_letters_unpublished(std::size_t count);  // 0 where another worker publishes
 
   // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.
   std::string text() const;

@@ -113,6 +113,7 @@ void fail(Transaction& transaction, const ClaimRequest& request, const std::stri
   parameters.emplace_back(storable(letter.error));
   transaction.add(transaction.session().execute(sql::kFailKey, parameters));
   add_dead_letter(transaction, letter);
+  add_failed_again(transaction, letter);
   complete(transaction, request, nonce, std::nullopt);
 }
 

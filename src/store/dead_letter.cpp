@@ -81,6 +81,15 @@ void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   transaction.add(transaction.session().execute(sql::kInsertDeadLetter, parameters));
 }
 
+void add_failed_again(Transaction& transaction, const DeadLetter& letter) {
+  std::vector<Parameter> parameters = letter.source.parameters();
+  parameters.emplace_back(storable(letter.error));
+  parameters.push_back(text_or_null(letter.sqlstate));
+  parameters.emplace_back(letter.handler);
+  parameters.emplace_back(letter.attempts);
+  transaction.add(transaction.session().execute(sql::kFailAgain, parameters));
+}
+
 FailedRuns record_attempt(Session& session, const FailedRun& run) {
   Transaction transaction(session);
   std::vector<Parameter> parameters = run.source.parameters();
@@ -93,6 +102,16 @@ FailedRuns record_attempt(Session& session, const FailedRun& run) {
                         std::chrono::milliseconds(rows[0]["lasting_ms"].as<std::int64_t>())};
   transaction.commit();
   return runs;
+}
+
+void add_forget_attempts(Transaction& transaction, const Source& source) {
+  transaction.add(transaction.session().execute(sql::kForgetAttempts, source.parameters()));
+}
+
+void forget_attempts(Session& session, const Source& source) {
+  Transaction transaction(session);
+  add_forget_attempts(transaction, source);
+  transaction.commit();
 }
 
 int announce_run(Session& session, const Source& source, const std::string& handler) {

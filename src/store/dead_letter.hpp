@@ -33,6 +33,10 @@ struct DeadLetter {
 // bytea, and text is made storable.
 void add_dead_letter(Transaction& transaction, const DeadLetter& letter);
 
+// After add_dead_letter, where the message ran and failed: one that was a dead letter before is
+// open again, and its newer error is kept beside the first.
+void add_failed_again(Transaction& transaction, const DeadLetter& letter);
+
 struct FailedRun {
   const Source& source;
   std::string error;
@@ -49,6 +53,11 @@ struct FailedRuns {
 // Counts a failed run in a transaction of its own; all of the message's with this one.
 // Throws: DatabaseError (Phase::account).
 FailedRuns record_attempt(Session& session, const FailedRun& run);
+
+// The message is settled, so its failed runs are forgotten: added to the transaction's text, or in
+// one of its own. Throws: DatabaseError (Phase::account).
+void add_forget_attempts(Transaction& transaction, const Source& source);
+void forget_attempts(Session& session, const Source& source);
 
 // Cautious mode: commits that the message is about to run, before anything is done with it; how
 // often it was announced and not withdrawn, this time included.

@@ -6,8 +6,7 @@ namespace hapax::store {
 namespace {
 
 constexpr std::string_view kCheckpointMissing[] = {"checkpoint_missing"};
-constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster",
-                                           "offset_above_end"};
+constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster"};
 constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated", "other_cluster",
                                            "offset_above_end", "offset_out_of_range"};
 constexpr std::string_view kOutOfRange[] = {"offset_out_of_range"};
@@ -23,8 +22,7 @@ constexpr Decision kAll[] = {
     {"accept_kafka", kCheckpointMissing, false,
      "start where the group stands in Kafka; what was settled beyond that runs again, unless its "
      "key is known"},
-    {"same_topic", kSameTopic, false,
-     "it is the same topic: go on at the checkpoint (halts again where the log ends below it)"},
+    {"same_topic", kSameTopic, false, "it is the same topic: go on at the checkpoint"},
     {"recreated", kRecreated, true,
      "the topic was made again: a new generation starts at kafka.initial, and nothing of the old "
      "checkpoint counts"},
@@ -57,10 +55,14 @@ const Decision* decision_named(std::string_view name) {
   return found == std::end(kAll) ? nullptr : found;
 }
 
-std::string decisions_for(std::string_view reason) {
+bool needs_message(const Decision& decision) {
+  return decision.name == "skip" || decision.name == "run";
+}
+
+std::string decisions_for(std::string_view reason, bool names_message) {
   std::string names;
   for (const Decision& decision : kAll) {
-    if (!decision.fits(reason)) continue;
+    if (!decision.fits(reason) || (needs_message(decision) && !names_message)) continue;
     if (!names.empty()) names += ", ";
     names += decision.name;
   }

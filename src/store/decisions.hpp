@@ -26,7 +26,10 @@ std::span<const Decision> all_decisions();
 // Null where there is no such decision.
 const Decision* decision_named(std::string_view name);
 
-// "retry, skip"
-std::string decisions_for(std::string_view reason);
+// "retry, skip". `names_message`: the halt does; else there is none to run or to skip.
+std::string decisions_for(std::string_view reason, bool names_message);
+
+// Whether it is about the message that the halt names.
+bool needs_message(const Decision& decision);
 
 }  // namespace hapax::store

@@ -123,6 +123,12 @@ FailureClass classify(Phase phase, const Fault& fault) {
   return halt;
 }
 
+bool is_the_servers(const Fault& fault) {
+  constexpr std::string_view kStates[] = {"53100", "58", "XX001", "XX002"};
+  return std::ranges::any_of(
+      kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
+}
+
 bool is_too_much(const Fault& fault) {
   constexpr std::string_view kStates[] = {"22", "54", "XX000"};  // XX000: "invalid memory alloc"
   return std::ranges::any_of(

@@ -60,6 +60,10 @@ enum class FailureClass {
 
 FailureClass classify(Phase phase, const Fault& fault);
 
+// PostgreSQL answers that its disk is full, broken or damaged: never the message's doing, however
+// often it is met with the same one.
+bool is_the_servers(const Fault& fault);
+
 // PostgreSQL refuses the values, not the statement: more than it can take, or not storable.
 bool is_too_much(const Fault& fault);
 

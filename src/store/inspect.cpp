@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "sql_statements.hpp"
-#include "store/replays.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::store {
@@ -78,8 +77,7 @@ Json read_position_changes(Session& session, const std::string& group, const std
 }
 
 Json count_dead_letters(Session& session, const std::string& group) {
-  return read(session, has_replays(session) ? sql::kCountOpenDeadLetters : sql::kCountDeadLetters,
-              {group, kMaxCount + 1});
+  return read(session, sql::kCountOpenDeadLetters, {group, kMaxCount + 1});
 }
 
 Json read_keys(Session& session, const std::string& key, const OptionalText& scope,

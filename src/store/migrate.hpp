@@ -10,8 +10,8 @@
 namespace hapax::store {
 
 // The newest migration in this binary, and the oldest schema that this worker can run on.
-inline constexpr int kSchema = 5;
-inline constexpr int kOldestSchema = 4;
+inline constexpr int kSchema = 6;
+inline constexpr int kOldestSchema = 5;
 
 struct MigrationState {
   int number = 0;

@@ -29,9 +29,10 @@ Parameter text_or_null(const std::string& text) {
 
 }  // namespace
 
-bool has_replays(Session& session) {
+std::size_t count_open_replays(Session& session, const std::string& group) {
+  constexpr int kMostCounted = 10'000;
   Transaction transaction(session);
-  return !transaction.run("SELECT to_regclass('hapax.replays')")[0][0].is_null();
+  return transaction.run(sql::kCountOpenReplays, {group, kMostCounted})[0][0].as<std::size_t>();
 }
 
 std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& group,

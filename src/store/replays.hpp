@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,8 +42,9 @@ struct ReplayedLetter {
   bool keys_are_kept = false;  // keys that were completed since it was given up on are still known
 };
 
-// False on a schema older than 5. Throws: DatabaseError (Phase::account).
-bool has_replays(Session& session);
+// How many of a group's replays have not ended, counted up to 10,000.
+// Throws: DatabaseError (Phase::account).
+std::size_t count_open_replays(Session& session, const std::string& group);
 
 // Claims the next replay that is due for `lease` in a transaction of its own; nothing where none
 // is. Throws: DatabaseError (Phase::account).

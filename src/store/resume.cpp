@@ -34,10 +34,10 @@ void add_rows(json& list, const Rows& rows) {
 
 void refuse_unfit(const Decision& decision, const Halt& halt) {
   if (!decision.fits(halt.reason))
-    throw Refused(name_of(halt) + " is halted for " + halt.reason + ", which `" +
-                  std::string(decision.name) +
-                  "` does not end; what does: " + decisions_for(halt.reason));
-  if ((decision.name == "skip" || decision.name == "run") && !halt.offset)
+    throw Refused(
+        name_of(halt) + " is halted for " + halt.reason + ", which `" + std::string(decision.name) +
+        "` does not end; what does: " + decisions_for(halt.reason, halt.offset.has_value()));
+  if (needs_message(decision) && !halt.offset)
     throw Refused(name_of(halt) + ": the halt names no message, so there is none to " +
                   std::string(decision.name));
 }

@@ -58,6 +58,7 @@ void Keeper::run(const std::stop_token& stop) {
       checkpoint(held());
       serve_halts();
       find_fenced();
+      look_for_postgres();
     }
     std::unique_lock lock(mutex_);
     auto until = next_checkpoint;
@@ -67,32 +68,6 @@ void Keeper::run(const std::stop_token& stop) {
           wanted_, [](const Wanted& w) { return w.not_before <= steady_clock::now(); });
     });
   }
-}
-
-// Only a new connection proves that PostgreSQL is there: while it shuts down, old ones still work.
-store::Session Keeper::connect() {
-  store::Session made = setup_.connect();
-  postgres_.came_up();
-  return made;
-}
-
-store::Session& Keeper::session() {
-  if (!session_) session_.emplace(connect());
-  return *session_;
-}
-
-// A connection that was lost may be from before an outage that is over by now: a new one tells.
-void Keeper::broke(const char* what, const store::DatabaseError& error) {
-  store::Fault fault = error.fault();
-  if (fault.kind != store::Fault::Kind::sql || fault.sqlstate.starts_with("57P")) {
-    try {
-      (void)connect();
-      return;
-    } catch (const store::DatabaseError& now) {
-      fault = now.fault();
-    }
-  }
-  postgres_.went_down(what, fault.sqlstate, fault.text);
 }
 
 // Takes what is due and tries; what fails is put back for later.

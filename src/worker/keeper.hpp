@@ -82,6 +82,7 @@ class Keeper {
   bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
   void find_fenced();
+  void look_for_postgres();
   std::vector<store::Halt> unrecorded() const;
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
   void missed(const std::shared_ptr<Partition>& partition);

@@ -1,9 +1,14 @@
 // Whether PostgreSQL is there, as all of a worker's threads see it: an outage is one line in the
 // log, however many connections notice it.
 //
+// An outage that PostgreSQL answers (a full disk refuses writes, but connections and other work
+// go on) is over only once nothing was refused for a while: who comes through says nothing about
+// the others.
+//
 // Thread safety: all of it.
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <string>
 
@@ -14,9 +19,11 @@ namespace hapax::worker {
 
 class PostgresState {
  public:
-  PostgresState(observe::Health& health, observe::Metrics& metrics)
-      : health_(health), metrics_(metrics) {}
+  // `quiet`: so long nothing was refused. More than the time between two tries of anything.
+  PostgresState(observe::Health& health, observe::Metrics& metrics, std::chrono::milliseconds quiet)
+      : health_(health), metrics_(metrics), quiet_(quiet) {}
 
+  // A new connection works.
   void came_up();
   // `what`: what could not be done; `sqlstate` may be empty; `text` as PostgreSQL or libpq said it.
   void went_down(const std::string& what, const std::string& sqlstate, const std::string& text);
@@ -28,9 +35,11 @@ class PostgresState {
  private:
   observe::Health& health_;
   observe::Metrics& metrics_;
+  const std::chrono::milliseconds quiet_;
   mutable std::mutex mutex_;
   bool known_ = false;  // guarded by mutex_
   bool up_ = false;     // guarded by mutex_
+  std::chrono::steady_clock::time_point up_not_before_{};  // guarded by mutex_
 };
 
 }  // namespace hapax::worker

@@ -9,6 +9,7 @@ namespace {
 using flow::Replayed;
 
 constexpr std::chrono::milliseconds kAskAgain{1000};
+constexpr std::chrono::milliseconds kCountAgain{5000};
 
 std::vector<std::pair<const flow::Route*, Handler*>> pairs_of(
     const std::vector<flow::Route>& routes, const std::vector<std::unique_ptr<Handler>>& handlers) {
@@ -22,6 +23,7 @@ std::vector<std::pair<const flow::Route*, Handler*>> pairs_of(
 Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
                  std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed)
     : postgres_(setup.postgres),
+      metrics_(setup.metrics),
       handlers_(std::move(handlers)),
       replayer_({setup.connect, setup.group, setup.worker_name, pairs_of(routes, handlers_), seed,
                  [this](const flow::Route* route, const store::Source& source) {
@@ -30,8 +32,12 @@ Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Replays::run(const std::stop_token& stop) {
-  while (!stop.stop_requested())
-    if (postgres_.is_down() || !turn()) wait_unless_stopped(stop, kAskAgain);
+  while (!stop.stop_requested()) {
+    const bool down = postgres_.is_down();
+    const bool more = !down && turn();
+    if (!down) count();
+    if (!more) wait_unless_stopped(stop, kAskAgain);
+  }
   const std::lock_guard lock(mutex_);
   ended_ = true;
   ended_there_.notify_all();
@@ -54,8 +60,17 @@ bool Replays::turn() {
   }
   said_.clear();
   if (replayed.result == Result::nothing) return false;
+  if (replayed.result == Result::completed) metrics_.replay_ended(observe::ReplayEnd::completed);
+  if (replayed.result == Result::refused) metrics_.replay_ended(observe::ReplayEnd::refused);
+  if (replayed.result == Result::failed) metrics_.replay_ended(observe::ReplayEnd::failed);
   log(replayed);
   return true;
+}
+
+void Replays::count() {
+  if (Clock::now() < count_again_) return;
+  count_again_ = Clock::now() + kCountAgain;
+  if (const auto open = replayer_.count_open()) metrics_.replays_open(*open);
 }
 
 // Never the detail: it may quote the message. `hapax dead show` has it.

@@ -38,11 +38,14 @@ class Replays {
   void run(const std::stop_token& stop);
   bool turn();
   void log(const flow::Replayed& replayed);
+  void count();
   void set_running(const flow::Route* route, const store::Source& source);
 
   PostgresState& postgres_;
+  observe::Metrics& metrics_;
   std::vector<std::unique_ptr<Handler>> handlers_;
-  std::string said_;  // why it cannot ask; the thread's own
+  std::string said_;                 // why it cannot ask; the thread's own
+  Clock::time_point count_again_{};  // the thread's own
   mutable std::mutex mutex_;
   std::condition_variable ended_there_;
   std::optional<Lane::Running> running_;  // guarded by mutex_

@@ -1,5 +1,6 @@
 #include "worker/worker.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "config/file_text.hpp"
@@ -20,6 +21,9 @@ constexpr int kTrustedRuns = 1;
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
+
+// Longer than a lane waits between two tries, and twice a checkpoint's interval.
+constexpr milliseconds kRefusalsEnd{5000};
 
 // So long a partition that another worker has taken is left to the group to sort out.
 constexpr milliseconds kTakeAgainFromAnother{3000};
@@ -54,7 +58,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       routes_(std::move(routes)),
       health_(health),
       metrics_(metrics),
-      postgres_(health, metrics),
+      postgres_(health, metrics, std::max(kRefusalsEnd, 2 * config.worker.checkpoint_interval)),
       lane_setup_{group_,
                   config.worker.name,
                   [&config] { return store::Session(connect_options(config)); },
@@ -88,6 +92,7 @@ Worker::Handlers Worker::make_handlers() const {
 
 Worker::~Worker() {
   dispatcher_.stop();
+  publisher_.reset();
   replays_.reset();
   lanes_.clear();
   keeper_.reset();
@@ -131,6 +136,7 @@ Ended Worker::run(const StopSignal& stop) {
       *consumer_, notices_, postgres_, metrics_);
   retention_ = std::make_unique<Retention>(lane_setup_.connect, config_.worker.name);
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
+  publish_dead_letters();
   std::vector<std::string> topics;
   for (const flow::Route& route : routes_) topics.push_back(route.topic);
   consumer_->subscribe(topics);
@@ -154,6 +160,16 @@ Ended Worker::run(const StopSignal& stop) {
   const bool clean = leave();
   if (fatal_) return Ended::fatal;
   return clean ? Ended::stopped : Ended::gave_up_waiting;
+}
+
+void Worker::publish_dead_letters() {
+  DeadLetterPublisherSetup setup{
+      group_, config_.worker.name, lane_setup_.connect, config_.kafka.properties, {}};
+  for (const config::Route& route : config_.routes)
+    if (!route.dead_letter_topic.empty())
+      setup.topics.emplace(route.topic, route.dead_letter_topic);
+  if (!setup.topics.empty())
+    publisher_ = std::make_unique<DeadLetterPublisher>(std::move(setup), postgres_, metrics_);
 }
 
 void Worker::serve(kafka::Event event) {

@@ -18,6 +18,7 @@
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
 #include "store/session.hpp"
+#include "worker/dead_letter_publisher.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
@@ -62,6 +63,7 @@ class Worker final : public kafka::Listener {
   using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
 
   Handlers make_handlers() const;
+  void publish_dead_letters();
 
   void serve(kafka::Event event);
   void receive(std::unique_ptr<kafka::Record> record);
@@ -150,6 +152,7 @@ class Worker final : public kafka::Listener {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Retention> retention_;
   std::unique_ptr<Replays> replays_;
+  std::unique_ptr<DeadLetterPublisher> publisher_;  // none where no route names a topic
 };
 
 // The PostgreSQL settings of a worker's sessions; where the url comes from an @file, as that stands

@@ -71,6 +71,7 @@ bool Worker::leave() {
   log::info("stopping", {{"partitions", partitions_.size()}}, "draining; again to stop at once");
   const auto until = Clock::now() + config_.worker.shutdown_timeout;
   replays_->stop();
+  if (publisher_) publisher_->stop();
   const auto left = [&] {
     const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     return std::max(rest, milliseconds(0));

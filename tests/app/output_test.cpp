@@ -61,7 +61,7 @@ TEST(Decisions, FitTheirReasons) {
       {"offset_unproven", "retry, same_topic, recreated"},
       {"topic_recreated", "retry, same_topic, recreated"},
       {"other_cluster", "retry, same_topic, recreated"},
-      {"offset_above_end", "retry, same_topic, recreated"},
+      {"offset_above_end", "retry, recreated"},
       {"offset_out_of_range", "retry, recreated, earliest"},
       {"key_spec_changed", "retry, accept"},
       {"unknown_below_highest", "retry, run, skip"},
@@ -73,7 +73,9 @@ TEST(Decisions, FitTheirReasons) {
       {"store_copied", "retry, moved, copy"},
       {"a reason of a newer hapax", "retry"}};
   for (const auto& [reason, decisions] : table)
-    EXPECT_EQ(store::decisions_for(reason), decisions) << reason;
+    EXPECT_EQ(store::decisions_for(reason, true), decisions) << reason;
+  // Of a replay: no message of the partition is in the way.
+  EXPECT_EQ(store::decisions_for("handler_ended_transaction", false), "retry");
 }
 
 }  // namespace

@@ -163,6 +163,20 @@ TEST(Load, RefusesASecondRouteForATopic) {
                   "routes[0] already has the topic payments"));
 }
 
+TEST(Load, RefusesADeadLetterTopicThatIsConsumed) {
+  EXPECT_TRUE(has(problem_at(load(with("/routes/0/dead_letter_topic", "payments")),
+                             "routes[0].dead_letter_topic"),
+                  "its dead letters would come back as messages"));
+  auto document = with("/routes/0/dead_letter_topic", "orders");
+  document["routes"].push_back(document["routes"][0]);
+  document["routes"][1]["topic"] = "orders";
+  document["routes"][1].erase("dead_letter_topic");
+  EXPECT_TRUE(has(problem_at(load(document), "routes[0].dead_letter_topic"), "the topic orders"));
+  document["routes"][0]["dead_letter_topic"] = "payments.dead";
+  ASSERT_TRUE(load(document).config);
+  EXPECT_EQ(load(document).config->routes[0].dead_letter_topic, "payments.dead");
+}
+
 TEST(Load, ChecksWhatBelongsTogether) {
   EXPECT_TRUE(has(problem_at(load(with("/postgres/lock_timeout", "30s")), "postgres"),
                   "lock_timeout is not shorter than statement_timeout"));

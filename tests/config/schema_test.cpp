@@ -99,8 +99,8 @@ Words quoted_words(const std::string& text) {
 
 bool same(const Config& a, const Config& b) {
   const auto fields = [](const Route& r) {
-    return std::tie(r.topic, r.handler, r.plugin, r.retry, r.retention, r.options,
-                    r.max_result_bytes, r.batch, r.breaker, r.key.scope, r.key.sources,
+    return std::tie(r.topic, r.handler, r.plugin, r.dead_letter_topic, r.retry, r.retention,
+                    r.options, r.max_result_bytes, r.batch, r.breaker, r.key.scope, r.key.sources,
                     r.key.tenant, r.key.missing_key, r.key.tombstone, r.key.fingerprint);
   };
   return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&

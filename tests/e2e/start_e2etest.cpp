@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 
@@ -100,6 +101,31 @@ TEST(Start, AHaltIsKeptWhenTheWorkerLeavesAtOnce) {
   worker->await("halted");
   expect_leaves(*worker);
   EXPECT_EQ(site->database().value(kOpenHalts), "0|offset_above_end");
+}
+
+// As after an unclean election that cut the log's tail.
+TEST(Start, GoesOnAtTheEndWhereAnOperatorRewindsToIt) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  site->database().run(
+      "UPDATE hapax.checkpoints SET next_offset = 14, highest = 14 WHERE partition = 0");
+  const auto worker = site->worker("w");
+  worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}});
+  site->await(kOpenHalts, "0|offset_above_end");
+  const auto run = [&](std::vector<std::string> arguments) {
+    for (const std::string& more :
+         {std::string("--why"), std::string("tail lost"), std::string("--yes"),
+          std::string("--url"), site->database().owner().url})
+      arguments.push_back(more);
+    return hapax(std::move(arguments), worker->config());
+  };
+  const std::string place = site->topic() + "/0";
+  const Said refused = run({"resume", place, "--decision", "same_topic"});
+  EXPECT_THAT(refused.text, testing::HasSubstr("what does: retry, recreated")) << refused.code;
+  EXPECT_EQ(run({"offsets", "rewind", place, "--to", "latest"}).code, 0);
+  EXPECT_EQ(run({"resume", place, "--decision", "retry"}).code, 0);
+  worker->await("partition_started", {{"partition", 0}, {"offset", 10}});
+  expect_leaves(*worker);
 }
 
 TEST(Start, HaltsWhereTheTopicWasMadeAgain) {

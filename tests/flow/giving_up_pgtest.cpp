@@ -64,6 +64,29 @@ TEST_F(GivingUp, ByMaxElapsedNeedsAFailureThatLate) {
   EXPECT_EQ(runs, 0);
 }
 
+// `keys forget` and a rewind: the same message runs once more, and fails otherwise.
+TEST_F(GivingUp, OfAMessageWhoseKeyWasForgottenOpensItsLetterAgainAndKeepsBothErrors) {
+  const auto reject = [](const char* why) {
+    return [why](const Message&, Context&) { throw Reject(why); };
+  };
+  EXPECT_EQ(process({.offset = 7}, reject("first")).result, Result::failed);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  database.run(
+      "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded', ended_by = 'ann', "
+      "ended_why = 'w', created_at = created_at - interval '1s'; "
+      "UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(process({.offset = 7}, reject("second")).result, Result::failed);
+  EXPECT_EQ(key_row(), "failed@7");
+  EXPECT_EQ(database.value("SELECT error, ended_as, ended_at FROM hapax.dead_letters"),
+            "first|null|null");
+  EXPECT_EQ(database.value("SELECT count, last_error FROM hapax.attempts"), "1|second");
+  // A redelivery is none of that.
+  database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+  EXPECT_EQ(process({.offset = 7}, reject("third")).reason, "redelivered");
+  EXPECT_EQ(database.value("SELECT ended_as, last_error FROM hapax.dead_letters, hapax.attempts"),
+            "discarded|second");
+}
+
 TEST_F(GivingUp, KeepsTheMessageByteForByte) {
   const std::string payload = "\0nul \xff\xfe invalid \xc3\x28 \\x41 'quote' \"both\" {,}"s;
   const std::string record_key = "\xf0\x28\x8c\x28\0"s;

@@ -53,5 +53,25 @@ TEST_F(Guard, RunsWhatAnOperatorHasForgottenOnPurpose) {
   EXPECT_EQ(effects(), "k1=10 k1=10");
 }
 
+// Else its coordinates would count as known and unfinished once its key has expired.
+TEST_F(Guard, HaltsAtAMessageThatFailedFirstThenCompletedAndWasForgotten) {
+  const auto fail = [](const Message&, Context&) { throw std::runtime_error("not yet"); };
+  EXPECT_EQ(process({.offset = 4}, fail).result, Result::retry);
+  EXPECT_EQ(process({.offset = 4}, book, {.attempts = 1}).result, Result::completed);
+  EXPECT_EQ(count("hapax.attempts"), 0) << "it waits for nothing any more";
+  database.run("DELETE FROM hapax.idempotency_keys");  // as retention does
+  const Outcome outcome = process({.offset = 4}, book, {.guard_below = 5, .attempts = 1});
+  EXPECT_EQ(outcome.reason, "unknown_below_highest");
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Guard, ForgetsTheFailedRunsOfADuplicate) {
+  const auto fail = [](const Message&, Context&) { throw std::runtime_error("not yet"); };
+  EXPECT_EQ(process({.offset = 4}, fail).result, Result::retry);
+  EXPECT_EQ(process({.offset = 5}).result, Result::completed);  // another message, the same key
+  EXPECT_EQ(process({.offset = 4}, book, {.attempts = 1}).result, Result::duplicate);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
 }  // namespace
 }  // namespace hapax::flow

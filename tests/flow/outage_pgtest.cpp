@@ -100,6 +100,23 @@ TEST_F(Outage, AHandlerThatCrashesItsBackendEachTimeBecomesADeadLetter) {
   EXPECT_EQ(effects(), "");
 }
 
+TEST_F(Outage, AFullDiskIsNeverAnAttempt) {
+  const auto raise = [&](const char* state, int outages) {
+    return process({},
+                   [&](const Message&, Context& context) {
+                     context.sql(std::string("DO $$ BEGIN RAISE 'no' USING ERRCODE = '") + state +
+                                 "'; END $$");
+                   },
+                   {.outages = outages})
+        .result;
+  };
+  for (const char* state : {"53100", "58030", "XX001"})
+    EXPECT_EQ(raise(state, 100), Result::outage) << state;
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  EXPECT_EQ(raise("53200", 0), Result::outage);
+  EXPECT_EQ(raise("53200", 100), Result::retry) << "its own memory, perhaps";
+}
+
 TEST_F(Outage, AHandlerThatSleepsPastTheIdleTimeoutIsAnAttempt) {
   options.idle_in_transaction_timeout = std::chrono::milliseconds(100);
   const Outcome outcome = process({}, [&](const Message& message, Context& context) {

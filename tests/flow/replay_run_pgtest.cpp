@@ -208,11 +208,6 @@ TEST_F(ReplayRun, IsNotForAnotherGroupOrTopic) {
   EXPECT_EQ(run_next().result, Result::nothing);
 }
 
-TEST_F(ReplayRun, DoesNothingOnASchemaWithoutReplays) {
-  database.run("DROP TABLE hapax.replays");
-  EXPECT_EQ(run_next().result, Result::nothing);
-}
-
 // The seal under attack: what a handler may try with the transaction of a replay.
 class ReplaySeal : public ReplayRun, public testing::WithParamInterface<const char*> {};
 

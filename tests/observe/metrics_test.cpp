@@ -94,6 +94,19 @@ TEST(Metrics, CountsCheckpointsCommitsAndRebalances) {
     EXPECT_TRUE(shows(metrics, line)) << line;
 }
 
+TEST(Metrics, ShowReplaysAndWhatWaitsForItsTopic) {
+  Metrics metrics(kVersions);
+  metrics.replays_open(3);
+  metrics.replay_ended(ReplayEnd::completed);
+  metrics.replay_ended(ReplayEnd::failed);
+  metrics.dead_letters_unpublished(4);
+  for (const char* line :
+       {"hapax_replays_open 3", R"(hapax_replays_total{outcome="completed"} 1)",
+        R"(hapax_replays_total{outcome="refused"} 0)", R"(hapax_replays_total{outcome="failed"} 1)",
+        "hapax_dead_letters_unpublished 4"})
+    EXPECT_TRUE(shows(metrics, line)) << line;
+}
+
 TEST(Metrics, CountsAnOutageOnceHoweverManyLanesSeeIt) {
   Metrics metrics(kVersions);
   EXPECT_TRUE(shows(metrics, "hapax_postgres_up 0"));

@@ -91,6 +91,7 @@ CREATE TABLE hapax.dead_letters (
     ended_as text COLLATE pg_catalog."C",
     ended_by text,
     ended_why text,
+    published_at timestamp with time zone,
     CONSTRAINT dead_letters_check CHECK ((cardinality(header_names) = cardinality(header_values))),
     CONSTRAINT dead_letters_ended_as_check CHECK ((ended_as = ANY (ARRAY['replayed'::text, 'discarded'::text]))),
     CONSTRAINT dead_letters_timestamp_type_check CHECK ((timestamp_type = ANY (ARRAY['none'::text, 'create_time'::text, 'log_append_time'::text])))
@@ -267,6 +268,7 @@ ALTER TABLE ONLY hapax.store
     ADD CONSTRAINT store_pkey PRIMARY KEY (only_row);
 CREATE INDEX dead_letters_by_key ON hapax.dead_letters USING btree (key, scope, tenant);
 CREATE INDEX dead_letters_open ON hapax.dead_letters USING btree (group_id, id) WHERE (ended_at IS NULL);
+CREATE INDEX dead_letters_to_publish ON hapax.dead_letters USING btree (group_id, topic, id) WHERE ((published_at IS NULL) AND (ended_at IS NULL));
 CREATE UNIQUE INDEX halts_open ON hapax.halts USING btree (group_id, topic, (
 CASE
     WHEN whole_route THEN '-1'::integer

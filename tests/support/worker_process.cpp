@@ -151,6 +151,14 @@ void WorkerProcess::await_not_ready(const std::string& reason) {
   }
 }
 
+void WorkerProcess::await_metric(const std::string& line) {
+  const auto deadline = steady_clock::now() + kPatience;
+  while (get("/metrics").body.find(line + '\n') == std::string::npos) {
+    if (steady_clock::now() >= deadline) fail("never showed " + line);
+    std::this_thread::sleep_for(kAskAgain);
+  }
+}
+
 std::string WorkerProcess::output() const {
   std::ostringstream text;
   text << std::ifstream(output_file(folder_.path(), starts_)).rdbuf();

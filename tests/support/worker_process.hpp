@@ -64,6 +64,9 @@ class WorkerProcess {
   void await_ready();
   void await_not_ready(const std::string& reason);
 
+  // Returns when /metrics has this line.
+  void await_metric(const std::string& line);
+
   // Its configuration, for hapax's other commands.
   std::filesystem::path config() const { return folder_.path() / "worker.json"; }
 

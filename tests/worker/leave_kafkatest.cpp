@@ -43,5 +43,15 @@ TEST(Leave, IsCleanWhereNothingRunsSoAChangedKeySpecIsLetIn) {
   expect_leaves(*changed);
 }
 
+TEST(Leave, OfAHandlerThatCallsExitIsAFailure) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "exit"}}));  // with 0
+  const auto worker = site.worker("w");
+  EXPECT_EQ(worker->ended().code, 1) << worker->output();
+  EXPECT_EQ(worker->count("handler_exited"), 1U);
+  EXPECT_EQ(site.database().value(kOwner), "w");
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -92,6 +92,9 @@ TEST_F(ReplayCommand, CompletesAnEditedDeadLetterOnceAndSaysSo) {
   EXPECT_EQ(run({"export", "--state", "all"}), 0);
   EXPECT_THAT(said(), HasSubstr("\"outcome\":\"completed\""));
   expect_replayed_once();
+  const std::string metrics = worker->get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("hapax_replays_total{outcome=\"failed\"} 1"));
+  EXPECT_THAT(metrics, HasSubstr("hapax_replays_total{outcome=\"completed\"} 1"));
   expect_leaves(*worker);
 }
 
@@ -134,8 +137,14 @@ TEST_F(ReplayCommand, NeedsAnAnswerOrYesAndDryRunChangesNothing) {
 }
 
 TEST_F(ReplayCommand, SaysThatNoWorkerTakesItAndCancelsIt) {
-  expect_leaves(*worker_with_dead_letter());
+  const auto worker = worker_with_dead_letter();
+  site.database().run(
+      "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "
+      "reason, detail, halted_by) VALUES ('" +
+      site.group() + "', '" + site.topic() + "', 0, true, 1, 'breaker', 'by the test', 'test')");
   EXPECT_EQ(run(ordering("replay", {"1", "--no-wait"})), 0);
+  worker->await_metric("hapax_replays_open 1");
+  expect_leaves(*worker);
   EXPECT_EQ(run(ordering("replay", {"1", "--no-wait"})), 0);
   EXPECT_THAT(said(), HasSubstr("dead letter 1 is wanted already, by ann"));
   EXPECT_EQ(run(ordering("replay", {"1", "--payload", fixed(), "--no-wait"})), 1);

@@ -1,0 +1,2 @@
+DROP INDEX hapax.dead_letters_to_publish;
+ALTER TABLE hapax.dead_letters DROP COLUMN published_at;

@@ -1,0 +1,23 @@
+-- The next open dead letters that are not in Kafka, by id, with all that is published of them. Bytes
+-- as hex, headers in their order as [name, value], null staying null.
+-- $1 group, $2 topics, $3 limit, $4 bytes of payload at most, but one letter in any case.
+-- Reads each topic by dead_letters_to_publish, and only the payloads that it returns.
+WITH next AS (
+  SELECT n.id, sum(n.bytes) OVER (ORDER BY n.id) - n.bytes AS bytes_before
+  FROM unnest($2::text[]) AS t (topic) CROSS JOIN LATERAL (
+    SELECT d.id, coalesce(octet_length(d.payload), 0) AS bytes FROM hapax.dead_letters d
+    WHERE d.group_id = $1 AND d.topic = t.topic AND d.published_at IS NULL AND d.ended_at IS NULL
+    ORDER BY d.id LIMIT $3) n
+  ORDER BY n.id LIMIT $3)
+SELECT d.id, d.topic, d.partition, d.kafka_offset, d.message_timestamp, d.timestamp_type,
+       encode(d.message_key, 'hex') AS message_key, encode(d.payload, 'hex') AS payload,
+       (SELECT coalesce(json_agg(json_build_array(encode(h.name, 'hex'), encode(h.value, 'hex'))
+                        ORDER BY h.i), '[]'::json)
+        FROM unnest(d.header_names, d.header_values) WITH ORDINALITY AS h (name, value, i))
+         AS headers,
+       d.reason, d.error, d.sqlstate, d.attempts, d.handler, d.handler_version,
+       to_char(d.first_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS first_at,
+       to_char(d.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
+FROM next n JOIN hapax.dead_letters d ON d.id = n.id
+WHERE n.bytes_before < $4
+ORDER BY d.id

@@ -1,0 +1,111 @@
+#include "kafka/ordered_producer.hpp"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "kafka/handles.hpp"
+#include "kafka/producer.hpp"
+
+namespace hapax::kafka {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
+using HeadersHandle = std::unique_ptr<rd_kafka_headers_t, Destroyer<rd_kafka_headers_destroy>>;
+
+constexpr int kPollMs = 50;          // ends as soon as the answer is there
+constexpr auto kOnceStopped = 1s;    // for an answer that is on its way
+constexpr auto kBeyondTimeout = 5s;  // librdkafka's timeout comes first
+
+HeadersHandle headers_of(const OrderedRecord& record) {
+  HeadersHandle headers(rd_kafka_headers_new(record.headers.size()));
+  for (const auto& [name, value] : record.headers)
+    if (rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()),
+                            value ? value->data() : nullptr,
+                            value ? static_cast<ssize_t>(value->size()) : 0))
+      throw std::runtime_error("producing: librdkafka refuses a header");
+  return headers;
+}
+
+Delivery::Result result_of(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR: return Delivery::Result::delivered;
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE: return Delivery::Result::too_large;
+    default: return Delivery::Result::failed;
+  }
+}
+
+}  // namespace
+
+OrderedProducer::OrderedProducer(const Properties& properties, std::chrono::milliseconds timeout)
+    : timeout_(timeout) {
+  ConfHandle conf(rd_kafka_conf_new());
+  char error[512];
+  // The topic says how large a record may be, not librdkafka's own limit of 1 MB.
+  Properties settings = {{"enable.idempotence", "true"},
+                         {"message.timeout.ms", std::to_string(timeout.count())},
+                         {"message.max.bytes", "1000000000"},
+                         {"partitioner", "murmur2_random"},
+                         {"linger.ms", "0"}};
+  settings.merge(connecting(properties));
+  for (const auto& [name, value] : settings)
+    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
+        RD_KAFKA_CONF_OK)
+      throw std::runtime_error("producing: librdkafka refuses kafka." + name);
+  rd_kafka_conf_set_opaque(conf.get(), this);
+  rd_kafka_conf_set_log_cb(conf.get(), nullptr);
+  rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
+  rd_kafka_conf_set_error_cb(conf.get(), on_error);
+  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
+  if (client_ == nullptr) throw std::runtime_error(std::string("producing: ") + error);
+  conf.release();
+}
+
+OrderedProducer::~OrderedProducer() {
+  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_destroy(client_);
+}
+
+void OrderedProducer::on_delivery(rd_kafka_s*, const rd_kafka_message_s* message, void* opaque) {
+  auto& self = *static_cast<OrderedProducer*>(opaque);
+  self.answer_ = Delivery{result_of(message->err),
+                          message->err ? rd_kafka_err2str(message->err) : "", self.last_error_};
+}
+
+void OrderedProducer::on_error(rd_kafka_s*, int, const char* reason, void* opaque) {
+  static_cast<OrderedProducer*>(opaque)->last_error_ = reason;
+}
+
+Delivery OrderedProducer::deliver(const OrderedRecord& record, const std::stop_token& stop) {
+  using Memory = decltype(rd_kafka_vu_t{}.u.mem);
+  const auto memory = [](const std::optional<std::string>& bytes) {
+    if (!bytes) return Memory{nullptr, 0};
+    return Memory{const_cast<char*>(bytes->data()), bytes->size()};  // copied, not written
+  };
+  HeadersHandle headers = headers_of(record);
+  const rd_kafka_vu_t fields[] = {{RD_KAFKA_VTYPE_TOPIC, {.cstr = record.topic.c_str()}},
+                                  {RD_KAFKA_VTYPE_MSGFLAGS, {.i = RD_KAFKA_MSG_F_COPY}},
+                                  {RD_KAFKA_VTYPE_KEY, {.mem = memory(record.key)}},
+                                  {RD_KAFKA_VTYPE_VALUE, {.mem = memory(record.payload)}},
+                                  {RD_KAFKA_VTYPE_HEADERS, {.headers = headers.get()}}};
+  answer_.reset();
+  last_error_.clear();
+  if (const ErrorHandle error{rd_kafka_produceva(client_, fields, std::size(fields))})
+    return {result_of(rd_kafka_error_code(error.get())), rd_kafka_error_string(error.get()), {}};
+  headers.release();  // librdkafka's now
+  auto until = steady_clock::now() + timeout_ + kBeyondTimeout;
+  for (bool stopping = false, purged = false; !answer_;) {
+    rd_kafka_poll(client_, kPollMs);
+    if (!std::exchange(stopping, stop.stop_requested()) && stopping)
+      until = std::min(until, steady_clock::now() + kOnceStopped);
+    // A purge answers for every record, as not delivered.
+    if (!purged && steady_clock::now() >= until)
+      purged = rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT) == 0;
+  }
+  return *answer_;
+}
+
+}  // namespace hapax::kafka

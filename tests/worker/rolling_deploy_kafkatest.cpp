@@ -1,0 +1,128 @@
+// A deploy as an orchestrator rolls it: workers of the old and of the new configuration share the
+// group, one leaves as the other comes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "store/migrate.hpp"
+#include "support/command.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kPayments = 400;
+
+// What may change at any time.
+const nlohmann::json kNew = {
+    {"worker", {{"lanes", 2}, {"ordering", "none"}, {"checkpoint_interval", "100ms"}}},
+    {"route", {{"batch", 20}, {"retry", {{"max_attempts", 7}}}, {"retention", "2d"}}}};
+
+TEST(RollingDeploy, HandsPartitionsOverAndBooksEachOnce) {
+  Site site = Site::on_mock_cluster(4);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, kPayments);
+  auto old_one = site.worker("old-1");
+  auto old_two = site.worker("old-2");
+  site.await_booked(kPayments / 2);
+  const auto new_one = site.worker("new-1", kNew);
+  new_one->await("partition_started");
+  expect_leaves(*old_one);
+  site.pay(producer, kPayments, kPayments);
+  const auto new_two = site.worker("new-2", kNew);
+  new_two->await("partition_started");
+  expect_leaves(*old_two);
+  site.pay(producer, 2 * kPayments, kPayments);
+  site.await_booked(3 * kPayments);
+  site.await_no_lag();
+  site.expect_exact(3 * kPayments);
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.checkpoints "
+                                  "WHERE owner IN ('new-1', 'new-2')"),
+            "4");
+  for (WorkerProcess* worker : {old_one.get(), old_two.get(), new_one.get(), new_two.get()}) {
+    EXPECT_EQ(worker->count("cautious") + worker->count("halted"), 0U) << worker->output();
+    EXPECT_EQ(worker->count("revoke_timeout"), 0U) << worker->output();
+  }
+  expect_leaves(*new_one);
+  expect_leaves(*new_two);
+}
+
+TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
+  const nlohmann::json impatient = {
+      {"postgres", {{"lock_timeout", "20s"}}},
+      {"worker", {{"revoke_timeout", "100ms"}, {"shutdown_timeout", "1s"}}}};
+  nlohmann::json other_key = impatient;
+  other_key["route"] = {{"key", {{"header", nullptr}, {"json", "/id"}}}};
+  Site site = Site::on_mock_cluster(2);
+  site.database().run("SELECT pg_advisory_lock(1)");
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "hold"}}));  // to partition 0, which stays unfinished
+  producer.send(site.payment(1));
+  const auto before = site.worker("old", impatient);
+  site.await_booked(1);
+  site.await("SELECT next_offset FROM hapax.checkpoints WHERE partition = 1", "1");
+  const auto after = site.worker("new", other_key);
+  expect_leaves(*before);
+  after->await("partition_started", {{"partition", 1}});
+  after->await("halted", {{"partition", 0}, {"reason", "key_spec_changed"}});
+  site.await("SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL", "1");
+  const Said status = hapax({"status"}, after->config());
+  EXPECT_THAT(status.text, HasSubstr("run the old configuration until the partition is drained"));
+  expect_leaves(*after);
+
+  // As it says.
+  site.database().run("SELECT pg_advisory_unlock(1)");
+  before->start_again();
+  before->await("halted", {{"partition", 0}});
+  const Said said = hapax({"resume", site.topic() + "/0", "--decision", "retry", "--why",
+                           "draining", "--yes", "--url", site.database().owner().url},
+                          before->config());
+  EXPECT_EQ(said.code, 0) << said.text;
+  site.await_no_lag();
+  expect_leaves(*before);
+  after->start_again();
+  after->await("partition_started", {{"partition", 0}});
+  producer.send(site.payment(2));
+  site.await_no_lag();
+  site.expect_exact(3);
+  EXPECT_EQ(after->count("halted"), 0U) << after->output();
+  expect_leaves(*after);
+}
+
+TEST(RollingDeploy, GoesOnWhileTheSchemaIsMigratedUnderIt) {
+  Site site = Site::on_mock_cluster(2);
+  store::Session owner(site.database().owner());
+  store::migrate_down(owner, store::kSchema - 1);
+  Producer producer(site.bootstrap());
+  const auto send = [&](int first) {
+    site.pay(producer, first, 20);
+    for (int n = 0; n < 4; ++n) {
+      producer.produce(site.payment(10'000 + first + n, {{"do", "reject"}}));
+      producer.produce(site.payment(20'000 + first + n, {{"do", "divide by 0"}}));
+    }
+    producer.flush();
+  };
+  send(0);
+  const auto before = site.worker("before");
+  site.await("SELECT count(*) FROM hapax.dead_letters", "8");
+  site.await_no_lag();
+  store::migrate_up(owner);
+  send(20);
+  site.await("SELECT count(*) FROM hapax.dead_letters", "16");
+  const auto beside = site.worker("beside");
+  beside->await("partition_started");
+  send(40);
+  site.await_no_lag();
+  site.expect_exact(60, 24);
+  expect_leaves(*before);
+  site.pay(producer, 60, 20);
+  site.await_no_lag();
+  site.expect_exact(80, 24);
+  for (WorkerProcess* worker : {before.get(), beside.get()})
+    EXPECT_EQ(worker->count("halted") + worker->count("postgres_down"), 0U) << worker->output();
+  expect_leaves(*beside);
+}
+
+}  // namespace
+}  // namespace hapax::support
