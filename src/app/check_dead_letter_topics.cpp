@@ -9,8 +9,6 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout{5000};
-constexpr std::chrono::milliseconds kSettingsTimeout{3000};  // the mock cluster never answers
 constexpr std::int64_t kLargestProbe = std::int64_t{16} << 20;
 
 constexpr const char* kMayWrite =
@@ -26,7 +24,7 @@ void check_may_write(const config::Config& config, const std::string& topic, std
                   kMayWrite);
     return;
   }
-  kafka::OrderedProducer producer(config.kafka.properties, kTimeout);
+  kafka::OrderedProducer producer(config.kafka.properties, kKafkaTimeout);
   const std::string too_much(static_cast<std::size_t>(limit) + 1024, '\0');
   const kafka::Delivery delivery = producer.deliver({topic, {}, too_much, {}}, {});
   using Result = kafka::Delivery::Result;
@@ -43,8 +41,9 @@ void check_settings(const config::Config& config, const config::Route& route, Fi
   const std::string what = "settings of " + topic;
   kafka::TopicSettings source, dead;
   try {
-    source = kafka::read_topic_settings(config.kafka.properties, route.topic, kSettingsTimeout);
-    dead = kafka::read_topic_settings(config.kafka.properties, topic, kSettingsTimeout);
+    source =
+        kafka::read_topic_settings(config.kafka.properties, route.topic, kafka::kSettingsTimeout);
+    dead = kafka::read_topic_settings(config.kafka.properties, topic, kafka::kSettingsTimeout);
   } catch (const std::exception& error) {
     findings.warn(what, std::string("cannot tell: ") + error.what(), kMayWrite);
     return;
@@ -73,7 +72,7 @@ void check_dead_letter_topics(const config::Config& config, const KafkaReader& r
     if (topic.empty() || !seen.insert(topic).second) continue;
     const std::string what = "dead letter topic " + topic;
     findings.attempt(what, "may the user of kafka.* describe it?", [&] {
-      const int partitions = reader.consumer().partition_count(topic, kTimeout);
+      const int partitions = reader.consumer().partition_count(topic, kKafkaTimeout);
       findings.judge(
           partitions > 0, what,
           partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",

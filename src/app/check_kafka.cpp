@@ -9,15 +9,13 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout{5000};
-constexpr std::chrono::milliseconds kSettingsTimeout{3000};  // the mock cluster never answers
-
 // A replay from the topic's beginning must still find its keys, or I8 halts it.
 void check_retention(const config::Config& config, const config::Route& route, Findings& findings) {
   const std::string what = "retention of topic " + route.topic;
   kafka::TopicSettings settings;
   try {
-    settings = kafka::read_topic_settings(config.kafka.properties, route.topic, kSettingsTimeout);
+    settings =
+        kafka::read_topic_settings(config.kafka.properties, route.topic, kafka::kSettingsTimeout);
   } catch (const std::exception& error) {
     findings.warn(what, std::string("cannot tell: ") + error.what(),
                   "keep routes[].retention above the topic's retention.ms");
@@ -47,7 +45,7 @@ void check_topic(const config::Config& config, const KafkaReader& reader,
                  const config::Route& route, Findings& findings) {
   const std::string what = "topic " + route.topic;
   findings.attempt(what, "may the user of kafka.* describe it?", [&] {
-    const int partitions = reader.consumer().partition_count(route.topic, kTimeout);
+    const int partitions = reader.consumer().partition_count(route.topic, kKafkaTimeout);
     findings.judge(partitions > 0, what,
                    partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
                    "create it; a worker waits for it where kafka.wait_for_topics is true");
@@ -104,7 +102,7 @@ void check_kafka(const config::Config& config, Findings& findings) {
   const std::string& servers = config.kafka.properties.at("bootstrap.servers");
   findings.attempt("Kafka", "see kafka.* in the configuration, and the brokers at " + servers, [&] {
     KafkaReader reader(config);
-    const std::string cluster = reader.reach(kTimeout);
+    const std::string cluster = reader.reach(kKafkaTimeout);
     findings.ok("Kafka", "cluster " + cluster + " at " + servers);
     for (const config::Route& route : config.routes) check_topic(config, reader, route, findings);
     check_dead_letter_topics(config, reader, findings);

@@ -10,6 +10,9 @@
 
 namespace hapax::kafka {
 
+// How long the answer may take; the mock cluster never gives one.
+inline constexpr std::chrono::milliseconds kSettingsTimeout{3000};
+
 struct TopicSettings {
   std::optional<std::int64_t> retention_ms;  // -1: for ever
   std::string cleanup_policy;                // "delete", "compact" or both
