@@ -199,6 +199,7 @@ void Keeper::take(std::vector<Starting>& starting) {
 
 bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   const std::shared_ptr<Partition>& partition = starting.partition;
+  if (partition->over()) return true;  // the group has taken it away: this run never began
   const StartFacts& facts = starting.facts;
   const auto highest =
       store::agree_start(session(), taking_of(*partition),

@@ -37,8 +37,8 @@ class PostgresState {
   observe::Metrics& metrics_;
   const std::chrono::milliseconds quiet_;
   mutable std::mutex mutex_;
-  bool known_ = false;  // guarded by mutex_
-  bool up_ = false;     // guarded by mutex_
+  bool known_ = false;                                     // guarded by mutex_
+  bool up_ = false;                                        // guarded by mutex_
   std::chrono::steady_clock::time_point up_not_before_{};  // guarded by mutex_
 };
 

@@ -87,7 +87,8 @@ TEST_F(DeadLetterTopic, HasTheMessageByteForByteAndWhatBecameOfIt) {
   EXPECT_EQ(records[1].key, std::nullopt);
 
   const auto row = [&](const std::string& column) {
-    return site.database().value("SELECT " + column + " FROM hapax.dead_letters WHERE kafka_offset = 0");
+    return site.database().value("SELECT " + column +
+                                 " FROM hapax.dead_letters WHERE kafka_offset = 0");
   };
   EXPECT_EQ(header(records[0], "hapax-dead-letter-id"), row("id"));
   EXPECT_EQ(header(records[0], "hapax-store"), site.database().value("SELECT id FROM hapax.store"));

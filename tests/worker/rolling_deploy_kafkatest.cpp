@@ -54,18 +54,16 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
       {"worker", {{"revoke_timeout", "100ms"}, {"shutdown_timeout", "1s"}}}};
   nlohmann::json other_key = impatient;
   other_key["route"] = {{"key", {{"header", nullptr}, {"json", "/id"}}}};
-  Site site = Site::on_mock_cluster(2);
+  Site site = Site::on_mock_cluster(1);
   site.database().run("SELECT pg_advisory_lock(1)");
   Producer producer(site.bootstrap());
-  producer.send(site.payment(0, {{"do", "hold"}}));  // to partition 0, which stays unfinished
-  producer.send(site.payment(1));
+  producer.send(site.payment(0, {{"do", "hold"}}));  // stays unfinished
+  producer.send(site.payment(1));                    // is finished, out of order
   const auto before = site.worker("old", impatient);
   site.await_booked(1);
-  site.await("SELECT next_offset FROM hapax.checkpoints WHERE partition = 1", "1");
   const auto after = site.worker("new", other_key);
   expect_leaves(*before);
-  after->await("partition_started", {{"partition", 1}});
-  after->await("halted", {{"partition", 0}, {"reason", "key_spec_changed"}});
+  after->await("halted", {{"reason", "key_spec_changed"}});
   site.await("SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL", "1");
   const Said status = hapax({"status"}, after->config());
   EXPECT_THAT(status.text, HasSubstr("run the old configuration until the partition is drained"));
@@ -74,7 +72,7 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
   // As it says.
   site.database().run("SELECT pg_advisory_unlock(1)");
   before->start_again();
-  before->await("halted", {{"partition", 0}});
+  before->await("halted");
   const Said said = hapax({"resume", site.topic() + "/0", "--decision", "retry", "--why",
                            "draining", "--yes", "--url", site.database().owner().url},
                           before->config());
@@ -82,7 +80,7 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
   site.await_no_lag();
   expect_leaves(*before);
   after->start_again();
-  after->await("partition_started", {{"partition", 0}});
+  after->await("partition_started");
   producer.send(site.payment(2));
   site.await_no_lag();
   site.expect_exact(3);
