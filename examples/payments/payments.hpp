@@ -11,8 +11,8 @@ class Payments final : public hapax::Handler {
     const auto payment = message.json();  // Reject where it is not JSON
     if (!payment.contains("amount_minor") || payment["amount_minor"] <= 0)
       throw hapax::Reject("amount_minor must be positive");
-    context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",
-                  payment.at("id"), payment.at("account"), payment.at("amount_minor"));
+    context.insert("payments", {"id", "account", "amount_minor"}, payment.at("id"),
+                   payment.at("account"), payment.at("amount_minor"));
     context.result({{"status", "booked"}});
   }
 };

@@ -1,7 +1,9 @@
 // What a handler may do inside the transaction that hapax lends it.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +49,22 @@ class Context {
     defer(text, {Parameter(values)...});
   }
 
+  // One row, without SQL. Deferred as `write`; in a batch the rows of many messages become one
+  // statement over arrays.
+  //   context.insert("payments", {"id", "account"}, payment.at("id"), payment.at("account"));
+  // `table`: "payments" or "ledger.payments". Names are as PostgreSQL keeps them (lower case,
+  // unless they were made in quotes) and never read as SQL. Rows of one table keep their order.
+  // Those of several tables go out table by table, in the order of their first rows; where a
+  // trigger minds that, `write` keeps the order of everything. Throws: SqlError where there is no
+  // such table or column. Blocks: as `write`.
+  template <std::size_t kColumns, class... Values>
+  void insert(std::string_view table, const std::string_view (&columns)[kColumns],
+              const Values&... values) {
+    static_assert(sizeof...(Values) == kColumns, "insert wants one value for each column");
+    Parameter row[] = {Parameter(values)...};
+    defer_row(table, columns, row);
+  }
+
   // Stored with the key (at most `max_result_bytes` of the route). The last call wins.
   // Throws: Reject where it is larger.
   void result(const nlohmann::json& value) { set_result(value.dump()); }
@@ -62,6 +80,9 @@ class Context {
   virtual Rows run(std::string_view text, std::vector<Parameter> values) = 0;
   virtual void defer(std::string_view text, std::vector<Parameter> values) = 0;
   virtual void set_result(std::string json) = 0;
+  // May move from `values`.
+  virtual void defer_row(std::string_view table, std::span<const std::string_view> columns,
+                         std::span<Parameter> values) = 0;
 };
 
 // PostgreSQL refused a statement. Seen by a handler that catches it; hapax classifies it by

@@ -15,7 +15,7 @@
 #include "hapax/handler.hpp"
 
 // Raised whenever the layout or meaning of anything in include/hapax changes.
-#define HAPAX_ABI 1
+#define HAPAX_ABI 2
 
 #define HAPAX_TEXT_OF(x) #x
 #define HAPAX_TEXT(x) HAPAX_TEXT_OF(x)

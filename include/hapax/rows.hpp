@@ -41,6 +41,10 @@ class Parameter {
   Parameter(const nlohmann::json& value) {
     if (value.is_string()) {
       text_ = value.get_ref<const std::string&>();
+    } else if (value.is_number_unsigned()) {
+      text_ = number_text(value.get<std::uint64_t>());
+    } else if (value.is_number_integer()) {
+      text_ = number_text(value.get<std::int64_t>());
     } else if (!value.is_null()) {
       text_ = value.dump();
     }

@@ -8,6 +8,7 @@
 #include "app/bench_ground.hpp"
 #include "app/bench_messages.hpp"
 #include "app/bench_meter.hpp"
+#include "app/bench_options.hpp"
 #include "app/bench_report.hpp"
 #include "app/bench_worker.hpp"
 #include "app/command.hpp"
@@ -26,25 +27,8 @@ constexpr seconds kPatience{60};  // so long nothing may move
 constexpr seconds kCatchUp{30};   // for what is late when the last message was sent
 constexpr seconds kDelivery{120};
 constexpr std::size_t kFillBatch = 500;
+constexpr std::size_t kFillStep = 500'000;
 constexpr std::size_t kLatencyWarmUp = 500;
-
-struct BenchOptions {
-  std::string config;
-  std::string url;
-  std::size_t messages = 50'000;
-  std::size_t lanes = 0;
-  std::size_t batch = 100;
-  std::size_t payload_bytes = 200;
-  int partitions = 8;
-  std::size_t rounds = 3;
-  std::vector<std::string> modes;
-  double rate = 0;
-  std::size_t seconds = 10;
-  bool json = false;
-  std::string svg;
-};
-
-constexpr const char* kModes[] = {"message", "batch", "duplicates"};
 
 std::atomic<int> interrupted{0};
 extern "C" void on_interrupt(int) { interrupted = 1; }
@@ -61,9 +45,12 @@ void expect_uninterrupted() {
   if (interrupted != 0) throw Stop(kFailed, "interrupted; what was made is removed");
 }
 
-std::optional<config::Config> config_of(const BenchOptions& options) {
-  if (options.config.empty()) return std::nullopt;
-  return load({options.config, {}});
+BenchPlace place_of(const BenchOptions& options) {
+  BenchPlace place{.owner_url = options.url,
+                   .delay = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                       std::chrono::duration<double, std::milli>(options.postgres_delay_ms))};
+  if (!options.config.empty()) place.config = load({options.config, {}});
+  return place;
 }
 
 // The bench in order: run() is the story.
@@ -71,7 +58,7 @@ class Bench {
  public:
   explicit Bench(const BenchOptions& options)
       : options_(options),
-        ground_(config_of(options), options.url),
+        ground_(place_of(options)),
         properties_(ground_.worker().kafka.properties),
         lanes_(options.lanes > 0 ? options.lanes : ground_.worker().worker.lanes) {}
 
@@ -81,9 +68,13 @@ class Bench {
                        {"lanes", lanes_},
                        {"payload_bytes", options_.payload_bytes},
                        {"partitions", options_.partitions},
-                       {"rounds", options_.rounds}};
+                       {"rounds", options_.rounds},
+                       {"keys", options_.keys},
+                       {"postgres_delay_ms", options_.postgres_delay_ms},
+                       {"durability", options_.durability}};
+    fill();
     send();
-    for (const char* mode : kModes)
+    for (const char* mode : kBenchModes)
       if (wanted(mode)) measure(mode);
     if (options_.seconds > 0)
       for (const BenchThroughput& mode : report_.throughput)
@@ -102,7 +93,9 @@ class Bench {
   }
 
   void say(const std::string& what) const;
+  void fill();
   void send();
+  config::Config worker_config();
   void measure(const std::string& mode);
   double bare(const std::string& scope, std::size_t batch);
   double hapax(const std::string& scope, std::size_t batch);
@@ -114,6 +107,7 @@ class Bench {
   BenchWorker worker(const std::string& topic, const std::string& scope, std::size_t batch,
                      std::function<void(const Message&)> settled);
   void show() const;
+  std::string beside() const;
 
   const BenchOptions options_;
   BenchGround ground_;
@@ -127,6 +121,25 @@ class Bench {
 // One line that is overwritten, on a terminal only.
 void Bench::say(const std::string& what) const {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K%s", what.c_str());
+}
+
+// Keys of others, as a table has them that has been in use for a while.
+void Bench::fill() {
+  for (std::size_t from = 0; from < options_.keys; from += kFillStep) {
+    say("filling the table: " + grouped(static_cast<std::int64_t>(from)) + " of " +
+        grouped(static_cast<std::int64_t>(options_.keys)) + " keys");
+    ground_.tables().fill_keys(ground_.name() + "-old", from,
+                               std::min(from + kFillStep, options_.keys));
+    expect_uninterrupted();
+  }
+}
+
+config::Config Bench::worker_config() {
+  config::Config config = ground_.worker();
+  config.worker.lanes = lanes_;
+  if (options_.durability == "checkpoint")
+    config.worker.durability = config::Durability::checkpoint;
+  return config;
 }
 
 void Bench::send() {
@@ -158,7 +171,9 @@ void Bench::measure(const std::string& mode) {
     figures.bare_per_second = bare(duplicates ? known : scope + "-bare", result.batch);
     ground_.tables().clear();
     say(text + "hapax");
+    MemoryMeter memory;
     figures.per_second = hapax(duplicates ? known : scope, result.batch);
+    figures.memory_bytes = memory.peak();
     expect_booked(text, duplicates ? 0 : options_.messages);
     result.rounds.push_back(figures);
   }
@@ -168,7 +183,7 @@ void Bench::measure(const std::string& mode) {
 double Bench::bare(const std::string& scope, std::size_t batch) {
   RateMeter meter(options_.messages, std::min(options_.messages / 2,
                                               std::max(options_.messages / 20, lanes_ * batch)));
-  const config::Config config = ground_.worker();
+  const config::Config config = worker_config();
   store::BareLoop{worker::connect_options(config),
                   lanes_,
                   batch,
@@ -184,7 +199,10 @@ double Bench::bare(const std::string& scope, std::size_t batch) {
                   [&](std::size_t count) {
                     meter.settled(count);
                     return interrupted == 0;
-                  }}
+                  },
+                  config.worker.durability == config::Durability::checkpoint
+                      ? store::Durability::checkpoint
+                      : store::Durability::synchronous}
       .run();
   expect_uninterrupted();
   return meter.per_second();
@@ -192,10 +210,9 @@ double Bench::bare(const std::string& scope, std::size_t batch) {
 
 BenchWorker Bench::worker(const std::string& topic, const std::string& scope, std::size_t batch,
                           std::function<void(const Message&)> settled) {
-  config::Config config = ground_.worker();
-  config.worker.lanes = lanes_;
-  return BenchWorker({config, topic, scope, batch, bench_handler(ground_.tables().payments())},
-                     std::move(settled));
+  return BenchWorker(
+      {worker_config(), topic, scope, batch, bench_handler(ground_.tables().payments())},
+      std::move(settled));
 }
 
 double Bench::hapax(const std::string& scope, std::size_t batch) {
@@ -285,6 +302,17 @@ void Bench::pace(const std::string& topic, LatencyMeter& meter, std::size_t mess
   await_settled(kLatencyWarmUp + messages, kCatchUp);
 }
 
+// What was asked for beside the usual.
+std::string Bench::beside() const {
+  std::string text;
+  if (options_.keys > 0)
+    text += ", " + grouped(static_cast<std::int64_t>(options_.keys)) + " keys in the table";
+  if (options_.postgres_delay_ms > 0)
+    text += ", PostgreSQL " + nlohmann::json(options_.postgres_delay_ms).dump() + " ms away";
+  if (options_.durability != "synchronous") text += ", durability " + options_.durability;
+  return text;
+}
+
 void Bench::show() const {
   if (options_.json) {
     print_json(to_json(report_));
@@ -293,7 +321,7 @@ void Bench::show() const {
                cell(report_.ground["postgres"]) + ", Kafka: " + cell(report_.ground["kafka"]) +
                "; " + std::to_string(lanes_) + " lanes, " + std::to_string(options_.partitions) +
                " partitions, " + grouped(static_cast<std::int64_t>(options_.messages)) +
-               " messages of " + std::to_string(options_.payload_bytes) + " bytes");
+               " messages of " + std::to_string(options_.payload_bytes) + " bytes" + beside());
     print_line("");
     print(report_);
     for (const std::string& wrong : report_.wrong) print_line("WRONG: " + wrong);
@@ -304,40 +332,6 @@ void Bench::show() const {
   if (!file.flush()) throw Stop(kFailed, "cannot write " + options_.svg);
 }
 
-void add_options(CLI::App& command, BenchOptions& options) {
-  const auto count = [&](const char* name, auto& value, auto low, auto high, const char* text) {
-    return command.add_option(name, value, text)->check(CLI::Range(low, high));
-  };
-  command.add_option("-c,--config", options.config,
-                     "A worker's configuration: its Kafka, PostgreSQL and settings are used. "
-                     "Without: a built-in broker and a throw-away PostgreSQL");
-  command
-      .add_option("--url", options.url,
-                  "libpq URI of who may make a schema and delete from hapax's tables (default: "
-                  "the configuration's)")
-      ->needs("--config");
-  command.add_option("--mode", options.modes, "Only this mode; may be repeated")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kModes), std::end(kModes))));
-  count("--messages", options.messages, 100, 100'000'000, "Messages a round")
-      ->capture_default_str();
-  count("--rounds", options.rounds, 1, 1000, "How often each mode alternates with the bare loop")
-      ->capture_default_str();
-  count("--lanes", options.lanes, 1, 1024,
-        "Lanes, and connections of the bare loop (default: worker.lanes)");
-  count("--batch", options.batch, 2, 10'000, "Messages a transaction in mode batch, at most")
-      ->capture_default_str();
-  count("--payload-bytes", options.payload_bytes, 100, 900'000, "Size of a payload")
-      ->capture_default_str();
-  count("--partitions", options.partitions, 1, 1000, "Partitions of the topics")
-      ->capture_default_str();
-  count("--rate", options.rate, 1.0, 1e7,
-        "Messages a second for the latency (default: half of the throughput)");
-  count("--seconds", options.seconds, 0, 86'400, "How long to measure latency; 0: not")
-      ->capture_default_str();
-  command.add_flag("--json", options.json, "JSON on stdout");
-  command.add_option("--svg", options.svg, "A file for the picture");
-}
-
 }  // namespace
 
 void add_bench(CLI::App& app, CommandLine& line) {
@@ -345,19 +339,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
       "bench",
       "Measure throughput and latency on this machine, beside a bare loop of the same SQL");
   const auto options = std::make_shared<BenchOptions>();
-  add_options(*command, *options);
-  command->footer(
-      "Modes: message (one transaction each), batch (--batch messages share one), duplicates (all\n"
-      "keys are known). OF THE BARE LOOP: what is left of the pace of a hand-written loop that\n"
-      "sends the same SQL on as many connections, without Kafka; both alternate, medians count.\n"
-      "Latency is from when a message was due to be sent to its COMMIT.\n\n"
-      "Makes its own topics, groups and schema, hapax-bench-…, and removes them. The keys go\n"
-      "through hapax.idempotency_keys: use a database where that load does no harm.\n"
-      "Exit code 1 where a payment was not booked once.\n\n"
-      "Examples:\n"
-      "  hapax bench\n"
-      "  hapax bench -c worker.json --url postgresql://owner@db/payments --lanes 16\n"
-      "  hapax bench --mode batch --batch 500 --messages 1000000 --json --svg bench.svg");
+  add_bench_options(*command, *options);
   command->callback([&line, options] {
     line.command = [options] {
       observe::log::set_up(observe::log::Level::warning, observe::log::Format::text);

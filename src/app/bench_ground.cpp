@@ -11,6 +11,7 @@
 #include "config/redact.hpp"
 #include "kafka/topic_admin.hpp"
 #include "observe/escape.hpp"
+#include "store/conninfo.hpp"
 #include "store/migrate.hpp"
 #include "store/roles.hpp"
 #include "store/transaction.hpp"
@@ -32,14 +33,26 @@ std::string random_name() {
 
 }  // namespace
 
-BenchGround::BenchGround(const std::optional<config::Config>& config, const std::string& owner_url)
-    : name_(random_name()) {
-  if (config) {
-    config_ = *config;
+BenchGround::BenchGround(const BenchPlace& place) : name_(random_name()) {
+  if (place.config) {
+    config_ = *place.config;
   } else {
     make_sandbox();
   }
-  open(postgres_ ? postgres_->url(kDatabase) : owner_url);
+  open(postgres_ ? postgres_->url(kDatabase) : place.owner_url);
+  url_ = config_.postgres.url;
+  if (place.delay.count() > 0) put_away(place.delay);
+}
+
+void BenchGround::put_away(std::chrono::nanoseconds delay) {
+  try {
+    const store::Endpoint real = store::endpoint_of(url_);
+    proxy_ =
+        std::make_unique<sandbox::Proxy>(sandbox::Proxy::Target{real.host, real.port}, delay / 2);
+    url_ = store::url_through(url_, real, proxy_->port());
+  } catch (const std::exception& error) {
+    throw Stop(kUnreachable, std::string("cannot put a delay before PostgreSQL: ") + error.what());
+  }
 }
 
 void BenchGround::make_sandbox() {
@@ -105,6 +118,7 @@ BenchGround::~BenchGround() {
 config::Config BenchGround::worker() {
   config::Config config = config_;
   config.routes.clear();
+  config.postgres.url = url_;
   groups_.push_back(name_ + "-" + std::to_string(groups_.size() + 1));
   config.kafka.properties["group.id"] = groups_.back();
   config.kafka.initial = config::Initial::earliest;

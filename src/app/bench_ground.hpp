@@ -4,6 +4,7 @@
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -14,16 +15,22 @@
 #include "app/output.hpp"
 #include "kafka/mock_cluster.hpp"
 #include "sandbox/postgres_server.hpp"
+#include "sandbox/proxy.hpp"
 #include "store/bench_tables.hpp"
 
 namespace hapax::app {
 
+struct BenchPlace {
+  // Its broker and database; nothing: librdkafka's built-in broker and a throw-away PostgreSQL.
+  std::optional<config::Config> config = std::nullopt;
+  std::string owner_url = {};         // who may make a schema; empty: as the configuration
+  std::chrono::nanoseconds delay{0};  // of PostgreSQL, a round trip, for who is measured
+};
+
 class BenchGround {
  public:
-  // With a configuration: its broker and database, `owner_url` for who may make a schema (empty:
-  // the configuration's). Without: librdkafka's built-in broker and a throw-away PostgreSQL.
   // Throws: Stop. Blocks: seconds.
-  BenchGround(const std::optional<config::Config>& config, const std::string& owner_url);
+  explicit BenchGround(const BenchPlace& place);
 
   // Removes all that was made; says on stderr what it could not remove.
   ~BenchGround();
@@ -49,10 +56,13 @@ class BenchGround {
  private:
   void make_sandbox();
   void open(const std::string& owner_url);
+  void put_away(std::chrono::nanoseconds delay);
 
   const std::string name_;
   config::Config config_;
   std::unique_ptr<sandbox::PostgresServer> postgres_;
+  std::unique_ptr<sandbox::Proxy> proxy_;
+  std::string url_;  // of who is measured
   std::unique_ptr<kafka::MockCluster> cluster_;
   std::optional<store::Session> owner_;
   std::optional<store::BenchTables> tables_;

@@ -14,16 +14,16 @@ constexpr std::string_view kKeyPrefix = "pay-";
 
 class BenchPayments final : public Handler {
  public:
-  explicit BenchPayments(const std::string& table)
-      : insert_("INSERT INTO " + table + " (id, account, amount_minor) VALUES ($1, $2, $3)") {}
+  explicit BenchPayments(std::string table) : table_(std::move(table)) {}
 
   void handle(const Message& message, Context& context) override {
     const auto payment = message.json();
-    context.write(insert_, payment.at("id"), payment.at("account"), payment.at("amount_minor"));
+    context.insert(table_, {"id", "account", "amount_minor"}, payment.at("id"),
+                   payment.at("account"), payment.at("amount_minor"));
   }
 
  private:
-  const std::string insert_;
+  const std::string table_;
 };
 
 }  // namespace

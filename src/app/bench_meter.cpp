@@ -1,8 +1,24 @@
 #include "app/bench_meter.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <fstream>
+#include <string>
 
 namespace hapax::app {
+namespace {
+
+// A line of /proc/self/status, in bytes.
+std::size_t resident(const std::string& wanted) {
+  std::ifstream status("/proc/self/status");
+  std::string name;
+  for (std::size_t kib = 0; status >> name; status.ignore(1000, '\n'))
+    if (name == wanted && status >> kib) return kib * 1024;
+  return 0;
+}
+
+}  // namespace
 
 void RateMeter::settled(std::size_t count) {
   const std::size_t before = count_.fetch_add(count);
@@ -54,6 +70,17 @@ std::vector<std::chrono::nanoseconds> LatencyMeter::sorted() const {
     if (each >= 0) all.emplace_back(each.load());
   std::ranges::sort(all);
   return all;
+}
+
+MemoryMeter::MemoryMeter() {
+  malloc_trim(0);  // or what was freed before would be used again, and not be seen
+  before_ = resident("VmRSS:");
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+}
+
+std::size_t MemoryMeter::peak() const {
+  const std::size_t peak = resident("VmHWM:");
+  return peak > before_ ? peak - before_ : 0;
 }
 
 }  // namespace hapax::app

@@ -68,4 +68,17 @@ class LatencyMeter {
   std::atomic<std::size_t> count_{0};
 };
 
+// How much memory the process takes beyond what it had when this was made. Linux counts one peak a
+// process, so that there can be one of these at a time.
+class MemoryMeter {
+ public:
+  MemoryMeter();
+
+  // Bytes, at most, up to now; 0 where the system does not tell.
+  std::size_t peak() const;
+
+ private:
+  std::size_t before_ = 0;
+};
+
 }  // namespace hapax::app

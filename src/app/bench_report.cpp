@@ -19,6 +19,8 @@ double in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 // To so many decimals; divided at the end, so that no 0.30000000000000004 comes out.
 double rounded(double value, int digits) {
   const double scale = std::pow(10, digits);
@@ -67,6 +69,10 @@ double BenchThroughput::bare_per_second() const {
   return median(all(rounds, [](const BenchRound& round) { return round.bare_per_second; }));
 }
 
+std::size_t BenchThroughput::memory_bytes() const {
+  return std::ranges::max(rounds, {}, &BenchRound::memory_bytes).memory_bytes;
+}
+
 double BenchThroughput::share() const {
   return median(all(
       rounds, [](const BenchRound& round) { return round.per_second / round.bare_per_second; }));
@@ -84,6 +90,7 @@ Json to_json(const BenchReport& report) {
                           {"share", rounded(mode.share(), 3)},
                           {"per_second", rounded(mode.per_second(), 0)},
                           {"bare_per_second", rounded(mode.bare_per_second(), 0)},
+                          {"memory_mib", rounded(mebibytes(mode.memory_bytes()), 1)},
                           {"rounds", std::move(rounds)}});
   }
   Json latency = Json::array();
@@ -94,10 +101,12 @@ Json to_json(const BenchReport& report) {
 
 void print(const BenchReport& report) {
   const auto number = [](double value) { return grouped(std::llround(value)); };
-  Table throughput({"MODE", "BATCH", "OF THE BARE LOOP", "HAPAX/S", "BARE LOOP/S", "ROUNDS"});
+  Table throughput(
+      {"MODE", "BATCH", "OF THE BARE LOOP", "HAPAX/S", "BARE LOOP/S", "MEMORY", "ROUNDS"});
   for (const BenchThroughput& mode : report.throughput)
     throughput.add({mode.mode, std::to_string(mode.batch), decimals(100 * mode.share(), 0) + " %",
                     number(mode.per_second()), number(mode.bare_per_second()),
+                    decimals(mebibytes(mode.memory_bytes()), 0) + " MiB",
                     std::to_string(mode.rounds.size())});
   throughput.print();
   if (report.latency.empty()) return;

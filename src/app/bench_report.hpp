@@ -21,8 +21,9 @@ std::chrono::nanoseconds percentile(std::span<const std::chrono::nanoseconds> so
                                     double percent);
 
 struct BenchRound {
-  double per_second = 0;       // hapax, through Kafka
-  double bare_per_second = 0;  // the bare loop, right before it
+  double per_second = 0;         // hapax, through Kafka
+  double bare_per_second = 0;    // the bare loop, right before it
+  std::size_t memory_bytes = 0;  // at most, beyond what the process had before hapax ran
 };
 
 struct BenchThroughput {
@@ -32,6 +33,7 @@ struct BenchThroughput {
 
   double per_second() const;
   double bare_per_second() const;
+  std::size_t memory_bytes() const;  // of the round that took most
   // Median of the rounds' own shares: what slows the machine slows both of a round.
   double share() const;
 };

@@ -21,7 +21,7 @@ constexpr int kOldestServer = 140000;
 constexpr const char* kMigrate = "run `hapax migrate up`";
 constexpr const char* kRoles = "run sql/roles.sql with this role as `worker`";
 
-void check_durability(const Json& server, Findings& findings) {
+void check_durability(const config::Config& config, const Json& server, Findings& findings) {
   findings.judge(!server.at("standby").get<bool>(), "primary",
                  server.at("standby").get<bool>() ? "a standby" : "yes",
                  "name the primary in postgres.url");
@@ -33,8 +33,10 @@ void check_durability(const Json& server, Findings& findings) {
         std::string("set it on: a crash of the server loses effects and keys without it"));
   // Checkpoints are written synchronously whatever it says, so it may be off (guarantees I4).
   const std::string commit = cell(server.at("synchronous_commit"));
+  const bool by_checkpoint = config.worker.durability == config::Durability::checkpoint;
   findings.ok("synchronous_commit",
-              commit + (commit == "off" ? " (checkpoints are written with it on)" : ""));
+              commit + (by_checkpoint ? ", off for effects (worker.durability)" : "") +
+                  (commit == "off" || by_checkpoint ? "; checkpoints are written with it on" : ""));
   findings.judge(server.at("replication_role") == "origin", "session_replication_role",
                  cell(server.at("replication_role")),
                  "set it to origin for this role: the seal's trigger does not fire otherwise");
@@ -247,7 +249,7 @@ void check_postgres(const config::Config& config, Findings& findings) {
     findings.ok("PostgreSQL", "database " + cell(server.at("database")) + " as " +
                                   cell(server.at("role")) + " at " + url);
     check_transport(config, server, findings);
-    check_durability(server, findings);
+    check_durability(config, server, findings);
     check_role(server, findings);
     check_connections(config, server, findings);
     check_pooler(config, session, server, findings);

@@ -8,8 +8,8 @@ class DemoPayments final : public Handler {
   void handle(const Message& message, Context& context) override {
     const auto payment = message.json();
     if (payment.at("amount_minor") <= 0) throw Reject("amount_minor must be positive");
-    context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",
-                  payment.at("id"), payment.at("account"), payment.at("amount_minor"));
+    context.insert("payments", {"id", "account", "amount_minor"}, payment.at("id"),
+                   payment.at("account"), payment.at("amount_minor"));
     context.result({{"status", "booked"}});
   }
 };

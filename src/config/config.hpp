@@ -57,6 +57,10 @@ struct Postgres {
 // Which messages wait for each other: all of a partition, those with one record key, none.
 enum class Ordering { partition, key, none };
 
+// What the COMMIT of a handler's effects waits for: the disk (as PostgreSQL's synchronous_commit
+// says), or nothing, so that the next checkpoint makes them durable.
+enum class Durability { synchronous, checkpoint };
+
 // Received and not yet settled; a partition is paused beyond either.
 struct Queue {
   std::size_t messages = 10'000;
@@ -70,6 +74,7 @@ struct Worker {
   std::size_t lanes = 8;
   Ordering ordering = Ordering::key;
   Queue queue;
+  Durability durability = Durability::synchronous;
   std::chrono::milliseconds checkpoint_interval{1'000};
   std::chrono::milliseconds revoke_timeout{5'000};
   std::chrono::milliseconds shutdown_timeout{8'000};

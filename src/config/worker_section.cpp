@@ -112,6 +112,9 @@ void read_worker(Object& section, Worker& worker) {
     queue.read("bytes", worker.queue.bytes, Size{std::uint64_t{64} << 10, std::uint64_t{64} << 30});
     queue.finish();
   });
+  section.read("durability", worker.durability,
+               Choice<Durability>{{{"synchronous", Durability::synchronous},
+                                   {"checkpoint", Durability::checkpoint}}});
   section.read("checkpoint_interval", worker.checkpoint_interval, Duration{50ms, 1min});
   section.read("revoke_timeout", worker.revoke_timeout, Duration{0ms, 5min});
   section.read("shutdown_timeout", worker.shutdown_timeout, Duration{0ms, 1h});

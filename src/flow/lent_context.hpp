@@ -31,7 +31,13 @@ class LentContext final : public Context {
   }
 
   void defer(std::string_view text, std::vector<Parameter> values) override {
-    transaction_.defer(text, values);
+    transaction_.defer(text, std::move(values));
+    if (transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
+  }
+
+  void defer_row(std::string_view table, std::span<const std::string_view> columns,
+                 std::span<Parameter> values) override {
+    transaction_.insert(table, columns, values);
     if (transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
   }
 

@@ -160,7 +160,8 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   // What the handler deferred fails as the handler's, though it travels with the completion.
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.attempts > 0) store::add_forget_attempts(transaction, source);
-  store::complete(transaction, request, claim.nonce, context.stored_result());
+  store::complete(transaction, request, claim.nonce, context.stored_result(),
+                  task.route.durability);
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};
 }

@@ -155,7 +155,7 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
   running = kNone;
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   for (const auto& [n, result] : results) store::add_result(transaction, requests[n], result);
-  store::seal(transaction, claim.nonce);
+  store::seal(transaction, claim.nonce, route.durability);
   crash_point("committed");
   return {};
 }

@@ -9,6 +9,7 @@
 #include "config/config.hpp"
 #include "hapax/handler.hpp"
 #include "key/key_spec.hpp"
+#include "store/claim.hpp"
 
 namespace hapax::flow {
 
@@ -38,6 +39,7 @@ struct Route {
   std::size_t max_result_bytes = 0;
   std::size_t batch = 1;  // messages a transaction, at most
   int breaker = 0;        // dead letters in a row for one cause that halt the route; 0: never
+  store::Durability durability = store::Durability::synchronous;  // the worker's: of its effects
 };
 
 // The route that a configuration's one and its handler make.

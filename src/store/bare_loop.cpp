@@ -55,7 +55,8 @@ class BareLane {
       state_.prepare(name, text);
     };
     prepare("arm", sql::kArm.text);
-    prepare("seal", sql::kSeal.text);
+    prepare("seal",
+            loop.durability == Durability::checkpoint ? sql::kSealUnflushed.text : sql::kSeal.text);
     prepare("claim", loop.batch > 1 ? sql::kClaimBatch.text : sql::kClaim.text);
     prepare("read", loop.batch > 1 ? sql::kReadBatchKeys.text : sql::kReadKey.text);
     const std::string insert = "INSERT INTO " + loop.table + " (id, account, amount_minor) ";

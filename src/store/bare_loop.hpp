@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 
+#include "store/claim.hpp"
 #include "store/session.hpp"
 
 namespace hapax::store {
@@ -34,6 +35,7 @@ struct BareLoop {
   std::function<BareMessage(std::size_t)> message;
   // After each transaction, with its number of messages; on any of the loop's threads. False: stop.
   std::function<bool(std::size_t)> committed;
+  Durability durability = Durability::synchronous;
 
   // Throws: DatabaseError. Blocks: until all messages are through.
   void run() const;

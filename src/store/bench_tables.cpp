@@ -25,6 +25,13 @@ BenchTables::Booked BenchTables::booked() {
   return {rows[0][0].as<std::size_t>(), rows[0][1].as<std::size_t>()};
 }
 
+void BenchTables::fill_keys(const std::string& scope, std::size_t from, std::size_t end) {
+  Transaction transaction(owner_);
+  transaction.run("SET LOCAL statement_timeout TO 0");
+  transaction.run(sql::kFillBench, {Parameter(scope), Parameter(from), Parameter(end)});
+  transaction.commit();
+}
+
 void BenchTables::clear() {
   Transaction transaction(owner_);
   transaction.run("TRUNCATE " + payments());

@@ -25,6 +25,10 @@ class BenchTables {
   };
   Booked booked();
 
+  // Adds keys [from, end) of `scope` to hapax's table, in no order of their text, as in real life.
+  // Blocks: seconds a million.
+  void fill_keys(const std::string& scope, std::size_t from, std::size_t end);
+
   // Empties the payments.
   void clear();
 

@@ -96,15 +96,16 @@ void refuse_ended(Transaction& transaction, const std::string& nonce) {
   }
 }
 
-void seal(Transaction& transaction, const std::string& nonce) {
-  transaction.add(transaction.session().execute(sql::kSeal, {nonce}));
+void seal(Transaction& transaction, const std::string& nonce, Durability durability) {
+  const Statement& text = durability == Durability::checkpoint ? sql::kSealUnflushed : sql::kSeal;
+  transaction.add(transaction.session().execute(text, {nonce}));
   transaction.commit();
 }
 
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
-              const std::optional<std::string>& result) {
+              const std::optional<std::string>& result, Durability durability) {
   if (result) add_result(transaction, request, *result);
-  seal(transaction, nonce);
+  seal(transaction, nonce, durability);
 }
 
 void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,

@@ -15,6 +15,10 @@
 
 namespace hapax::store {
 
+// What a COMMIT of effects waits for: PostgreSQL's synchronous_commit, or nothing, so that the next
+// checkpoint makes them durable.
+enum class Durability { synchronous, checkpoint };
+
 // What is claimed, by which message.
 struct ClaimRequest {
   const key::Identity& identity;
@@ -67,11 +71,13 @@ Known known_coordinates(Transaction& transaction, const Source& source);
 // The completion: what was added to the transaction, the result, the seal and COMMIT, together.
 // Throws: DatabaseError (Phase::complete).
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
-              const std::optional<std::string>& result);
+              const std::optional<std::string>& result,
+              Durability durability = Durability::synchronous);
 
 // The two halves of it, for a batch: adds one key's result; seals and commits all.
 void add_result(Transaction& transaction, const ClaimRequest& request, const std::string& result);
-void seal(Transaction& transaction, const std::string& nonce);
+void seal(Transaction& transaction, const std::string& nonce,
+          Durability durability = Durability::synchronous);
 
 // For a handler that has thrown: whether the transaction that claimed was still there. A handler
 // that commits an effect of its own and then throws would double it with every attempt. Throws:

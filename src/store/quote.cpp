@@ -7,20 +7,21 @@ namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
 
+void append_hex_escape(std::string& text, unsigned char byte) {
+  text += "\\x";
+  text += kHex[byte >> 4];
+  text += kHex[byte & 15];
+}
+
 // E'…' reads the same whatever standard_conforming_strings a handler has set, and bytes beyond
 // ASCII go as \xHH: read as another client_encoding, a key would be another key.
 void append_quoted(std::string& text, std::string_view value) {
-  if (value.find('\0') != std::string_view::npos)
-    throw DatabaseError({Fault::Kind::sql, "22021",
-                         "a parameter holds a NUL byte, which PostgreSQL text cannot; pass bytes "
-                         "with hapax::Parameter::bytes to a bytea"});
+  refuse_nul(value);
   text += "E'";
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x80) {
-      text += "\\x";
-      text += kHex[byte >> 4];
-      text += kHex[byte & 15];
+      append_hex_escape(text, byte);
       continue;
     }
     if (c == '\'' || c == '\\') text += c;
@@ -30,6 +31,13 @@ void append_quoted(std::string& text, std::string_view value) {
 }
 
 }  // namespace
+
+void refuse_nul(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos)
+    throw DatabaseError({Fault::Kind::sql, "22021",
+                         "a parameter holds a NUL byte, which PostgreSQL text cannot; pass bytes "
+                         "with hapax::Parameter::bytes to a bytea"});
+}
 
 // One element of an array literal, quoted whatever its type: PostgreSQL reads it as the array's
 // cast says.
@@ -45,6 +53,31 @@ void append_array_element(std::string& array, const Parameter& value) {
     array += c;
   }
   array += '"';
+}
+
+void append_literal_element(std::string& literal, const Parameter& value) {
+  literal += literal.ends_with('{') ? "" : ",";
+  if (!value.text()) {
+    literal += "NULL";
+    return;
+  }
+  literal += '"';
+  for (const char c : *value.text()) {
+    const auto byte = static_cast<unsigned char>(c);
+    switch (c) {
+      case '\'': literal += "''"; break;
+      case '"': literal += "\\\\\""; break;     // the array's backslash, doubled by the literal
+      case '\\': literal += "\\\\\\\\"; break;  // doubled by both
+      default: byte < 0x80 ? void(literal += c) : append_hex_escape(literal, byte);
+    }
+  }
+  literal += '"';
+}
+
+std::string quoted_name(std::string_view name) {
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
 }
 
 std::string bytes_of_hex(std::string_view hex) {

@@ -5,8 +5,9 @@
 #include <cstdio>
 #include <random>
 
-#include "config/redact.hpp"
 #include "store/connect_error.hpp"
+#include "store/conninfo.hpp"
+#include "store/pending_rows.hpp"
 #include "store/quote.hpp"
 #include "store/session_state.hpp"
 #include "store/transport.hpp"
@@ -14,51 +15,19 @@
 namespace hapax::store {
 namespace {
 
-void append_option(std::string& conninfo, const std::string& keyword, std::string_view value) {
-  conninfo += keyword + "='";
-  for (const char c : value) {
-    if (c == '\'' || c == '\\') conninfo += '\\';
-    conninfo += c;
-  }
-  conninfo += "' ";
-}
-
-// The user's url as keywords and values, with ours where the user has set none. libpq takes either
-// a URI or keywords, so the URI is taken apart first.
-std::string conninfo_of(const ConnectOptions& options) {
-  if (const auto mistake = config::url_mistake(options.url))
-    throw DatabaseError({Fault::Kind::connection, "", "postgres.url " + *mistake});
-  char* message = nullptr;
-  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
-      PQconninfoParse(options.url.c_str(), &message), PQconninfoFree);
-  if (!parsed) {
-    // libpq's message may quote the url, password included.
-    PQfreemem(message);
-    throw DatabaseError({Fault::Kind::connection, "",
-                         "postgres.url is neither a URI (postgresql://user@host:5432/database) "
-                         "nor keywords (host=… dbname=…)"});
-  }
+// The user's url, with ours where the user has set none.
+std::string session_conninfo(const ConnectOptions& options) {
   const auto seconds = std::max<std::int64_t>(2, (options.connect_timeout.count() + 999) / 1000);
-  const std::string sslmode = transport_of(options.url).sslmode;
-  std::unordered_map<std::string, std::string> ours = {
-      {"connect_timeout", std::to_string(seconds)},
-      {"keepalives_idle", "10"},
-      {"keepalives_interval", "5"},
-      {"keepalives_count", "3"},
-      {"tcp_user_timeout", "15000"},
-      {"target_session_attrs", "primary"},
-      {"fallback_application_name", options.application_name}};
-  if (!sslmode.empty()) ours["sslmode"] = sslmode;
-  std::string conninfo;
-  for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
-    const auto found = ours.find(option->keyword);
-    if (option->val != nullptr) {
-      append_option(conninfo, option->keyword, option->val);
-    } else if (found != ours.end()) {
-      append_option(conninfo, option->keyword, found->second);
-    }
-  }
-  return conninfo;
+  ConnectKeywords ours = {{"connect_timeout", std::to_string(seconds)},
+                          {"keepalives_idle", "10"},
+                          {"keepalives_interval", "5"},
+                          {"keepalives_count", "3"},
+                          {"tcp_user_timeout", "15000"},
+                          {"target_session_attrs", "primary"},
+                          {"fallback_application_name", options.application_name}};
+  if (const auto sslmode = transport_of(options.url).sslmode; !sslmode.empty())
+    ours["sslmode"] = sslmode;
+  return conninfo_of(options.url, ours);
 }
 
 std::string settings_of(const ConnectOptions& options) {
@@ -79,7 +48,7 @@ constexpr const char* kClean =
 }  // namespace
 
 Session::Session(const ConnectOptions& options) {
-  const std::string conninfo = conninfo_of(options);
+  const std::string conninfo = session_conninfo(options);
   try {
     state_ = std::make_unique<State>(conninfo);
 #if PQXX_VERSION_MAJOR < 7
@@ -135,7 +104,7 @@ UserStatement& Session::prepared(std::string_view text) {
       if (known.size() >= kMaxUserStatements) {
         const UserStatement& oldest = known.at(state_->user_order.front()).statement;
         state_->connection.unprepare(oldest.name);
-        if (!oldest.types.empty()) state_->connection.unprepare(oldest.name + "_set");
+        if (!oldest.types.empty()) state_->connection.unprepare(oldest.name + PendingRows::kSet);
         known.erase(state_->user_order.front());
         state_->user_order.pop_front();
       }

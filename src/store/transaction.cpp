@@ -1,5 +1,7 @@
 #include "store/transaction.hpp"
 
+#include <algorithm>
+
 #include "store/quote.hpp"
 #include "store/session_state.hpp"
 
@@ -46,21 +48,42 @@ void Transaction::append(const std::string& statement) {
   pending_ += statement;
 }
 
-void Transaction::defer(std::string_view text, const std::vector<Parameter>& values) {
-  send_before_new(text);
-  UserStatement& statement = session_.prepared(text);
-  if (rows_.count > 0 && rows_.text == text && prepare_set(statement) &&
-      values.size() == statement.types.size()) {
-    append_row(values);
-    return;
-  }
+void Transaction::defer(std::string_view text, std::vector<Parameter> values) {
+  if (rows_.size() == 1 && rows_.front().text() == text && grow(rows_.front(), values)) return;
   close_rows();
+  begin_rows(std::string(text), values);
+}
+
+void Transaction::insert(std::string_view table, std::span<const std::string_view> columns,
+                         std::span<Parameter> values) {
+  const auto same =
+      std::ranges::find_if(rows_, [&](const PendingRows& rows) { return rows.is(table, columns); });
+  if (same != rows_.end() && grow(*same, values)) return;
+  const bool may_join = std::ranges::none_of(rows_, [&](const PendingRows& rows) {
+    return rows.table().empty() || rows.table() == table;
+  });
+  if (!may_join) close_rows();
+  begin_rows(insert_text(table, columns), values, table, columns);
+}
+
+void Transaction::begin_rows(std::string text, std::span<Parameter> values, std::string_view table,
+                             std::span<const std::string_view> columns) {
+  send_before_new(text);
+  const UserStatement& statement = session_.prepared(text);
+  PendingRows rows(statement.name, std::move(text), values, table, columns);
   if (statement.insert.empty() || values.empty()) {
-    append(execute_text(statement.name, values));
-    return;
+    close_rows();
+    append(std::move(rows).statement());
+  } else {
+    rows_.push_back(std::move(rows));
   }
-  rows_ = PendingRows{std::string(text), values, {}, 1, text.size()};
-  for (const Parameter& value : values) rows_.bytes += value.text().value_or("").size();
+}
+
+bool Transaction::grow(PendingRows& rows, std::span<const Parameter> values) {
+  if (values.size() != rows.width()) return false;
+  if (rows.alone() && !prepare_set(rows.text())) return false;
+  rows.add(values);
+  return true;
 }
 
 Rows Transaction::query(std::string_view text, const std::vector<Parameter>& values) {
@@ -76,15 +99,14 @@ void Transaction::send_before_new(std::string_view text) {
 
 // The INSERT over arrays, of the types that PostgreSQL found for a single row. Asked for when a
 // second row comes, once a connection. False where the statement has none.
-bool Transaction::prepare_set(UserStatement& statement) {
+bool Transaction::prepare_set(const std::string& text) {
+  UserStatement& statement = session_.prepared(text);
   if (statement.insert.empty()) return false;
   if (!statement.types.empty()) return true;
-  PendingRows rows = std::exchange(rows_, {});
-  const Rows types =
-      run("SELECT t::text FROM pg_prepared_statements, unnest(parameter_types) "
-          "WITH ORDINALITY AS p (t, n) WHERE name = '" +
-          statement.name + "' ORDER BY n");
-  rows_ = std::move(rows);
+  const Rows types = send(
+      "SELECT t::text FROM pg_prepared_statements, unnest(parameter_types) "
+      "WITH ORDINALITY AS p (t, n) WHERE name = '" +
+      statement.name + "' ORDER BY n");
   std::string arrays;
   for (const Row row : types) {
     const std::string type = row[0].text();
@@ -98,7 +120,7 @@ bool Transaction::prepare_set(UserStatement& statement) {
               "::" + type + "[]";
   }
   try {
-    session_.state_->prepare(statement.name + "_set",
+    session_.state_->prepare(statement.name + PendingRows::kSet,
                              statement.insert + " SELECT * FROM unnest(" + arrays + ")");
   } catch (...) {
     rethrow(session_.state_->connection, statement.insert);
@@ -106,31 +128,15 @@ bool Transaction::prepare_set(UserStatement& statement) {
   return true;
 }
 
-void Transaction::append_row(const std::vector<Parameter>& values) {
-  if (rows_.columns.empty()) {
-    rows_.columns.assign(rows_.first.size(), "{");
-    for (std::size_t i = 0; i < values.size(); ++i)
-      append_array_element(rows_.columns[i], rows_.first[i]);
-  }
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t before = rows_.columns[i].size();
-    append_array_element(rows_.columns[i], values[i]);
-    rows_.bytes += rows_.columns[i].size() - before;
-  }
-  ++rows_.count;
+void Transaction::close_rows() {
+  for (PendingRows& rows : rows_) append(std::move(rows).statement());
+  rows_.clear();
 }
 
-void Transaction::close_rows() {
-  if (rows_.count == 0) return;
-  PendingRows rows = std::exchange(rows_, {});
-  const std::string& name = session_.prepared(rows.text).name;
-  if (rows.count == 1) {
-    append(execute_text(name, rows.first));
-    return;
-  }
-  std::vector<Parameter> arrays;
-  for (std::string& column : rows.columns) arrays.emplace_back(column + "}");
-  append(execute_text(name + "_set", arrays));
+std::size_t Transaction::pending_bytes() const {
+  std::size_t bytes = pending_.size();
+  for (const PendingRows& rows : rows_) bytes += rows.bytes();
+  return bytes;
 }
 
 namespace {
@@ -159,7 +165,13 @@ Rows rows_of(const pqxx::result& result) {
 }  // namespace
 
 Rows Transaction::run(const std::string& statement) {
-  add(statement);
+  close_rows();
+  return send(statement);
+}
+
+// What was closed, then `statement`; rows that may still grow stay.
+Rows Transaction::send(const std::string& statement) {
+  append(statement);
   std::string text = std::exchange(pending_, {});
   try {
     if (!work_) work_ = std::make_unique<Work>(session_.state_->connection);
@@ -198,7 +210,7 @@ void Transaction::commit() {
 
 void Transaction::drop_pending() noexcept {
   pending_.clear();
-  rows_ = {};
+  rows_.clear();
 }
 
 void Transaction::rollback() noexcept {

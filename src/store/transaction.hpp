@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hapax/rows.hpp"
+#include "store/pending_rows.hpp"
 #include "store/session.hpp"
 
 namespace pqxx {
@@ -35,7 +37,12 @@ class Transaction {
 
   // Adds a handler's statement whose rows nobody needs. Rows for one plain INSERT that follow each
   // other become one statement.
-  void defer(std::string_view text, const std::vector<Parameter>& values);
+  void defer(std::string_view text, std::vector<Parameter> values);
+
+  // Adds one row for a table (Context::insert); rows of one table become one statement, also where
+  // rows of other tables come between. May move from `values`.
+  void insert(std::string_view table, std::span<const std::string_view> columns,
+              std::span<Parameter> values);
 
   // A handler's statement, now; its rows.
   Rows query(std::string_view text, const std::vector<Parameter>& values);
@@ -59,8 +66,8 @@ class Transaction {
   pqxx::dbtransaction& pqxx();
 
   // The statements that were added and not yet sent.
-  bool has_pending() const { return !pending_.empty() || rows_.count > 0; }
-  std::size_t pending_bytes() const { return pending_.size() + rows_.bytes; }
+  bool has_pending() const { return !pending_.empty() || !rows_.empty(); }
+  std::size_t pending_bytes() const;
 
   // Forgets what was added and not yet sent.
   void drop_pending() noexcept;
@@ -71,24 +78,21 @@ class Transaction {
  private:
   class Work;
 
-  // Rows of one INSERT that may still grow.
-  struct PendingRows {
-    std::string text;                  // the handler's statement
-    std::vector<Parameter> first;      // the first row, in case it stays alone
-    std::vector<std::string> columns;  // array literals, open
-    std::size_t count = 0;
-    std::size_t bytes = 0;
-  };
   void send_before_new(std::string_view text);
-  bool prepare_set(UserStatement& statement);
+  bool prepare_set(const std::string& text);
+  bool grow(PendingRows& rows, std::span<const Parameter> values);
+  void begin_rows(std::string text, std::span<Parameter> values, std::string_view table = {},
+                  std::span<const std::string_view> columns = {});
   void append(const std::string& statement);
-  void append_row(const std::vector<Parameter>& values);
   void close_rows();
+  Rows send(const std::string& statement);
   void roll_back_by_hand() noexcept;
 
   Session& session_;
   std::string pending_;
-  PendingRows rows_;
+  // In the order in which they go out, after pending_: one of a handler's own text, or several of
+  // Context::insert, each of another table.
+  std::vector<PendingRows> rows_;
   std::unique_ptr<Work> work_;
   bool begun_ = false;
   bool done_ = false;

@@ -23,7 +23,8 @@ Leaves leaves(std::string_view text) {
 
 std::optional<std::string> plain_insert(std::string_view text) {
   static const std::regex kPlain(
-      R"(\s*(insert\s+into\s+[\w."]+\s*\([\w\s,"]+\))\s*values\s*\(([^()]*)\)\s*;?\s*)",
+      R"re(\s*(insert\s+into\s+(?:[\w.]|"(?:[^"]|"")*")+\s*\((?:[\w\s,]|"(?:[^"]|"")*")+\)))re"
+      R"re(\s*values\s*\(([^()]*)\)\s*;?\s*)re",
       std::regex::icase | std::regex::optimize);
   std::match_results<std::string_view::const_iterator> match;
   if (!std::regex_match(text.begin(), text.end(), match, kPlain)) return std::nullopt;

@@ -28,6 +28,13 @@ constexpr milliseconds kRefusalsEnd{5000};
 // So long a partition that another worker has taken is left to the group to sort out.
 constexpr milliseconds kTakeAgainFromAnother{3000};
 
+std::vector<flow::Route> as_durable(std::vector<flow::Route> routes, config::Durability wanted) {
+  for (flow::Route& route : routes)
+    route.durability = wanted == config::Durability::checkpoint ? store::Durability::checkpoint
+                                                                : store::Durability::synchronous;
+  return routes;
+}
+
 }  // namespace
 
 store::ConnectOptions connect_options(const config::Config& config) {
@@ -55,7 +62,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                std::function<void(const Message&)> settled)
     : config_(config),
       group_(config.kafka.properties.at("group.id")),
-      routes_(std::move(routes)),
+      routes_(as_durable(std::move(routes), config.worker.durability)),
       health_(health),
       metrics_(metrics),
       postgres_(health, metrics, std::max(kRefusalsEnd, 2 * config.worker.checkpoint_interval)),

@@ -1,4 +1,5 @@
 // `hapax bench` on its built-in broker: small, so that it cannot rot.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -55,6 +56,41 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
     EXPECT_LE(figures.at("p50_ms"), figures.at("p99_9_ms"));
   }
   EXPECT_TRUE(text_of(svg).starts_with("<svg"));
+
+  // The page's tables are written from it.
+  std::filesystem::rename(out, folder.path() / "base.json");
+  const auto page = folder.path() / "page.md";
+  std::ofstream(page) << "a\n<!-- bench: throughput -->\nold\n<!-- end -->\nz\n";
+  sandbox::ChildProcess writer(
+      {.argv = {HAPAX_SOURCE_DIR "/scripts/bench_tables.py", folder.path(), page},
+       .output = folder.path() / "written"});
+  const auto wrote = writer.wait(20s);
+  ASSERT_TRUE(wrote && wrote->success()) << text_of(folder.path() / "written");
+  EXPECT_THAT(text_of(page), testing::StartsWith("a\n<!-- bench: throughput -->\n\n| mode |"));
+  EXPECT_THAT(text_of(page), testing::HasSubstr("\n| batch of 100 | "));
+  EXPECT_THAT(text_of(page), testing::EndsWith(" |\n\n<!-- end -->\nz\n"));
+}
+
+// The delay is a lower bound: a message costs two round trips.
+TEST(Bench, PutsPostgresFurtherAwayAndFillsTheTableWhereAsked) {
+  const sandbox::TemporaryFolder folder("bench");
+  const auto out = folder.path() / "out";
+  sandbox::ChildProcess bench(
+      {.argv = {kHapax,    "bench",     "--messages", "500",          "--rounds",
+                "1",       "--seconds", "1",          "--rate",       "50",
+                "--lanes", "4",         "--mode",     "message",      "--postgres-delay",
+                "3ms",     "--keys",    "1000",       "--durability", "checkpoint",
+                "--json"},
+       .output = out});
+  const auto exit = bench.wait(120s);
+  ASSERT_TRUE(exit && exit->success()) << text_of(out);
+  const auto report = nlohmann::json::parse(text_of(out));
+  EXPECT_EQ(report.at("exact"), true);
+  EXPECT_EQ(report.at("options").at("keys"), 1000);
+  EXPECT_EQ(report.at("options").at("postgres_delay_ms"), 3);
+  EXPECT_EQ(report.at("options").at("durability"), "checkpoint");
+  EXPECT_GE(report.at("latency").at(0).at("p50_ms"), 6);
+  EXPECT_LT(report.at("throughput").at(0).at("bare_per_second"), 5 * 1000 / 6);
 }
 
 TEST(Bench, RefusesAnOwnerWithoutAConfiguration) {

@@ -26,15 +26,26 @@ class Doing final : public Handler {
     if (does("sql")) context.sql("SELECT 1 / 0");
     if (does("deferred"))
       context.write("INSERT INTO effects (key, note) VALUES ($1, $2)", "bad", payload);
-    context.write("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("id"),
-                  payload);
+    if (does("insert")) {
+      context.insert("effects", {"key", "note"}, *message.header("id"), payload);
+      context.insert("marks", {"effect"}, *message.header("id"));
+    } else {
+      context.write("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("id"),
+                    payload);
+    }
+    if (does("insert-bad")) context.insert("effects", {"note", "key"}, payload, "bad");
+    if (does("insert-late")) context.sql("SELECT 1 / 0");
     if (does("result")) context.result({{"note", payload}});
   }
 };
 
 class BatchCase : public FlowCase {
  protected:
-  BatchCase() { database.run("ALTER TABLE effects ADD CHECK (key <> 'bad')"); }
+  BatchCase() {
+    database.run(
+        "ALTER TABLE effects ADD CHECK (key <> 'bad');"
+        "CREATE TABLE marks (effect text); GRANT INSERT ON marks TO hapax_worker");
+  }
 
   // Settles all messages as a lane does, up to `batch` at once, and returns what each became.
   std::vector<std::string> settle_all(const std::vector<Planned>& plan, std::size_t batch,
@@ -72,8 +83,11 @@ class BatchCase : public FlowCase {
   // All effects, whatever their order.
   std::string booked() {
     return database.value(
-        "SELECT coalesce(string_agg(key || '=' || note, ', ' ORDER BY key, note), '') FROM "
-        "effects");
+               "SELECT coalesce(string_agg(key || '=' || note, ', ' ORDER BY key, note), '') FROM "
+               "effects") +
+           " | " +
+           database.value(
+               "SELECT coalesce(string_agg(effect, ', ' ORDER BY effect), '') FROM marks");
   }
 
   std::string state(const std::string& name) {
@@ -124,9 +138,9 @@ class BatchCase : public FlowCase {
 };
 
 std::vector<Planned> random_plan(std::mt19937& random) {
-  static constexpr const char* kDoes[] = {"book",        "book",  "book", "book",
-                                          "result",      "book",  "book", "reject",
-                                          "reject-late", "throw", "sql",  "deferred"};
+  static constexpr const char* kDoes[] = {
+      "book",   "book",        "book",  "book", "result",   "insert",     "insert",     "insert",
+      "reject", "reject-late", "throw", "sql",  "deferred", "insert-bad", "insert-late"};
   std::vector<Planned> plan(10 + random() % 30);
   for (Planned& planned : plan)
     planned = {"k" + std::to_string(random() % 25),
@@ -150,11 +164,11 @@ TEST_F(BatchCase, EndsAsOneByOneUnderRandomMessages) {
     order_by_key(plan);
     const std::string suffix = std::to_string(round);
     const std::size_t size = 2 + random() % 20;
-    database.run("TRUNCATE effects");
+    database.run("TRUNCATE effects, marks");
     const auto expected = settle_all(plan, 1, "one" + suffix);
     const std::string expected_booked = booked();
     const std::string expected_state = state("one" + suffix);
-    database.run("TRUNCATE effects");
+    database.run("TRUNCATE effects, marks");
     EXPECT_EQ(settle_all(plan, size, "many" + suffix), expected) << "batches of " << size;
     EXPECT_EQ(state("many" + suffix), expected_state);
     EXPECT_EQ(booked(), expected_booked);

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Writes the tables of a page from what `hapax bench --json` said.
+
+usage: bench_tables.py FOLDER PAGE
+
+FOLDER holds a NAME.json for each run of scripts/bench.sh. In PAGE the lines between `<!-- bench: TABLE -->`
+and `<!-- end -->` are replaced; a table stays as it is where none of its runs is there.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+
+def number(value):
+    return f"{value:,.0f}"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def mode_name(figures):
+    return figures["mode"] + (f" of {figures['batch']}" if figures["batch"] > 1 else "")
+
+
+def throughput_row(figures):
+    return [f"{100 * figures['share']:.0f} %", number(figures["per_second"]),
+            number(figures["bare_per_second"])]
+
+
+THROUGHPUT = ["of the bare loop", "hapax, messages/s", "bare loop, messages/s"]
+
+
+def throughput(runs):
+    return table(["mode"] + THROUGHPUT, [[mode_name(figures)] + throughput_row(figures)
+                                         for figures in runs["base"]["throughput"]])
+
+
+def latency(runs):
+    return table(["latency at half of that", "load, messages/s", "p50", "p99", "p99.9"],
+                 [[mode_name(figures), number(figures["rate"])] +
+                  [f"{figures[name]:.1f} ms" for name in ("p50_ms", "p99_ms", "p99_9_ms")]
+                  for figures in runs["base"]["latency"] if "p50_ms" in figures])
+
+
+def further(runs):
+    """PostgreSQL a millisecond away, and commits that do not wait for the disk."""
+    names = {"base": "", "durability": "durability `checkpoint`", "delay": "1 ms away, 16 lanes",
+             "delay-durability": "1 ms away, 16 lanes, durability `checkpoint`"}
+    return table(["", "mode"] + THROUGHPUT,
+                 [[text or "here", mode_name(figures)] + throughput_row(figures)
+                  for name, text in names.items() if name in runs
+                  for figures in runs[name]["throughput"] if figures["mode"] != "duplicates"])
+
+
+def sweep(prefix, head, option=None):
+    """A row for each run PREFIX-…, by what was asked for; with memory."""
+    def rows(runs):
+        found = [run for name, run in runs.items() if re.fullmatch(prefix + r"-\d+", name)]
+        key = option or prefix
+        found.sort(key=lambda run: run["options"][key])
+        result = []
+        for run in found:
+            by_mode = {figures["mode"]: figures for figures in run["throughput"]}
+            cells = [number(run["options"][key])]
+            for mode in ("message", "batch"):
+                figures = by_mode[mode]
+                cells += [number(figures["per_second"]), f"{100 * figures['share']:.0f} %",
+                          f"{figures['memory_mib']:.0f} MiB"]
+            result.append(cells)
+        return table([head, "message, /s", "of the bare loop", "memory",
+                      "batch, /s", "of the bare loop", "memory"], result) if result else None
+    return rows
+
+
+TABLES = {
+    "throughput": (throughput, "base"),
+    "latency": (latency, "base"),
+    "further": (further, "delay"),
+    "lanes": (sweep("lanes", "lanes"), None),
+    "partitions": (sweep("partitions", "partitions"), None),
+    "payload": (sweep("payload", "bytes of payload", "payload_bytes"), None),
+    "backlog": (sweep("backlog", "messages waiting", "messages"), None),
+    "keys": (sweep("keys", "keys in the table"), None),
+}
+
+
+def written(page, runs):
+    def replace(match):
+        name = match.group(1)
+        if name not in TABLES:
+            sys.exit(f"there is no table {name}; there are: {', '.join(TABLES)}")
+        make, needs = TABLES[name]
+        lines = make(runs) if needs is None or needs in runs else None
+        if lines is None:
+            return match.group(0)
+        return f"<!-- bench: {name} -->\n\n" + "\n".join(lines) + "\n\n<!-- end -->"
+    return re.sub(r"<!-- bench: (\S+) -->\n.*?<!-- end -->", replace, page, flags=re.DOTALL)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    runs = {path.stem: json.loads(path.read_text())
+            for path in sorted(pathlib.Path(sys.argv[1]).glob("*.json"))}
+    wrong = [name for name, run in runs.items() if not run["exact"]]
+    if wrong:
+        sys.exit(f"not every payment was booked once in: {', '.join(wrong)}; nothing is written")
+    page = pathlib.Path(sys.argv[2])
+    page.write_text(written(page.read_text(), runs))
+
+
+if __name__ == "__main__":
+    main()

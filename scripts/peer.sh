@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Books a topic of payments with hapax, for a comparison with other consumers on the same work:
+# claim a key, insert one row into `payments (id, account, amount_minor)`, commit.
+#
+#   BROKER PGURL TOPIC GROUP N   where, and how many payments to wait for
+#   CONCURRENCY=16               lanes; a quarter of it in MODE=batch, where few lanes are better
+#   MODE=message|batch           a transaction for each message, or for up to BATCH=100
+#   DURABILITY=synchronous       or checkpoint (worker.durability)
+#   BUILD=build/release          where hapax was built, with its tests
+#
+# Exit code 0 once N are booked; the worker's log is shown where it ends before that. The table
+# `payments` must be there; hapax's own schema is made.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${BROKER:?}" "${PGURL:?}" "${TOPIC:?}" "${GROUP:?}" "${N:?}"
+build=${BUILD:-build/release} lanes=${CONCURRENCY:-16} batch=1
+case ${MODE:-message} in
+  message) ;;
+  batch) batch=${BATCH:-100} lanes=$(((lanes + 3) / 4)) ;;
+  *) echo "MODE is message or batch, not $MODE" >&2; exit 2 ;;
+esac
+
+work=$(mktemp -d) worker=
+finish() {
+  [ -z "$worker" ] || kill -TERM "$worker" 2>/dev/null || true
+  [ -z "$worker" ] || wait "$worker" || true
+  rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+"$build/bin/hapax" migrate up --url "$PGURL" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+cat >"$work/worker.json" <<'JSON'
+{"kafka": {"bootstrap.servers": "${BROKER}", "group.id": "${GROUP}"},
+ "postgres": {"url": "${PGURL}"},
+ "worker": {"lanes": "${LANES}", "durability": "${DURABILITY:-synchronous}"},
+ "routes": [{"topic": "${TOPIC}", "handler": "plain_payments", "plugin": "${PLUGIN}",
+             "batch": "${BATCH}", "key": {"header": "idempotency-key"}}],
+ "admin": {"listen": "127.0.0.1:0"}, "log": {"format": "json"}}
+JSON
+BROKER=$BROKER GROUP=$GROUP PGURL=$PGURL TOPIC=$TOPIC LANES=$lanes BATCH=$batch \
+  PLUGIN=$build/lib/libplain_payments.so "$build/bin/hapax" run -c "$work/worker.json" \
+  >"$work/log" 2>&1 &
+worker=$!
+
+completed() {
+  local port
+  port=$(sed -n 's/.*"port":\([0-9]*\).*/\1/p' "$work/log" | head -n 1)
+  [ -n "$port" ] || { echo 0; return; }
+  exec 3<>"/dev/tcp/127.0.0.1/$port"
+  printf 'GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3
+  awk '/^hapax_messages_total[{].*completed/ {sum += $NF} END {printf "%d\n", sum}' <&3
+  exec 3>&-
+}
+while kill -0 "$worker" 2>/dev/null; do
+  [ "$(completed)" -lt "$N" ] || exit 0
+  sleep 0.2
+done
+echo "the worker ended before $N payments were booked:" >&2
+cat "$work/log" >&2
+exit 1

@@ -1,0 +1,73 @@
+#include "store/pending_rows.hpp"
+
+#include <algorithm>
+
+#include "store/quote.hpp"
+
+namespace hapax::store {
+namespace {
+
+void refuse_nul(std::span<const Parameter> row) {
+  for (const Parameter& value : row)
+    if (value.text()) store::refuse_nul(*value.text());
+}
+
+}  // namespace
+
+PendingRows::PendingRows(std::string name, std::string text, std::span<Parameter> row,
+                         std::string_view table, std::span<const std::string_view> columns)
+    : name_(std::move(name)),
+      text_(std::move(text)),
+      table_(table),
+      columns_(columns.begin(), columns.end()),
+      bytes_(text_.size()) {
+  refuse_nul(row);
+  for (const Parameter& value : row) bytes_ += value.text() ? value.text()->size() : 0;
+  first_.assign(std::move_iterator(row.begin()), std::move_iterator(row.end()));
+}
+
+bool PendingRows::is(std::string_view table, std::span<const std::string_view> columns) const {
+  return table_ == table && std::ranges::equal(columns_, columns);
+}
+
+void PendingRows::add(std::span<const Parameter> row) {
+  refuse_nul(row);
+  if (arrays_.empty()) {
+    arrays_.assign(width(), "E'{");
+    append(first_);
+  }
+  append(row);
+}
+
+void PendingRows::append(std::span<const Parameter> row) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::size_t before = arrays_[i].size();
+    append_literal_element(arrays_[i], row[i]);
+    bytes_ += arrays_[i].size() - before;
+  }
+}
+
+std::string PendingRows::statement() && {
+  if (arrays_.empty()) return execute_text(name_, first_);
+  std::string text = "EXECUTE " + name_ + kSet;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    text += i == 0 ? '(' : ',';
+    text += arrays_[i] += "}'";
+  }
+  return text += ')';
+}
+
+std::string insert_text(std::string_view table, std::span<const std::string_view> columns) {
+  const std::size_t dot = table.find('.');
+  std::string text = "INSERT INTO ";
+  if (dot != std::string_view::npos) text += quoted_name(table.substr(0, dot)) + '.';
+  text += quoted_name(table.substr(dot == std::string_view::npos ? 0 : dot + 1));
+  std::string values;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    text += (i == 0 ? " (" : ", ") + quoted_name(columns[i]);
+    values += (i == 0 ? "$" : ", $") + std::to_string(i + 1);
+  }
+  return text + ") VALUES (" + values + ')';
+}
+
+}  // namespace hapax::store

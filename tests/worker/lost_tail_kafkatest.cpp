@@ -1,0 +1,89 @@
+// worker.durability: PostgreSQL dies before it has written down what workers have committed.
+//
+// The tail is lost for certain: the WAL writer is frozen, and locks keep the worker's own
+// synchronous transactions from committing, which would write the tail with them.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "store/transaction.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kBefore = 100;  // below a checkpoint
+constexpr int kPayments = 300;
+
+struct Crash {
+  int booked;  // what everybody could see before it
+  int kept;    // after recovery, while the worker still stood
+  int keys;    // completed ones, then
+};
+
+// Books some under a checkpoint, the rest after it; PostgreSQL and all its processes die; it comes
+// back; the worker, which was frozen meanwhile, goes on.
+Crash crash_under(Site& site, WorkerProcess& worker) {
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, kBefore);
+  site.await_no_lag();
+  site.await("SELECT count(*) FROM hapax.leases", "1");
+
+  test::Database& database = site.database();
+  auto options = database.owner();
+  options.idle_in_transaction_timeout = std::chrono::minutes(10);
+  store::Session session(options);
+  store::Transaction holding(session);
+  holding.run(std::string("SELECT FROM hapax.checkpoints, hapax.leases FOR UPDATE"));
+  const pid_t writer =
+      database.count("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+  EXPECT_EQ(::kill(writer, SIGSTOP), 0);
+
+  site.pay(producer, kBefore, kPayments - kBefore);
+  site.await_booked(kPayments);
+  worker.freeze();
+  Crash crash{};
+  crash.booked = database.count("SELECT count(*) FROM payments");
+  test::postgres().kill();
+  test::postgres().start();
+  crash.kept = database.count("SELECT count(*) FROM payments");
+  crash.keys =
+      database.count("SELECT count(*) FROM hapax.idempotency_keys WHERE status = 'completed'");
+  worker.thaw();
+  return crash;
+}
+
+nlohmann::json durability(const char* name) {
+  return {{"worker", {{"durability", name}}},
+          {"kafka", {{"session.timeout.ms", 30'000}}},  // longer than it is frozen
+          {"postgres", {{"lock_timeout", "2m"}, {"statement_timeout", "3m"}}}};
+}
+
+TEST(LostTail, OfEffectsThatWaitForTheCheckpointIsBookedAgainOnce) {
+  Site site = Site::on_mock_cluster(2);
+  const auto worker = site.worker("w", durability("checkpoint"));
+  const Crash crash = crash_under(site, *worker);
+  EXPECT_EQ(crash.booked, kPayments);
+  EXPECT_LT(crash.kept, kPayments) << "nothing was lost: the rest of this test shows nothing";
+  EXPECT_GE(crash.kept, kBefore) << "what a checkpoint covers must survive";
+  EXPECT_EQ(crash.keys, crash.kept) << "effects and keys go together";
+  worker->await("fenced");
+  site.await_booked(kPayments);
+  site.await_no_lag();
+  site.expect_exact(kPayments);
+  expect_leaves(*worker);
+}
+
+TEST(LostTail, ThereIsNoneOfEffectsThatWaitForTheDisk) {
+  Site site = Site::on_mock_cluster(2);
+  const auto worker = site.worker("w", durability("synchronous"));
+  const Crash crash = crash_under(site, *worker);
+  EXPECT_EQ(crash.kept, kPayments);
+  EXPECT_EQ(crash.keys, kPayments);
+  site.await_no_lag();
+  site.expect_exact(kPayments);
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support
