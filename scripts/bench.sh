@@ -5,8 +5,9 @@
 #   scripts/bench.sh [-c worker.json --url postgresql://owner@…]   all, with options for each run
 #   ONLY='base keys-*' scripts/bench.sh …                           some, by name
 #
+# All of it wants a real Kafka (-c): the built-in broker keeps 5 MiB a partition.
 # MESSAGES=200000 and ROUNDS=3 of each run; HAPAX=build/release/bin/hapax.
-set -euo pipefail
+set -euof pipefail  # -f: ONLY holds patterns, not files
 cd "$(dirname "$0")/.."
 hapax=${HAPAX:-build/release/bin/hapax} messages=${MESSAGES:-200000} rounds=${ROUNDS:-3}
 mkdir -p build/bench

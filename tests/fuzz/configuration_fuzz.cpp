@@ -2,6 +2,7 @@
 // a password, what is shown of a url never holds it.
 #include <libpq-fe.h>
 
+#include <cctype>
 #include <memory>
 #include <string_view>
 
@@ -20,11 +21,28 @@ bool is_secret_keyword(std::string_view keyword) {
   return keyword == "password" || keyword == "sslpassword" || keyword == "passfile";
 }
 
+// As libpq reads it: a backslash and a %53 may spell the secret a second time.
+std::string without_escapes(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') continue;
+    const bool hex = text[i] == '%' && i + 2 < text.size() && std::isxdigit(text[i + 1]) != 0 &&
+                     std::isxdigit(text[i + 2]) != 0;
+    plain += hex ? static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16)) : text[i];
+    if (hex) i += 2;
+  }
+  return plain;
+}
+
+bool stands_once(const std::string& text) {
+  const auto at = text.find(kSecret);
+  return at != std::string::npos && text.find(kSecret, at + 1) == std::string::npos;
+}
+
 // Whether the secret stands there once (of a keyword that comes twice libpq shows only the last),
 // and libpq takes it for a password.
 bool holds_a_secret(const std::string& url) {
-  const auto at = url.find(kSecret);
-  if (at == std::string::npos || url.find(kSecret, at + 1) != std::string::npos) return false;
+  if (!stands_once(url) || !stands_once(without_escapes(url))) return false;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
       PQconninfoParse(url.c_str(), nullptr), PQconninfoFree);
   for (const PQconninfoOption* option = parsed.get();
