@@ -71,8 +71,9 @@ struct Fault {
   // Such as 40001 (serialization), 40P01 (deadlock), 23505 (unique), 57014 (timeout). 57P01 ends
   // the connection.
   std::string sqlstate = "40001";
-  int statement = kAtCommit;  // 1: instead of the handler's first sql(), write() or pqxx()
-  int runs = 1;               // in the handler's first so many runs; later ones go well
+  int statement =
+      kAtCommit;  // 1: instead of the handler's first sql(), write(), insert() or pqxx()
+  int runs = 1;   // in the handler's first so many runs; later ones go well
 };
 
 // Where a worker dies by SIGKILL.

@@ -41,6 +41,12 @@ class ProbedContext final : public Context {
     lent_.defer(text, std::move(values));
   }
 
+  void defer_row(std::string_view table, std::span<const std::string_view> columns,
+                 std::span<Parameter> values) override {
+    if (is_chosen()) return lent_.defer(raising(fault_->sqlstate), {});
+    lent_.defer_row(table, columns, values);
+  }
+
   void set_result(std::string json) override { lent_.set_result(std::move(json)); }
 
   bool is_chosen() { return ++statements_ > 0 && fault_ && fault_->statement == statements_; }
