@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs the Debian packages that a purpose needs; does nothing, at once, where they are there.
-#   install_packages.sh build|test|lint…
+#   install_packages.sh build|test|lint|chaos…
 #     build  to build and run hapax, its demo included    test  its tests beside that
-#     lint   what looks at the source only
+#     lint   what looks at the source only       chaos  what tests/chaos/run needs beside test
 set -eu
 
 build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-dev librdkafka-dev
@@ -10,6 +10,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
   libcpp-httplib-dev postgresql'
 test='libgtest-dev libgmock-dev python3 python3-yaml'
 lint='clang-format clang-tidy'
+chaos='python3-confluent-kafka python3-psycopg2'
 
 wanted=''
 for purpose in "$@"; do
@@ -22,7 +23,8 @@ for purpose in "$@"; do
       command -v mvn >/dev/null || wanted="$wanted maven"
       ;;
     lint) wanted="$wanted $lint" ;;
-    *) echo "usage: $0 build|test|lint…" >&2; exit 2 ;;
+    chaos) wanted="$wanted $chaos" ;;
+    *) echo "usage: $0 build|test|lint|chaos…" >&2; exit 2 ;;
   esac
 done
 
