@@ -178,8 +178,7 @@ def replica_promoted(site, chance):
     yield from until(standby.is_primary)
     postgres.server = standby
     postgres.losses += 1
-    site.proxy.order("replica", "target", standby.port)
-    site.proxy.order("postgres", "target", standby.port)
+    site.redirect(standby.port)
     site.proxy.order("postgres", "pass")
 
 
@@ -199,8 +198,7 @@ def point_in_time_restore(site, chance):
     postgres.losses += 1
     postgres.server.kill()
     postgres.server = backup
-    site.proxy.order("replica", "target", backup.port)
-    site.proxy.order("postgres", "target", backup.port)
+    site.redirect(backup.port)
     yield from back(site)
 
 

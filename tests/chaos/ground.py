@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 import evidence
 from kafka_ground import Kafka
 from messages import Journal
+from pooler import Pooler
 from postgres_ground import Postgres
 from producers import PlainSender, TransactionalSender
 from proxy import Proxy
@@ -46,6 +47,7 @@ def variant_of(seed):
         "checkpoint_interval": chance.choice(["100ms", "300ms", "1s"]),
         # Commits of handlers answered before they are flushed: a crash takes some back.
         "lose_tail": chance.random() < 0.5,
+        "pooler": chance.random() < 0.2,
     }
 
 
@@ -64,7 +66,9 @@ class Site:
         self.deeds = None
         self.build = pathlib.Path(options.build or ROOT / "build/release").resolve()
         self.hapax = self.build / "bin/hapax"
-        self.plugin = ROOT / "build/release/lib/libledger.so"
+        # A build of the binary alone, such as a mutant's, has the handler of the usual one.
+        own = self.build / "lib/libledger.so"
+        self.plugin = own if own.exists() else ROOT / "build/release/lib/libledger.so"
         for needed in (self.hapax, self.plugin):
             if not needed.exists():
                 raise SystemExit(f"{needed} is not there: build hapax_binary and ledger first")
@@ -77,14 +81,18 @@ class Site:
         self.skips = []   # (partition, from, to)
 
     def start(self):
-        names = ["postgres", "replica"] + [f"kafka{n + 1}" for n in range(self.options.brokers)]
+        names = ["postgres", "replica", "pooled"] + [f"kafka{n + 1}" for n in range(self.options.brokers)]
         self.proxy = Proxy(self.folder / "proxy.log", names)
         self.kafka = Kafka(self.folder, self.options.brokers,
-                           [self.proxy.ports[name] for name in names[2:]])
+                           [self.proxy.ports[name] for name in names[3:]])
         self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"])
         self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
         port = self.postgres.server.port
-        self.proxy.start({"postgres": port, "replica": port,
+        self.pooler = None
+        if self.variant["pooler"]:
+            self.pooler = Pooler(self.postgres.folder, self.proxy.ports["pooled"])
+        self.proxy.start({"postgres": self.pooler.port if self.pooler else port,
+                          "pooled": port, "replica": port,
                           **{f"kafka{b.node}": b.inner for b in self.kafka.brokers}})
         self.worker_url = self.postgres.server.url("hapax_worker", self.proxy.ports["postgres"])
         self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
@@ -116,6 +124,13 @@ class Site:
             return said.returncode
         except subprocess.TimeoutExpired:
             return None
+
+    def redirect(self, port):
+        """PostgreSQL is there from now on."""
+        self.proxy.order("replica", "target", port)
+        self.proxy.order("pooled", "target", port)
+        if not self.pooler:
+            self.proxy.order("postgres", "target", port)
 
     def operate(self, noun, verb, partition, where):
         try:
@@ -191,5 +206,7 @@ class Site:
         if self.postgres.server.process.runs():
             self.postgres.server.kill()
         self.proxy.child.kill()
+        if self.pooler:
+            self.pooler.child.kill()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
