@@ -10,7 +10,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
   libcpp-httplib-dev postgresql'
 test='libgtest-dev libgmock-dev python3 python3-yaml'
 lint='clang-format clang-tidy'
-chaos='python3-confluent-kafka python3-psycopg2 pgbouncer'
+chaos='python3-confluent-kafka python3-psycopg2 pgbouncer libfaketime'
 
 wanted=''
 for purpose in "$@"; do

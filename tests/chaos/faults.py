@@ -71,6 +71,14 @@ def worker_storm(site, chance, worker):
         yield chance.uniform(0, 0.5)
 
 
+@fault("worker", 8)
+def clock_step(site, chance, worker):
+    """Its wall clock jumps by an hour, and later back."""
+    worker.clock.write_text(chance.choice(["+3600\n", "-3600\n"]))
+    yield chance.uniform(2, 10)
+    worker.clock.write_text("+0\n")
+
+
 @fault("all workers", 4)
 def rolling_restart(site, chance):
     for worker in site.fleet.all:

@@ -48,6 +48,7 @@ def variant_of(seed):
         # Commits of handlers answered before they are flushed: a crash takes some back.
         "lose_tail": chance.random() < 0.5,
         "pooler": chance.random() < 0.2,
+        "false_clocks": False,
     }
 
 

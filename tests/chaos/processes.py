@@ -33,7 +33,8 @@ def wait_until(what, met, seconds):
 class Child:
     """One process, its output appended to a file."""
 
-    def __init__(self, argv, log, user=None, cwd=None, death=signal.SIGKILL, stdin=None):
+    def __init__(self, argv, log, user=None, cwd=None, death=signal.SIGKILL, stdin=None,
+                 environment=None):
         self.argv = [str(a) for a in argv]
         self.log = log
         account = pwd.getpwnam(user) if user else None
@@ -51,7 +52,8 @@ class Child:
         with open(log, "ab") as output:
             self.process = subprocess.Popen(self.argv, stdout=output, stderr=output, cwd=cwd,
                                             stdin=stdin or subprocess.DEVNULL, preexec_fn=become,
-                                            start_new_session=True)
+                                            start_new_session=True,
+                                            env={**os.environ, **(environment or {})})
 
     @property
     def pid(self):

@@ -1,6 +1,7 @@
 """The workers: processes of the real binary, kept alive as an orchestrator would."""
 
 import json
+import pathlib
 import signal
 import time
 
@@ -44,6 +45,15 @@ def config_of(name, site, variant):
     }
 
 
+def clock_of(file):
+    """An environment in which the wall clock is off by what stands in the file."""
+    library = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    if not library:
+        raise SystemExit("no libfaketime: apt-get install libfaketime")
+    return {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
 class Worker:
     def __init__(self, name, site, variant):
         self.name = name
@@ -53,6 +63,9 @@ class Worker:
         self.config = self.folder / f"{name}.json"
         self.config.write_text(json.dumps(config_of(name, site, variant), indent=2))
         self.log = self.folder / f"{name}.log"
+        self.clock = self.folder / f"{name}.clock"
+        self.clock.write_text("+0\n")
+        self.environment = clock_of(self.clock) if variant["false_clocks"] else {}
         self.wanted = False
         self.child = None
         self.ended_at = 0
@@ -61,7 +74,8 @@ class Worker:
     def start(self):
         self.wanted = True
         if not self.runs():
-            self.child = Child([self.site.hapax, "run", "-c", self.config], self.log)
+            self.child = Child([self.site.hapax, "run", "-c", self.config], self.log,
+                               environment=self.environment)
 
     def runs(self):
         return self.child is not None and self.child.runs()
