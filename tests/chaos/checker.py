@@ -95,7 +95,7 @@ class Checker:
         found = f"effects {effects}, dead letters {letters}"
         skipped = any(self.site.skipped(m.at) for m in messages)
         if len(effects) > 1:
-            self.complain(f"{where}: expected one effect, took effect {len(effects)} times: {found}")
+            self.complain(f"{where}: expected one effect, took {len(effects)}: {found}")
         if deed in FAILS:
             if effects:
                 self.complain(f"{where}: can never work, and took effect: {found}")
@@ -134,8 +134,8 @@ class Checker:
         if letter.reason == "attempts_exhausted":
             # One more where PostgreSQL went away between the last count and the dead letter.
             if not self.site.max_attempts <= letter.attempts <= ran.get("threw", 0):
-                self.complain(f"{message.at}: given up after {self.site.max_attempts} attempts, says "
-                              f"{letter}, but it failed {ran.get('threw', 0)} times; {where}")
+                self.complain(f"{message.at}: given up after {self.site.max_attempts} attempts, "
+                              f"says {letter}, but it failed {ran.get('threw', 0)} times; {where}")
 
     def check_order(self):
         """Messages of one record key in one partition take effect in their order."""
@@ -191,8 +191,8 @@ class Checker:
             ours["not_a_message"] = self.ends[partition] - sum(ours.values())
             theirs = {name: n for name, n in account["counts"].items() if n}
             if theirs != {name: n for name, n in ours.items() if n}:
-                self.complain(f"partition {partition}: hapax audit says {theirs}, the checker finds "
-                              f"{dict(ours)}")
+                self.complain(f"partition {partition}: hapax audit says {theirs}, the checker "
+                              f"finds {dict(ours)}")
 
     def verdict(self, message, places):
         if message.at in places:

@@ -82,7 +82,8 @@ class Site:
         self.skips = []   # (partition, from, to)
 
     def start(self):
-        names = ["postgres", "replica", "pooled"] + [f"kafka{n + 1}" for n in range(self.options.brokers)]
+        brokers = range(1, self.options.brokers + 1)
+        names = ["postgres", "replica", "pooled"] + [f"kafka{n}" for n in brokers]
         self.proxy = Proxy(self.folder / "proxy.log", names)
         self.kafka = Kafka(self.folder, self.options.brokers,
                            [self.proxy.ports[name] for name in names[3:]])

@@ -58,8 +58,8 @@ def build(name, edits):
                        check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CCACHE_BASEDIR": str(TREE)})
         (PLACE / name / "bin").mkdir(parents=True, exist_ok=True)
-        subprocess.run(["strip", "-o", PLACE / name / "bin/hapax", TREE / "build/release/bin/hapax"],
-                       check=True)
+        built = TREE / "build/release/bin/hapax"
+        subprocess.run(["strip", "-o", PLACE / name / "bin/hapax", built], check=True)
     finally:
         for file in texts:
             (TREE / file).write_text((ROOT / file).read_text())

@@ -90,8 +90,8 @@ class Probe(threading.Thread):
         for message in below:
             found = [e for e in effects.get(message.op, ()) if e.payload == message.payload]
             if not found and message.at not in letters and not self.site.skipped(message.at):
-                wrong.append(f"{message.at} of operation {message.op} ({message.deed}) is below the "
-                             f"checkpoint {ends[message.partition]} and not settled: no effect, "
-                             "no dead letter")
+                wrong.append(f"{message.at} of operation {message.op} ({message.deed}) is below "
+                             f"the checkpoint {ends[message.partition]} and not settled: "
+                             "no effect, no dead letter")
         self.proven.update(ends)
         return wrong

@@ -1,4 +1,4 @@
-"""Who sends: one that retries on its own, and one whose transactions commit, abort or are left open.
+"""Who sends: one that retries on its own; one whose transactions commit, abort or are left open.
 
 Each has its thread. What a send became is in the journal.
 """
