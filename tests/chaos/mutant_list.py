@@ -3,6 +3,7 @@
 import dataclasses
 
 WORKERS = "worker-kill,worker-zombie,worker-restart,worker-storm"
+NOBODY = "00000000-0000-0000-0000-000000000000"
 POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
 
 
@@ -18,10 +19,8 @@ MUTANTS = {
         "src/worker/watermark.hpp",
         "return waiting_.empty() ? next_ : waiting_.front().offset;", "return next_;")]),
     "checkpoint-one-too-far": Mutant([(
-        "src/worker/keeper.cpp",
-        "const std::int64_t watermark = partition->progress().watermark;",
-        "const auto progress = partition->progress();\n"
-        "      const std::int64_t watermark = progress.watermark + (progress.messages > 0);")]),
+        "sql/write_checkpoints.sql", "SET next_offset = d.next_offset,",
+        "SET next_offset = d.next_offset + 1,")]),
     "offset-before-checkpoint": Mutant([(
         "src/worker/worker_commit.cpp",
         "const std::int64_t offset = partition->checkpointed();",
@@ -31,6 +30,8 @@ MUTANTS = {
         "const std::int64_t offset = partition->checkpointed();",
         "const std::int64_t offset = partition->checkpointed() + 1;")]),
     "claim-without-guard": Mutant([(
+        "sql/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
+    "redelivery-runs-again": Mutant([(
         "src/flow/processor_judge.cpp",
         'if (holder.status == "completed") return',
         'if (holder.status == "completed" && holder.is(request.source)) return std::nullopt;\n'
@@ -43,14 +44,13 @@ MUTANTS = {
         "src/flow/processor.cpp",
         "      if (auto decided = judge(task, request, claim, transaction)) return *decided;\n"
         "      store::fail", "      store::fail")]),
-    "checkpoint-without-incarnation": Mutant([
+    "incarnation-never-changes": Mutant([
+        ("sql/read_store.sql", "(SELECT id FROM hapax.incarnation)", "('" + NOBODY + "'::uuid)"),
+        ("sql/read_held.sql", "(SELECT id FROM hapax.incarnation)", "('" + NOBODY + "'::uuid)"),
         ("sql/write_checkpoints.sql",
          "AND EXISTS (SELECT FROM hapax.incarnation i WHERE i.id = d.incarnation)",
-         "AND d.incarnation IS NOT NULL"),
-        ("src/worker/keeper.cpp",
-         " ||\n          found->second.incarnation != beginning.incarnation)", ")"),
-        ("src/flow/processor.cpp", "return *incarnation_ != task.incarnation;", "return false;"),
-    ], POSTGRES, {"batch": 1, "lose_tail": True}),
+         "AND d.incarnation IS NOT NULL")],
+        POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "none"}),
     "runs-behind-a-lost-tail": Mutant([(
         "src/flow/processor.cpp", "return *incarnation_ != task.incarnation;", "return false;")],
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "key",
@@ -77,10 +77,8 @@ MUTANTS = {
         "src/worker/worker.cpp", "if (message.key()) return std::hash",
         "if (message.key() && message.offset() % 50 != 0) return std::hash")],
         variant={"batch": 1, "ordering": "key"}),
-    "dead-letter-not-committed": Mutant([(
-        "src/flow/processor.cpp",
-        "      store::add_dead_letter(transaction, letter);\n      transaction.commit();",
-        "      store::add_dead_letter(transaction, letter);")]),
+    "dead-letter-not-kept": Mutant([(
+        "sql/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
     "never-cautious": Mutant([(
         "sql/take_partition.sql", "started_runs = c.started_runs + 1,",
         "started_runs = c.started_runs,")], "message-that-kills"),

@@ -5,8 +5,8 @@
     tests/chaos/mutants.py drift-is-duplicate   # some
     tests/chaos/mutants.py --step build         # first all builds, then, with --step hunt, all runs
 
-Each is a textual edit in a copy of the source tree under build/mutants; what is committed is never
-touched. A mutant is found when a run says BROKEN. Exit codes: 0 all were found; 1 one was not.
+Each is a textual edit. One of C++ is built in a copy of the source tree under build/mutants; one of SQL
+alone is written into a copy of the binary, which carries its statements. A mutant is found when a run says BROKEN. Exit codes: 0 all were found; 1 one was not.
 """
 
 import argparse
@@ -48,9 +48,24 @@ def mutated(name, edits):
     return texts
 
 
-def build(name, edits):
+def patch(name, texts):
+    """The mutant's binary, where only SQL changes: it has room for that in the comments."""
+    binary = (ROOT / "build/release/bin/hapax").read_bytes()
+    for file, text in texts.items():
+        old = (ROOT / file).read_bytes()
+        new = "".join(line for line in text.splitlines(True) if not line.startswith("--")).encode()
+        if binary.count(old) != 1 or len(new) > len(old):
+            raise SystemExit(f"{name}: {file} does not stand once in build/release/bin/hapax, or "
+                             "is longer with the edit than with its comments")
+        binary = binary.replace(old, new + b"\n" * (len(old) - len(new)))
+    target = PLACE / name / "bin/hapax"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(binary)
+    target.chmod(0o755)
+
+
+def build(name, texts):
     """The mutant's binary, in a folder of its own."""
-    texts = mutated(name, edits)
     for file, text in texts.items():
         (TREE / file).write_text(text)
     try:
@@ -94,9 +109,14 @@ def main():
             parser.error(f"no mutant {name}; there are {', '.join(MUTANTS)}")
     wanted = {name: MUTANTS[name] for name in options.names or MUTANTS}
     if options.step != "hunt":
-        prepare()
-        for name, mutant in wanted.items():
-            build(name, mutant.edits)
+        texts = {name: mutated(name, mutant.edits) for name, mutant in wanted.items()}
+        sql = {name for name, files in texts.items() if all(f.startswith("sql/") for f in files)}
+        for name in sql:
+            patch(name, texts[name])
+        if set(texts) - sql:
+            prepare()
+        for name in set(texts) - sql:
+            build(name, texts[name])
     if options.step == "build":
         return
     missed = 0
