@@ -4,14 +4,16 @@ import json
 import pathlib
 import signal
 import time
+import urllib.error
+import urllib.request
 
-from processes import Child
+from processes import Child, free_port
 
 START_AGAIN_AFTER = 0.2
 SESSION_TIMEOUT_MS = 2000
 
 
-def config_of(name, site, variant):
+def config_of(name, port, site, variant):
     """What a worker runs with; `variant` is what the seed decided."""
     kafka = {
         "bootstrap.servers": site.kafka.proxied,
@@ -40,7 +42,7 @@ def config_of(name, site, variant):
             "retry": {"max_attempts": site.max_attempts, "max_crashes": site.max_crashes,
                       "first": "20ms", "max": "200ms"},
             "breaker": 0, "options": {"folder": str(site.folder)}}],
-        "admin": {"listen": False},
+        "admin": {"listen": f"127.0.0.1:{port}"},
         "log": {"format": "json"},
     }
 
@@ -57,11 +59,12 @@ def clock_of(file):
 class Worker:
     def __init__(self, name, site, variant):
         self.name = name
+        self.port = free_port()
         self.site = site
         self.folder = site.folder / "workers"
         self.folder.mkdir(exist_ok=True)
         self.config = self.folder / f"{name}.json"
-        self.config.write_text(json.dumps(config_of(name, site, variant), indent=2))
+        self.config.write_text(json.dumps(config_of(name, self.port, site, variant), indent=2))
         self.log = self.folder / f"{name}.log"
         self.clock = self.folder / f"{name}.clock"
         self.clock.write_text("+0\n")
@@ -94,6 +97,19 @@ class Worker:
         self.wanted = False
         if self.child:
             self.child.signal(signal.SIGTERM)
+
+    def report(self):
+        """What it says of itself, for whoever looks at a run that does not end."""
+        with open(self.folder / f"{self.name}.report", "w") as file:
+            for page in ("readyz", "metrics"):
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}",
+                                                timeout=5) as answer:
+                        file.write(answer.read().decode())
+                except urllib.error.HTTPError as error:
+                    file.write(f"{error.code}: {error.read().decode()}\n")
+                except OSError as error:
+                    file.write(f"{page}: {error}\n")
 
     def keep_alive(self):
         if self.wanted and not self.runs():
