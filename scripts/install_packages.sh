@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs the Debian packages that a purpose needs; does nothing, at once, where they are there.
-#   install_packages.sh build|test|lint|fuzz…
+#   install_packages.sh build|test|lint|fuzz|chaos…
 #     build  to build and run hapax, its demo included    test  its tests beside that
 #     lint   what looks at the source only              fuzz  clang with its sanitizers and libFuzzer
+#     chaos  what tests/chaos/run needs beside test
 set -eu
 
 build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-dev librdkafka-dev
@@ -11,6 +12,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
 test='libgtest-dev libgmock-dev python3 python3-yaml'
 lint='clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
+chaos='python3-confluent-kafka python3-psycopg2 pgbouncer libfaketime'
 
 wanted=''
 for purpose in "$@"; do
@@ -24,7 +26,8 @@ for purpose in "$@"; do
       ;;
     lint) wanted="$wanted $lint" ;;
     fuzz) wanted="$wanted $fuzz" ;;
-    *) echo "usage: $0 build|test|lint|fuzz…" >&2; exit 2 ;;
+    chaos) wanted="$wanted $chaos" ;;
+    *) echo "usage: $0 build|test|lint|fuzz|chaos…" >&2; exit 2 ;;
   esac
 done
 

@@ -5,6 +5,7 @@
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
+#include "store/checkpoints.hpp"
 #include "store/dead_letter.hpp"
 
 namespace hapax::flow {
@@ -56,6 +57,12 @@ bool RetryPolicy::exhausted(int failures, std::chrono::milliseconds lasting) con
 Outcome Processor::process(const Task& task, Handler& handler) {
   std::string why;
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
+  try {
+    if (is_behind_a_loss(task))
+      return later(Result::busy, "tail_lost", {}, kBusyWait, task.attempts);
+  } catch (...) {
+    return account_failed(std::current_exception());
+  }
   if (task.skip != nullptr)
     return give_up(task, nullptr, gave_up("skipped_by_operator", *task.skip, task.attempts));
   if (!task.cautious) return derive_and_run(task, handler);
@@ -338,9 +345,20 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
   }
 }
 
+// PostgreSQL lost its tail (a crash, a failover) since the partition's start: what this message
+// follows in its order may be gone. The keeper is about to start the partition again, from the
+// checkpoint; run before that, this message would take effect ahead of the lost ones.
+bool Processor::is_behind_a_loss(const Task& task) {
+  if (task.incarnation.empty() || incarnation_ == task.incarnation) return false;
+  // Asked, not remembered: a session from before the loss is dead, and only its use tells.
+  incarnation_ = store::read_store(*session_).incarnation;
+  return *incarnation_ != task.incarnation;
+}
+
 bool Processor::reachable(std::string& why) {
   if (session_) return true;
   try {
+    incarnation_.reset();
     session_.emplace(connect_());
     return true;
   } catch (const store::DatabaseError& error) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flow/outcome.hpp"
@@ -34,6 +35,7 @@ struct Task {
   const std::string* skip = nullptr;     // an operator's decision not to run it: who and why
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
   bool keep_bytes = true;  // of a dead letter; without where PostgreSQL could not take them
+  std::string_view incarnation = {};  // of PostgreSQL at the partition's start; empty: any
 };
 
 // One message of a batch. Those of one order key follow each other, in offset order.
@@ -108,6 +110,7 @@ class Processor {
                                                Outcome verdict, const store::Fault& fault);
   void clean_session();
   void forget_attempts(const Task& task);
+  bool is_behind_a_loss(const Task& task);
 
   // processor_batch.cpp
   enum class Tried { done, one_alone, smaller, given_up };
@@ -129,6 +132,7 @@ class Processor {
   std::function<void(store::Session&)> about_to_clean_;
   std::size_t batch_limit_ = kMaxBatch;
   std::optional<store::Session> session_;
+  std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
   store::Phase phase_ = store::Phase::connect;
   std::minstd_rand random_;
 };

@@ -83,6 +83,9 @@ Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities 
   std::size_t running = kNone;
   Attempt attempt;
   try {
+    phase_ = Phase::claim;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      if (is_behind_a_loss(jobs[i].task)) return {Tried::one_alone, i, {}};
     attempt = run_segment(jobs, identities, outcomes, running);
   } catch (...) {
     attempt = segment_failed(std::current_exception(), running);

@@ -97,14 +97,14 @@ std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
   return highest;
 }
 
-std::map<TopicPartition, std::int64_t> read_held_epochs(Session& session, const std::string& group,
-                                                        const std::string& owner) {
+std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
+                                         const std::string& owner) {
   Transaction transaction(session);
-  std::map<TopicPartition, std::int64_t> epochs;
-  for (const Row row : transaction.run(sql::kReadHeldEpochs, {group, owner}))
-    epochs[{row["topic"].text(), row["partition"].as<std::int32_t>()}] =
-        row["epoch"].as<std::int64_t>();
-  return epochs;
+  std::map<TopicPartition, Held> held;
+  for (const Row row : transaction.run(sql::kReadHeld, {group, owner}))
+    held[{row["topic"].text(), row["partition"].as<std::int32_t>()}] = {
+        row["epoch"].as<std::int64_t>(), row["incarnation"].as<OptionalText>().value_or("")};
+  return held;
 }
 
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,

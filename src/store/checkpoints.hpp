@@ -96,9 +96,15 @@ struct AgreedStart {
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start);
 
-// The epochs of the partitions that `owner` took last and nobody has taken since.
-std::map<TopicPartition, std::int64_t> read_held_epochs(Session& session, const std::string& group,
-                                                        const std::string& owner);
+// What still tells that a partition is held: both as the start found them.
+struct Held {
+  std::int64_t epoch = 0;
+  std::string incarnation;  // empty where a loss has emptied it, and nobody has looked since
+};
+
+// The partitions that `owner` took last and nobody has taken since.
+std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
+                                         const std::string& owner);
 
 struct CheckpointWrite {
   TopicPartition partition;

@@ -280,16 +280,19 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
   for (const auto& partition : lost) missed(partition);
 }
 
-// An operator moves the epochs of idle partitions too, which write no checkpoint that could miss.
+// An operator moves the epochs of idle partitions too, which write no checkpoint that could miss;
+// nor does one whose messages all wait because PostgreSQL lost its tail.
 void Keeper::find_fenced() {
   const std::vector<std::shared_ptr<Partition>> partitions = held();
   if (partitions.empty() || postgres_.is_down()) return;
   std::vector<std::shared_ptr<Partition>> fenced;
   try {
-    const auto epochs = store::read_held_epochs(session(), setup_.group, setup_.worker_name);
+    const auto held = store::read_held(session(), setup_.group, setup_.worker_name);
     for (const auto& partition : partitions) {
-      const auto found = epochs.find(partition->id());
-      if (found == epochs.end() || found->second != partition->beginning().epoch)
+      const Beginning& beginning = partition->beginning();
+      const auto found = held.find(partition->id());
+      if (found == held.end() || found->second.epoch != beginning.epoch ||
+          found->second.incarnation != beginning.incarnation)
         fenced.push_back(partition);
     }
   } catch (const store::DatabaseError& error) {

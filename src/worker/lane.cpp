@@ -60,7 +60,9 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           item.outages,
           cautious,
           skip == beginning.ahead.skips.end() ? nullptr : &skip->second,
-          item.failing};
+          item.failing,
+          true,
+          beginning.incarnation};
 }
 
 // True when PostgreSQL is away.

@@ -213,6 +213,28 @@ TEST_F(BatchCase, NothingBehindAFailureOfItsOrderKeyRuns) {
   EXPECT_EQ(effects(), "c=book");
 }
 
+TEST_F(BatchCase, RunsNothingOfAPartitionThatStartedBeforePostgresLostItsTail) {
+  std::vector<Header> headers = {{"id", "a"}, {"id", "b"}};
+  std::vector<Message> messages;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    Message::Parts parts;
+    parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
+    parts.payload = "book";
+    parts.headers = std::span(&headers[i], 1);
+    messages.emplace_back(parts);
+  }
+  const std::string group = "group";
+  Doing handler;
+  std::vector<Job> jobs;
+  for (const Message& message : messages)
+    jobs.push_back(
+        {Task{.route = route, .message = message, .group = group, .incarnation = "another"},
+         &handler, jobs.size()});
+  Processor processor = make_processor();
+  for (const Outcome& outcome : processor.process(jobs)) EXPECT_EQ(outcome.result, Result::busy);
+  EXPECT_EQ(effects(), "");
+}
+
 TEST_F(BatchCase, TwoWorkersBookOverlappingBatchesOnce) {
   std::vector<Planned> plan;
   for (int i = 0; i < 400; ++i) plan.push_back({"k" + std::to_string(i % 150), "book", i % 40});

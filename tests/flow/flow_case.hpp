@@ -39,6 +39,7 @@ struct Given {
   bool cautious = false;
   std::optional<std::string> skip = std::nullopt;
   std::chrono::milliseconds failing{0};
+  std::string incarnation = "";
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -98,7 +99,8 @@ class FlowCase : public testing::Test {
                     .outages = given.outages,
                     .cautious = given.cautious,
                     .skip = given.skip ? &*given.skip : nullptr,
-                    .failing = given.failing};
+                    .failing = given.failing,
+                    .incarnation = given.incarnation};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }

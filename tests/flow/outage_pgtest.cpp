@@ -19,6 +19,12 @@ class Outage : public FlowCase {
     database.run("SELECT pg_terminate_backend(pid)" + workers);
     database.wait_until("SELECT count(*)" + workers, "0");
   }
+
+  // As a partition's start finds it.
+  std::string incarnation() {
+    database.run("INSERT INTO hapax.incarnation DEFAULT VALUES ON CONFLICT DO NOTHING");
+    return database.value("SELECT id FROM hapax.incarnation");
+  }
 };
 
 TEST_F(Outage, BeforeTheClaimIsNoAttempt) {
@@ -40,6 +46,32 @@ TEST_F(Outage, AServerThatIsDownIsAnOutageAndTheMessageCompletesOnceItIsBack) {
   EXPECT_EQ(process({.offset = 1}).result, Result::completed);
   EXPECT_EQ(process({.offset = 1}).result, Result::duplicate);
   EXPECT_EQ(effects(), "first=10 k1=10");
+}
+
+// What it follows may be lost and come again: run now, it would take effect ahead of that.
+TEST_F(Outage, AMessageOfAPartitionThatStartedBeforeACrashWaitsUntilItIsStartedAgain) {
+  const std::string before = incarnation();
+  EXPECT_EQ(process({.key = "first"}, book, {.incarnation = before}).result, Result::completed);
+  test::postgres().kill();
+  test::postgres().start();
+  const Sent second{.key = "second", .offset = 1};
+  EXPECT_EQ(process(second, book, {.incarnation = before}).result, Result::outage);
+  EXPECT_EQ(process(second, book, {.incarnation = before}).result, Result::busy);
+  EXPECT_EQ(effects(), "first=10");
+  EXPECT_EQ(process(second, book, {.incarnation = incarnation()}).result, Result::completed);
+  EXPECT_EQ(effects(), "first=10 second=10");
+}
+
+// The lane was idle, and its session is dead without having been told.
+TEST_F(Outage, AMessageOfAPartitionThatStartedAfterACrashRunsThoughTheSessionIsFromBeforeIt) {
+  EXPECT_EQ(process({.key = "first"}, book, {.incarnation = incarnation()}).result,
+            Result::completed);
+  test::postgres().kill();
+  test::postgres().start();
+  const Given after{.incarnation = incarnation()};
+  EXPECT_EQ(process({.key = "second", .offset = 1}, book, after).result, Result::outage);
+  EXPECT_EQ(process({.key = "second", .offset = 1}, book, after).result, Result::completed);
+  EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
 TEST_F(Outage, AServerKilledInTheHandlerIsAnOutageAndTheEffectComesOnce) {

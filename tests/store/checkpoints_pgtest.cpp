@@ -185,6 +185,20 @@ TEST_F(Checkpoints, AreRefusedAfterACrashUntilTheNewIncarnationIsRead) {
   EXPECT_TRUE(write(epoch, 41, 42));
 }
 
+TEST_F(Checkpoints, OfAnIdlePartitionTellACrashToo) {
+  const auto epoch = started(40);
+  const auto held = [&] { return read_held(*session, "group", "a").at({"payments", 0}); };
+  EXPECT_EQ(held().epoch, epoch);
+  EXPECT_EQ(held().incarnation, incarnation);
+  test::postgres().kill();
+  test::postgres().start();
+  session.emplace(database.worker());
+  EXPECT_EQ(held().incarnation, "") << "nobody has looked since";
+  const std::string again = read_store(*session).incarnation;
+  EXPECT_EQ(held().incarnation, again);
+  EXPECT_EQ(held().epoch, epoch);
+}
+
 TEST_F(Checkpoints, GoOnAfterACleanRestart) {
   const auto epoch = started(40);
   test::postgres().stop();

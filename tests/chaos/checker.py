@@ -1,0 +1,210 @@
+"""Decides, operation by operation, whether all is as promised. Shares no code with the worker.
+
+It holds four records against each other: what Kafka has (a plain reader), what PostgreSQL has
+(ledger, balances, keys, dead letters, checkpoints), what the producers noted, and what the handler
+noted of its runs. Each complaint names coordinates, key, what was expected and what was found.
+"""
+
+import collections
+import json
+import subprocess
+
+import evidence
+
+# Deeds whose operation must take effect, once.
+WORKS = {"book", "slow", "flaky", "swallow", "fails elsewhere", "kill once"}
+# Deeds that never work -> the reasons that a dead letter of theirs may have.
+FAILS = {"reject": {"rejected"}, "throw": {"attempts_exhausted"}, "no key": {"missing_key"},
+         "kill": {"crashed"}}
+
+
+class Checker:
+    def __init__(self, site):
+        self.site = site
+        self.complaints = []
+
+    def complain(self, text):
+        self.complaints.append(text)
+
+    def check(self):
+        """All complaints; also fills `counts`."""
+        site = self.site
+        reader = evidence.Reader(site.kafka.bootstrap, site.topic, site.group)
+        reader.extend()
+        self.ends = {p: reader.end_of(p) for p in reader.partitions()}
+        if not reader.read_to(self.ends, 60):
+            self.complain("Kafka could not be read to its end")
+        self.committed = reader.committed()
+        reader.close()
+        self.messages = [m for of in reader.messages.values() for m in of.values()]
+        connection = site.postgres.server.connect()
+        with connection.cursor() as cursor:
+            self.effects = evidence.effects(cursor)
+            self.letters = evidence.letters(cursor, site.topic)
+            self.checkpoints = evidence.checkpoints(cursor, site.topic)
+            cursor.execute("SELECT key, status FROM hapax.idempotency_keys")
+            self.keys = dict(cursor.fetchall())
+            cursor.execute("SELECT account, amount FROM balances")
+            self.balances = dict(cursor.fetchall())
+            cursor.execute("SELECT topic, partition, kafka_offset, reason, detail FROM hapax.halts "
+                           "WHERE ended_at IS NULL")
+            for halt in cursor.fetchall():
+                self.complain(f"halted: {halt}")
+        connection.close()
+        self.runs = evidence.runs(site.folder)
+        self.check_journal()
+        self.check_operations()
+        self.check_order()
+        self.check_balances()
+        self.check_positions()
+        self.check_audit()
+        return self.complaints
+
+    def check_journal(self):
+        """What was answered is in Kafka, what was aborted is not: else the ground is at fault."""
+        sends = self.site.journal.sends
+        there = {}
+        for message in self.messages:
+            there.setdefault(message.mid, []).append(message)
+            if message.mid not in sends:
+                self.complain(f"{message.at}: Kafka has {message.mid}, which nobody sent")
+        for send in sends.values():
+            found = there.get(send.mid, [])
+            if send.fate == "aborted" and found:
+                self.complain(f"{found[0].at}: {send.mid} was aborted, and Kafka has it committed")
+            if (isinstance(send.fate, int) or send.fate == "committed") and not found:
+                self.complain(f"{send.mid} of operation {send.operation.op} was answered by Kafka "
+                              f"({send.fate}), and Kafka does not have it")
+        self.aborted = sum(send.fate == "aborted" for send in sends.values())
+
+    def check_operations(self):
+        of = collections.defaultdict(list)
+        for message in self.messages:
+            of[message.op].append(message)
+        for op in self.effects.keys() - of.keys():
+            self.complain(f"operation {op}: has an effect {self.effects[op]}, and Kafka has no "
+                          "committed message of it: aborted, or never sent")
+        for op, messages in of.items():
+            self.check_operation(op, messages, self.effects.get(op, []))
+        self.operations = len(of)
+
+    def check_operation(self, op, messages, effects):
+        deed = messages[0].deed
+        where = f"operation {op} ({deed}) at {sorted(m.at for m in messages)}"
+        letters = {m.at: self.letters[m.at] for m in messages if m.at in self.letters}
+        found = f"effects {effects}, dead letters {letters}"
+        skipped = any(self.site.skipped(m.at) for m in messages)
+        if len(effects) > 1:
+            self.complain(f"{where}: expected one effect, took {len(effects)}: {found}")
+        if deed in FAILS:
+            if effects:
+                self.complain(f"{where}: can never work, and took effect: {found}")
+        elif not effects and not skipped and not (deed == "until mended" and letters):
+            self.complain(f"{where}: LOST: expected one effect, found none; {found}")
+        for effect in effects:
+            if (effect.at, effect.payload) not in [(m.at, m.payload) for m in messages]:
+                self.complain(f"{where}: the effect names a message that is none of these: {found}")
+        status = self.keys.get(op)
+        failed = any(letter.key for letter in letters.values())  # "no key", "crashed": none
+        wanted = "completed" if effects else "failed" if failed else None
+        if status != wanted and not (skipped and not effects):
+            self.complain(f"{where}: expected the key to be {wanted}, found {status}; {found}")
+        for message in messages:
+            self.check_message(message, effects, where)
+
+    def check_message(self, message, effects, where):
+        letter = self.letters.get(message.at)
+        same = [e for e in effects if e.payload == message.payload]
+        allowed = FAILS.get(message.deed, set())
+        if message.deed in ("until mended", "fails elsewhere"):
+            allowed = {"attempts_exhausted"}
+        if effects and not same:
+            allowed = {"payload_drift"}
+        ran = self.runs.get(message.at, {})
+        if letter is None:
+            if not same and not self.site.skipped(message.at):
+                self.complain(f"{message.at}: LOST: neither effect nor dead letter; {where}")
+            return
+        if letter.reason == "crashed" and ran.get("began", 0) - ran.get("threw", 0) - ran.get(
+                "ended", 0) >= self.site.max_crashes:
+            return  # the schedule killed its process that often
+        if letter.reason not in allowed:
+            self.complain(f"{message.at}: expected no dead letter but of {sorted(allowed)}, found "
+                          f"{letter}; it ran {ran}; {where}")
+        if letter.reason == "attempts_exhausted":
+            # One more where PostgreSQL went away between the last count and the dead letter.
+            if not self.site.max_attempts <= letter.attempts <= ran.get("threw", 0):
+                self.complain(f"{message.at}: given up after {self.site.max_attempts} attempts, "
+                              f"says {letter}, but it failed {ran.get('threw', 0)} times; {where}")
+
+    def check_order(self):
+        """Messages of one record key in one partition take effect in their order."""
+        if self.site.variant["ordering"] == "none":
+            return
+        replayed = {at for at, letter in self.letters.items() if letter.ended_as == "replayed"}
+        last = {}
+        for effect in sorted((e for es in self.effects.values() for e in es), key=lambda e: e.nr):
+            if effect.at in replayed:
+                continue
+            partition, offset = effect.at
+            before = last.get((partition, effect.account), -1)
+            if offset < before:
+                self.complain(f"{effect.at} of key {effect.account} took effect after offset "
+                              f"{before} of that key: out of order ({effect})")
+            last[partition, effect.account] = max(before, offset)
+
+    def check_balances(self):
+        booked = collections.Counter()
+        for effects in self.effects.values():
+            for effect in effects:
+                booked[effect.account] += effect.amount
+        for account, amount in self.balances.items():
+            if amount != booked[account]:
+                self.complain(f"account {account}: the ledger says {booked[account]}, the balance "
+                              f"{amount}: half an effect")
+
+    def check_positions(self):
+        for partition, end in self.ends.items():
+            checkpoint = self.checkpoints.get(partition, (None, None))[0]
+            committed = self.committed.get(partition)
+            if end == 0 and checkpoint is None:
+                continue
+            if checkpoint != end or committed != end:
+                self.complain(f"partition {partition}: ends at {end}, but the checkpoint is "
+                              f"{checkpoint} and Kafka's offset {committed}")
+
+    def check_audit(self):
+        """`hapax audit` must come to the same counts."""
+        site = self.site
+        said = subprocess.run([site.hapax, "audit", "-c", site.fleet.all[0].config, "--topic",
+                               site.topic, "--json"], capture_output=True, text=True, timeout=120)
+        if said.returncode != 0:
+            self.complain(f"hapax audit: exit code {said.returncode}: {said.stderr} {said.stdout}")
+            return
+        places = {e.at for es in self.effects.values() for e in es}
+        for account in json.loads(said.stdout)["partitions"]:
+            ours = collections.Counter()
+            for message in self.messages:
+                if message.partition == account["partition"]:
+                    ours[self.verdict(message, places)] += 1
+            partition = account["partition"]
+            ours["not_a_message"] = self.ends[partition] - sum(ours.values())
+            theirs = {name: n for name, n in account["counts"].items() if n}
+            if theirs != {name: n for name, n in ours.items() if n}:
+                self.complain(f"partition {partition}: hapax audit says {theirs}, the checker "
+                              f"finds {dict(ours)}")
+
+    def verdict(self, message, places):
+        if message.at in places:
+            return "completed"
+        if message.at in self.letters:
+            return "dead_letter"
+        if any(e.payload == message.payload for e in self.effects.get(message.op, [])):
+            return "duplicate"
+        return "skipped" if self.site.skipped(message.at) else "unaccounted"
+
+    def summary(self):
+        reasons = collections.Counter(letter.reason for letter in self.letters.values())
+        effects = sum(map(len, self.effects.values()))
+        return {"operations": self.operations, "messages": len(self.messages), "effects": effects,
+                "dead_letters": dict(reasons), "aborted": self.aborted}

@@ -1,0 +1,214 @@
+"""One run's servers, workers and producers, and what faults and the checker ask of them."""
+
+import pathlib
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+
+import psycopg2
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+import evidence
+from kafka_ground import Kafka
+from messages import Journal
+from pooler import Pooler
+from postgres_ground import Postgres
+from producers import PlainSender, TransactionalSender
+from proxy import Proxy
+from workers import Fleet
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND_TIMEOUT_S = 15
+DRAIN_S = 120
+LEAVE_S = 20
+
+LEDGER = """
+CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, part int,
+                     kafka_offset bigint);
+CREATE INDEX ON ledger (op);
+CREATE TABLE balances (account text, amount bigint NOT NULL DEFAULT 0);
+INSERT INTO balances SELECT 'a' || n FROM generate_series(0, 47) n;
+GRANT SELECT, INSERT ON ledger TO hapax_worker;
+GRANT USAGE ON ledger_nr_seq TO hapax_worker;
+GRANT SELECT, UPDATE ON balances TO hapax_worker;
+"""
+
+
+def variant_of(seed):
+    """How the workers are set up in this run."""
+    chance = random.Random(f"{seed} variant")
+    return {
+        "static": chance.random() < 0.35,
+        "ordering": chance.choice(["key", "key", "partition", "none"]),
+        "batch": chance.choice([1, 1, 20]),
+        "assignor": chance.choice(["range", "roundrobin"]),
+        "checkpoint_interval": chance.choice(["100ms", "300ms", "1s"]),
+        # Commits of handlers answered before they are flushed: a crash takes some back.
+        "lose_tail": chance.random() < 0.5,
+        "pooler": chance.random() < 0.2,
+        "false_clocks": False,
+    }
+
+
+class Site:
+    topic = "orders"
+    group = "chaos"
+    partitions = 6
+    max_attempts = 4
+    max_crashes = 3
+
+    def __init__(self, options, say):
+        self.seed = options.seed
+        self.say = say
+        self.options = options
+        self.variant = {**variant_of(options.seed), **options.variant}
+        self.deeds = None
+        self.build = pathlib.Path(options.build or ROOT / "build/release").resolve()
+        self.hapax = self.build / "bin/hapax"
+        # A build of the binary alone, such as a mutant's, has the handler of the usual one.
+        own = self.build / "lib/libledger.so"
+        self.plugin = own if own.exists() else ROOT / "build/release/lib/libledger.so"
+        for needed in (self.hapax, self.plugin):
+            if not needed.exists():
+                raise SystemExit(f"{needed} is not there: build hapax_binary and ledger first")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-chaos-"))
+        self.folder.chmod(0o755)
+        for name in ("runs", "marks"):
+            (self.folder / name).mkdir()
+        self.healed = False
+        self.moves = 0    # of checkpoints, by an operator
+        self.skips = []   # (partition, from, to)
+
+    def start(self):
+        brokers = range(1, self.options.brokers + 1)
+        names = ["postgres", "replica", "pooled"] + [f"kafka{n}" for n in brokers]
+        self.proxy = Proxy(self.folder / "proxy.log", names)
+        self.kafka = Kafka(self.folder, self.options.brokers,
+                           [self.proxy.ports[name] for name in names[3:]])
+        self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"])
+        self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
+        port = self.postgres.server.port
+        self.pooler = None
+        if self.variant["pooler"]:
+            self.pooler = Pooler(self.postgres.folder, self.proxy.ports["pooled"])
+        self.proxy.start({"postgres": self.pooler.port if self.pooler else port,
+                          "pooled": port, "replica": port,
+                          **{f"kafka{b.node}": b.inner for b in self.kafka.brokers}})
+        self.worker_url = self.postgres.server.url("hapax_worker", self.proxy.ports["postgres"])
+        self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
+        self.admin.create_topics([NewTopic(self.topic, self.partitions, self.kafka.copies)],
+                                 operation_timeout=20)[self.topic].result(30)
+        self.journal = Journal(self.folder / "journal")
+        self.plain = PlainSender(self, self.options.rate * 0.8)
+        self.transactional = TransactionalSender(self, self.options.rate * 0.2)
+        self.fleet = Fleet(self, self.options.workers, self.variant)
+
+    def send(self):
+        self.plain.start()
+        self.transactional.start()
+
+    def skipped(self, at):
+        """Whether an operator left this message out."""
+        return any(p == at[0] and low <= at[1] < high for p, low, high in self.skips)
+
+    def command(self, *arguments):
+        """One of hapax's own, as the owner. In the middle of faults it may fail."""
+        try:
+            said = subprocess.run(
+                [self.hapax, *arguments, "-c", self.fleet.all[0].config, "--why", "chaos", "--who",
+                 "chaos", "--yes",
+                 "--url", self.postgres.server.url()],
+                capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
+            with open(self.folder / "commands.log", "a") as log:
+                log.write(f"{arguments}: {said.returncode}\n{said.stdout}{said.stderr}\n")
+            return said.returncode
+        except subprocess.TimeoutExpired:
+            return None
+
+    def redirect(self, port):
+        """PostgreSQL is there from now on."""
+        self.proxy.order("replica", "target", port)
+        self.proxy.order("pooled", "target", port)
+        if not self.pooler:
+            self.proxy.order("postgres", "target", port)
+
+    def operate(self, noun, verb, partition, where):
+        try:
+            rows = self.postgres.server.ask(
+                "SELECT next_offset FROM hapax.checkpoints WHERE partition = %s", partition)
+        except psycopg2.Error:
+            return
+        if not rows or rows[0][0] is None:
+            return
+        at, to = rows[0][0], where(rows[0][0])
+        self.moves += 1
+        if to > at:
+            self.skips.append((partition, at, to))
+        code = self.command(noun, verb, f"{self.topic}/{partition}", "--to", str(to))
+        if to > at and code in (1, 2):
+            self.skips.pop()  # refused: nothing was left out
+        self.moves += 1
+        self.say(f"  {verb} of partition {partition} from {at} to {to}: exit code {code}")
+
+    def replay_all(self):
+        code = self.command("dead", "replay", "--reason", "attempts_exhausted", "--no-wait")
+        self.say(f"  replay of all that was given up after its attempts: exit code {code}")
+
+    def add_partition(self):
+        count = len(evidence.Reader(self.kafka.bootstrap, self.topic, "x").partitions()) + 1
+        self.admin.create_partitions([NewPartitions(self.topic, count)])[self.topic].result(20)
+        self.plain.source.partitions_added(count)
+        self.say(f"  the topic has {count} partitions now")
+
+    def drain(self):
+        """Until nothing is left to do; what is, after a bound."""
+        self.plain.end()
+        self.transactional.end()
+        self.healed = True
+        self.plain.ended(150)
+        self.transactional.ended(150)
+        (self.folder / "mended").touch()
+        reader = evidence.Reader(self.kafka.bootstrap, self.topic, self.group)
+        reader.extend()
+        deadline = time.monotonic() + DRAIN_S
+        left = "nothing was asked"
+        while left and time.monotonic() < deadline:
+            self.fleet.keep_alive()
+            left = self.left(reader)
+            time.sleep(0.3)
+        reader.close()
+        return left
+
+    def left(self, reader):
+        try:
+            ends = {p: reader.end_of(p) for p in reader.seen}
+            committed = reader.committed()
+            rows = dict(self.postgres.server.ask(
+                "SELECT partition, next_offset FROM hapax.checkpoints"))
+            replays = self.postgres.server.ask(
+                "SELECT count(*) FROM hapax.replays WHERE ended_at IS NULL")[0][0]
+        except Exception as error:
+            return f"a server does not answer: {error}"
+        behind = [f"partition {p}: end {end}, checkpoint {rows.get(p)}, Kafka's offset "
+                  f"{committed.get(p)}" for p, end in ends.items()
+                  if end > 0 and (rows.get(p) != end or committed.get(p) != end)]
+        if replays:
+            behind.append(f"{replays} replays are not run")
+        return "; ".join(behind)
+
+    def end(self, keep):
+        """Whatever state it is in."""
+        for worker in self.fleet.all:
+            if worker.child:
+                worker.child.kill()
+        for broker in self.kafka.brokers:
+            broker.kill()
+        if self.postgres.server.process.runs():
+            self.postgres.server.kill()
+        self.proxy.child.kill()
+        if self.pooler:
+            self.pooler.child.kill()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)

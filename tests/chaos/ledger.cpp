@@ -1,0 +1,102 @@
+// The handler of the chaos runs: books an operation in a ledger that has no unique constraint, so
+// that a double effect shows, and in a balance, so that half an effect does.
+//
+// What an operation does besides stands in its payload's "do". Every run of it is a line in the
+// folder that the route's options name, written before anything else: the checker's own record of
+// what ran, which no transaction takes back. Files there also say what happened once already.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <hapax/plugin.hpp>
+
+namespace {
+
+using hapax::Context;
+using hapax::Message;
+using nlohmann::json;
+
+// True for the first who asks, in all processes.
+bool is_first(const std::filesystem::path& mark) {
+  const int file = open(mark.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  close(file);
+  return true;
+}
+
+class Ledger final : public hapax::Handler {
+ public:
+  void on_start(const hapax::Setup& setup) override {
+    folder_ = setup.options.at("folder").get<std::string>();
+  }
+
+  void handle(const Message& message, Context& context) override {
+    const json order = message.json();
+    note(message, order, "began");
+    try {
+      act(message, order, context);
+      book(message, order, context);
+      if (order.at("do") == "swallow" && is_first(mark(order, 1))) swallow_an_error(context);
+    } catch (const std::exception&) {
+      note(message, order, "threw");
+      throw;
+    }
+    note(message, order, "ended");
+  }
+
+ private:
+  void act(const Message& message, const json& order, Context& context) const {
+    const std::string deed = order.at("do");
+    const auto first = [&](int nth) { return is_first(mark(order, nth)); };
+    if (deed == "reject") throw hapax::Reject("told to reject");
+    if (deed == "throw") throw std::runtime_error("told to fail");
+    if (deed == "until mended" && !std::filesystem::exists(folder_ / "mended"))
+      throw std::runtime_error("not mended yet");
+    if (deed == "fails elsewhere" && message.partition() != order.at("home"))
+      throw std::runtime_error("not here");
+    if (deed == "slow" || deed == "fails elsewhere") context.sql("SELECT pg_sleep(0.3)");
+    if (deed == "flaky" && (first(1) || first(2))) throw hapax::Retry("not yet");
+    if (deed == "kill" || (deed == "kill once" && first(1))) std::raise(SIGKILL);
+  }
+
+  // As a careless handler does: the transaction is aborted, and nobody says so.
+  static void swallow_an_error(Context& context) {
+    try {
+      context.sql("SELECT 1 / 0");
+    } catch (const hapax::SqlError&) {
+    }
+  }
+
+  static void book(const Message& message, const json& order, Context& context) {
+    context.write("UPDATE balances SET amount = amount + $2 WHERE account = $1",
+                  order.at("account"), order.at("amount"));
+    context.write(
+        "INSERT INTO ledger (op, account, amount, payload, part, kafka_offset) "
+        "VALUES ($1, $2, $3, $4, $5, $6)",
+        order.at("op"), order.at("account"), order.at("amount"), order.at("payload"),
+        message.partition(), message.offset());
+  }
+
+  std::filesystem::path mark(const json& order, int nth) const {
+    return folder_ / "marks" / (order.at("op").get<std::string>() + '.' + std::to_string(nth));
+  }
+
+  // One write, so that a line is whole or not there.
+  void note(const Message& message, const json& order, const char* what) const {
+    const std::string line = order.at("op").get<std::string>() + ' ' +
+                             std::to_string(message.partition()) + ' ' +
+                             std::to_string(message.offset()) + ' ' + what + '\n';
+    const std::string file = folder_ / "runs" / std::to_string(getpid());
+    const int runs = open(file.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0666);
+    if (runs < 0 || write(runs, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+      throw std::runtime_error("cannot write " + file);
+    close(runs);
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace
+
+HAPAX_PLUGIN(hapax::handler<Ledger>("ledger", "1"))

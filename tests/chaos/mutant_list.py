@@ -1,0 +1,88 @@
+"""The mutants: what is broken, and the faults and set-up under which it must show."""
+
+import dataclasses
+
+WORKERS = "worker-kill,worker-zombie,worker-restart,worker-storm"
+NOBODY = "00000000-0000-0000-0000-000000000000"
+POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    edits: list  # (file, text that is there once, text instead)
+    faults: str = WORKERS
+    variant: dict = dataclasses.field(default_factory=lambda: {"batch": 1})
+
+
+MUTANTS = {
+    "checkpoint-before-settled": Mutant([(
+        "src/worker/watermark.hpp",
+        "return waiting_.empty() ? next_ : waiting_.front().offset;", "return next_;")]),
+    "checkpoint-one-too-far": Mutant([(
+        "sql/write_checkpoints.sql", "SET next_offset = d.next_offset,",
+        "SET next_offset = d.next_offset + 1,")]),
+    "offset-before-checkpoint": Mutant([(
+        "src/worker/worker_commit.cpp",
+        "const std::int64_t offset = partition->checkpointed();",
+        "const std::int64_t offset = partition->progress().watermark;")]),
+    "offset-one-too-far": Mutant([(
+        "src/worker/worker_commit.cpp",
+        "const std::int64_t offset = partition->checkpointed();",
+        "const std::int64_t offset = partition->checkpointed() + 1;")]),
+    "claim-without-guard": Mutant([(
+        "sql/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
+    "redelivery-runs-again": Mutant([(
+        "src/flow/processor_judge.cpp",
+        'if (holder.status == "completed") return',
+        'if (holder.status == "completed" && holder.is(request.source)) return std::nullopt;\n'
+        '  if (holder.status == "completed") return')]),
+    "forgotten-epoch": Mutant([(
+        "sql/write_checkpoints.sql",
+        "  AND c.epoch = d.epoch AND c.next_offset = d.last\n", "  AND d.last IS NOT NULL\n")],
+        "worker-zombie"),
+    "give-up-without-claim": Mutant([(
+        "src/flow/processor.cpp",
+        "      if (auto decided = judge(task, request, claim, transaction)) return *decided;\n"
+        "      store::fail", "      store::fail")]),
+    "incarnation-never-changes": Mutant([
+        ("sql/read_store.sql", "(SELECT id FROM hapax.incarnation)", "('" + NOBODY + "'::uuid)"),
+        ("sql/read_held.sql", "(SELECT id FROM hapax.incarnation)", "('" + NOBODY + "'::uuid)"),
+        ("sql/write_checkpoints.sql",
+         "AND EXISTS (SELECT FROM hapax.incarnation i WHERE i.id = d.incarnation)",
+         "AND d.incarnation IS NOT NULL")],
+        POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "none"}),
+    "runs-behind-a-lost-tail": Mutant([(
+        "src/flow/processor.cpp", "return *incarnation_ != task.incarnation;", "return false;")],
+        POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "key",
+                   "checkpoint_interval": "1s"}),
+    "no-seal": Mutant([
+        ("src/store/claim.cpp", "  transaction.add(transaction.session().execute(sql::kSeal, "
+                                "{nonce}));\n  transaction.commit();",
+         "  (void)nonce;\n  transaction.commit();"),
+        ("sql/arm.sql", "set_config('hapax.gate', 'arm', true)",
+         "set_config('hapax.gate', 'sealed', true)")]),
+    "attempts-not-kept": Mutant([(
+        "sql/record_attempt.sql", "SET count = a.count + 1,", "SET count = 1,")]),
+    "doubt-is-success": Mutant([(
+        "src/flow/processor.cpp",
+        "case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);",
+        "case FailureClass::in_doubt: return Outcome::of(Result::completed);")], POSTGRES),
+    "drift-is-duplicate": Mutant([(
+        "src/flow/processor_judge.cpp", "  if (holder.is(request.source) ||\n",
+        "  if (!holder.topic.empty() ||\n")]),
+    "aborted-messages-are-read": Mutant([(
+        "src/kafka/consumer.cpp", '{"isolation.level", "read_committed"}',
+        '{"isolation.level", "read_uncommitted"}')]),
+    "one-in-50-out-of-order": Mutant([(
+        "src/worker/worker.cpp", "if (message.key()) return std::hash",
+        "if (message.key() && message.offset() % 50 != 0) return std::hash")],
+        variant={"batch": 1, "ordering": "key"}),
+    "dead-letter-not-kept": Mutant([(
+        "sql/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
+    "never-cautious": Mutant([(
+        "sql/take_partition.sql", "started_runs = c.started_runs + 1,",
+        "started_runs = c.started_runs,")], "message-that-kills"),
+    "failed-batch-is-done": Mutant([(
+        "src/flow/processor_batch.cpp", "if (attempt.tried != Tried::done)",
+        "if (attempt.tried == Tried::smaller)")], POSTGRES, {"batch": 20}),
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""Shows that the chaos run can fail: workers with one invariant broken each must be found.
+
+    tests/chaos/mutants.py                      # all; prints the table
+    tests/chaos/mutants.py drift-is-duplicate   # some
+    tests/chaos/mutants.py --step build         # first all builds, then, with --step hunt, all runs
+
+Each is a textual edit. One of C++ is built in a copy of the source tree under build/mutants; one of SQL
+alone is written into a copy of the binary, which carries its statements. A mutant is found when a run says BROKEN. Exit codes: 0 all were found; 1 one was not.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+from mutant_list import MUTANTS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLACE = ROOT / "build/mutants"
+TREE = PLACE / "tree"
+COPIED = ("CMakeLists.txt", "cmake", "examples", "include", "migrations", "sql", "src", "LICENSE",
+          "CMakePresets.json")
+FIRST_SEED = 1
+
+
+def prepare():
+    """A configured copy of the tree; files that did not change keep their times."""
+    TREE.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        subprocess.run(["rsync", "-a", "--delete", ROOT / name, TREE], check=True)
+    if not (TREE / "build/release/build.ninja").exists():
+        subprocess.run(["cmake", "--preset", "ci", "-DHAPAX_TESTS=OFF"], cwd=TREE, check=True,
+                       stdout=subprocess.DEVNULL)
+
+
+def mutated(name, edits):
+    """file -> its text with the edits."""
+    texts = {}
+    for file, old, new in edits:
+        text = texts.get(file) or (ROOT / file).read_text()
+        if text.count(old) != 1:
+            raise SystemExit(f"{name}: {file} holds this {text.count(old)} times, not once: {old}")
+        texts[file] = text.replace(old, new)
+    return texts
+
+
+def patch(name, texts):
+    """The mutant's binary, where only SQL changes: it has room for that in the comments."""
+    binary = (ROOT / "build/release/bin/hapax").read_bytes()
+    for file, text in texts.items():
+        old = (ROOT / file).read_bytes()
+        new = "".join(line for line in text.splitlines(True) if not line.startswith("--")).encode()
+        if binary.count(old) != 1 or len(new) > len(old):
+            raise SystemExit(f"{name}: {file} does not stand once in build/release/bin/hapax, or "
+                             "is longer with the edit than with its comments")
+        binary = binary.replace(old, new + b"\n" * (len(old) - len(new)))
+    target = PLACE / name / "bin/hapax"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(binary)
+    target.chmod(0o755)
+
+
+def build(name, texts):
+    """The mutant's binary, in a folder of its own."""
+    for file, text in texts.items():
+        (TREE / file).write_text(text)
+    try:
+        subprocess.run(["cmake", "--build", "build/release", "--target", "hapax_binary"], cwd=TREE,
+                       check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "CCACHE_BASEDIR": str(TREE)})
+        (PLACE / name / "bin").mkdir(parents=True, exist_ok=True)
+        built = TREE / "build/release/bin/hapax"
+        subprocess.run(["strip", "-o", PLACE / name / "bin/hapax", built], check=True)
+    finally:
+        for file in texts:
+            (TREE / file).write_text((ROOT / file).read_text())
+
+
+def hunt(name, mutant, seeds, minutes):
+    """(seed, seconds, what was found) of the first run that found it, or None."""
+    results = PLACE / name / "results"
+    results.unlink(missing_ok=True)
+    began = time.monotonic()
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        subprocess.run([ROOT / "tests/chaos/run", f"SEED={seed}", f"MINUTES={minutes}",
+                        "--build", PLACE / name, "--results", results, "--faults", mutant.faults,
+                        "--variant", json.dumps(mutant.variant), "--no-keep"],
+                       stdout=open(PLACE / name / "log", "a"), stderr=subprocess.STDOUT)
+        broken = json.loads(results.read_text().splitlines()[-1])["broken"]
+        if broken and "the harness itself" not in broken[0]:
+            return seed, time.monotonic() - began, broken[0]
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(MUTANTS)}")
+    parser.add_argument("--seeds", type=int, default=4, help="tried before one counts as missed")
+    parser.add_argument("--minutes", type=float, default=0.7)
+    parser.add_argument("--step", choices=("build", "hunt"), help="only this; default: both")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in MUTANTS:
+            parser.error(f"no mutant {name}; there are {', '.join(MUTANTS)}")
+    wanted = {name: MUTANTS[name] for name in options.names or MUTANTS}
+    if options.step != "hunt":
+        texts = {name: mutated(name, mutant.edits) for name, mutant in wanted.items()}
+        sql = {name for name, files in texts.items() if all(f.startswith("sql/") for f in files)}
+        for name in sql:
+            patch(name, texts[name])
+        if set(texts) - sql:
+            prepare()
+        for name in set(texts) - sql:
+            build(name, texts[name])
+    if options.step == "build":
+        return
+    missed = 0
+    for name, mutant in wanted.items():
+        found = hunt(name, mutant, options.seeds, options.minutes)
+        missed += found is None
+        told = f"seed {found[0]}, {found[1]:.0f} s: {found[2][:160]}" if found else "NOT FOUND"
+        print(f"{name:32} {told}", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

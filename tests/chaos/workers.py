@@ -1,0 +1,145 @@
+"""The workers: processes of the real binary, kept alive as an orchestrator would."""
+
+import json
+import pathlib
+import signal
+import time
+import urllib.error
+import urllib.request
+
+from processes import Child, free_port
+
+START_AGAIN_AFTER = 0.2
+SESSION_TIMEOUT_MS = 2000
+
+
+def config_of(name, port, site, variant):
+    """What a worker runs with; `variant` is what the seed decided."""
+    kafka = {
+        "bootstrap.servers": site.kafka.proxied,
+        "group.id": site.group,
+        "session.timeout.ms": SESSION_TIMEOUT_MS,
+        "heartbeat.interval.ms": 400,
+        "partition.assignment.strategy": variant["assignor"],
+        "fetch.wait.max.ms": 50,
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 500,
+        "socket.timeout.ms": 5000,
+        "topic.metadata.refresh.interval.ms": 2000,
+    }
+    if variant["static"]:
+        kafka["group.instance.id"] = name
+    return {
+        "kafka": kafka,
+        "postgres": {"url": site.worker_url, "idle_in_transaction_timeout": "2s",
+                     "connect_timeout": "2s", "lock_timeout": "1s"},
+        "worker": {"name": name, "lanes": 4, "ordering": variant["ordering"],
+                   "checkpoint_interval": variant["checkpoint_interval"],
+                   "revoke_timeout": "1s", "shutdown_timeout": "5s"},
+        "routes": [{
+            "topic": site.topic, "handler": "ledger", "plugin": str(site.plugin),
+            "key": {"header": "idempotency-key"}, "batch": variant["batch"],
+            "retry": {"max_attempts": site.max_attempts, "max_crashes": site.max_crashes,
+                      "first": "20ms", "max": "200ms"},
+            "breaker": 0, "options": {"folder": str(site.folder)}}],
+        "admin": {"listen": f"127.0.0.1:{port}"},
+        "log": {"format": "json"},
+    }
+
+
+def clock_of(file):
+    """An environment in which the wall clock is off by what stands in the file."""
+    library = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    if not library:
+        raise SystemExit("no libfaketime: apt-get install libfaketime")
+    return {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+class Worker:
+    def __init__(self, name, site, variant):
+        self.name = name
+        self.port = free_port()
+        self.site = site
+        self.folder = site.folder / "workers"
+        self.folder.mkdir(exist_ok=True)
+        self.config = self.folder / f"{name}.json"
+        self.config.write_text(json.dumps(config_of(name, self.port, site, variant), indent=2))
+        self.log = self.folder / f"{name}.log"
+        self.clock = self.folder / f"{name}.clock"
+        self.clock.write_text("+0\n")
+        self.environment = clock_of(self.clock) if variant["false_clocks"] else {}
+        self.wanted = False
+        self.child = None
+        self.ended_at = 0
+        self.deaths = 0
+
+    def start(self):
+        self.wanted = True
+        if not self.runs():
+            self.child = Child([self.site.hapax, "run", "-c", self.config], self.log,
+                               environment=self.environment)
+
+    def runs(self):
+        return self.child is not None and self.child.runs()
+
+    def kill(self):
+        self.child.signal(signal.SIGKILL)
+
+    def freeze(self):
+        self.child.signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.child.signal(signal.SIGCONT)
+
+    def leave(self):
+        """Asked to go; stays away until it is started again."""
+        self.wanted = False
+        if self.child:
+            self.child.signal(signal.SIGTERM)
+
+    def report(self):
+        """What it says of itself, for whoever looks at a run that does not end."""
+        with open(self.folder / f"{self.name}.report", "w") as file:
+            for page in ("readyz", "metrics"):
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}",
+                                                timeout=5) as answer:
+                        file.write(answer.read().decode())
+                except urllib.error.HTTPError as error:
+                    file.write(f"{error.code}: {error.read().decode()}\n")
+                except OSError as error:
+                    file.write(f"{page}: {error}\n")
+
+    def keep_alive(self):
+        if self.wanted and not self.runs():
+            if not self.ended_at:
+                self.deaths += 1
+                self.ended_at = time.monotonic()
+            elif time.monotonic() > self.ended_at + START_AGAIN_AFTER:
+                self.ended_at = 0
+                self.start()
+
+
+class Fleet:
+    def __init__(self, site, count, variant):
+        self.all = [Worker(f"w{n + 1}", site, variant) for n in range(count)]
+        for worker in self.all:
+            worker.start()
+
+    def keep_alive(self):
+        for worker in self.all:
+            worker.keep_alive()
+
+    def stop(self, seconds):
+        """What went wrong while leaving; nothing else may end a healthy worker."""
+        for worker in self.all:
+            worker.thaw()
+            worker.leave()
+        complaints = []
+        for worker in self.all:
+            code = worker.child.wait(seconds)
+            if code != 0:
+                complaints.append(f"worker {worker.name} was told to leave and ended with {code}")
+            worker.child.kill()
+        return complaints
