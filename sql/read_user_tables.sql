@@ -15,6 +15,7 @@ SELECT format('%I.%I', n.nspname, c.relname),
        (SELECT coalesce(json_agg(a.attname), '[]') FROM drawn JOIN pg_attribute a
           ON a.attrelid = drawn.relation AND a.attnum = drawn.number WHERE drawn.relation = c.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'hapax', 'hapax_testing')
+WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'hapax',
+    'hapax_testing', 'hapax_saved')
   AND n.nspname NOT LIKE 'pg\_t%'
 ORDER BY 1

@@ -22,6 +22,47 @@ constexpr const char* kCommitFaults =
     "CREATE CONSTRAINT TRIGGER raise AFTER INSERT ON hapax_testing.commit_faults DEFERRABLE "
     "  INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hapax_testing.raise();";
 
+constexpr const char* kSave = R"(
+DROP SCHEMA IF EXISTS hapax_saved CASCADE;
+CREATE SCHEMA hapax_saved;
+CREATE VIEW hapax_saved.relations AS
+  SELECT c.oid, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'hapax_testing', 'hapax_saved')
+    AND n.nspname NOT LIKE 'pg\_t%';
+CREATE TABLE hapax_saved.tables AS
+  SELECT r.oid, format('hapax_saved.t%s', r.oid) AS copy,
+         (SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+          WHERE attrelid = r.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') AS columns
+  FROM hapax_saved.relations r WHERE r.relkind = 'r';
+CREATE TABLE hapax_saved.sequences AS
+  SELECT r.oid, s.start_value, pg_sequence_last_value(r.oid) AS last_value
+  FROM hapax_saved.relations r JOIN pg_sequences s
+    ON format('%I.%I', s.schemaname, s.sequencename)::regclass = r.oid;
+DO $$ DECLARE t record; BEGIN
+  FOR t IN SELECT * FROM hapax_saved.tables LOOP
+    EXECUTE format('CREATE UNLOGGED TABLE %s AS SELECT %s FROM ONLY %s',
+                   t.copy, t.columns, t.oid::regclass);
+  END LOOP;
+END $$)";
+
+// As a replica: neither triggers nor foreign keys mind the order. DELETE: quicker than TRUNCATE
+// where there is little.
+constexpr const char* kRestore = R"(
+SET LOCAL session_replication_role = replica;
+DO $$ DECLARE t record; BEGIN
+  FOR t IN SELECT oid FROM hapax_saved.relations r WHERE r.relkind = 'r'
+             AND NOT EXISTS (SELECT FROM hapax_saved.tables s WHERE s.oid = r.oid) LOOP
+    EXECUTE format('DROP TABLE %s CASCADE', t.oid::regclass);
+  END LOOP;
+  FOR t IN SELECT * FROM hapax_saved.tables LOOP
+    EXECUTE format('DELETE FROM ONLY %s', t.oid::regclass);
+    EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM %s',
+                   t.oid::regclass, t.columns, t.copy);
+  END LOOP;
+  PERFORM setval(oid, coalesce(last_value, start_value), last_value IS NOT NULL)
+  FROM hapax_saved.sequences;
+END $$)";
+
 // What hapax itself keeps of an operation and a handler decides.
 constexpr const char* kKeys =
     "SELECT json_build_object('key', key, 'scope', scope, 'tenant', tenant, 'status', status, "
@@ -60,7 +101,6 @@ void TestServer::run(const std::string& sql) {
 }
 
 void TestServer::copy(const std::string& name, const std::string& original) {
-  drop(name);
   run("CREATE DATABASE " + name + " TEMPLATE " + original);
 }
 
@@ -108,6 +148,18 @@ std::map<std::string, TableRows> read_user_tables(Session& owner) {
   }
   tables[kKeysTable] = rows_of(transaction.run(kKeys));
   return tables;
+}
+
+void save_tables(Session& owner) {
+  Transaction transaction(owner);
+  transaction.run(kSave);
+  transaction.commit();
+}
+
+void restore_tables(Session& owner) {
+  Transaction transaction(owner);
+  transaction.run(kRestore);
+  transaction.commit();
 }
 
 int count_other_sessions(Session& owner, const std::string& application_name) {

@@ -14,8 +14,7 @@
 
 namespace hapax::store {
 
-// Makes and removes whole databases: the way to put one back that also covers sequences, indexes
-// and whatever else a handler may touch.
+// Makes and removes whole databases.
 class TestServer {
  public:
   // `url`: of the server's maintenance database, as a superuser. Throws: DatabaseError.
@@ -24,10 +23,10 @@ class TestServer {
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
 
-  // Replaces database `name` by a copy of `original`, and throws whoever is connected to it out.
-  // Names: letters, digits and underscores. Precondition: nobody is connected to `original`.
-  // Throws: DatabaseError. Blocks: some 50 ms.
+  // Makes database `name` as a copy of `original`. Names: letters, digits and underscores.
+  // Precondition: nobody is connected to `original`. Throws: DatabaseError. Blocks: some 50 ms.
   void copy(const std::string& name, const std::string& original);
+  // Throws whoever is connected to it out.
   void drop(const std::string& name);
 
  private:
@@ -53,6 +52,12 @@ inline constexpr const char* kKeysTable = "hapax.idempotency_keys";
 
 // Everything that handlers can have written, and the state and result of the idempotency keys.
 std::map<std::string, TableRows> read_user_tables(Session& owner);
+
+// Remembers the rows of all tables and the state of all sequences, and puts them back; tables that
+// were made since are dropped. In the database itself, as copying a database takes ten times as
+// long.
+void save_tables(Session& owner);
+void restore_tables(Session& owner);
 
 // Sessions of this database that belong to others than `application_name`.
 int count_other_sessions(Session& owner, const std::string& application_name);

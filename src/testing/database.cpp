@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "sandbox/postgres_server.hpp"
 #include "store/migrate.hpp"
@@ -38,6 +39,8 @@ struct Server {
   sandbox::PostgresServer postgres;
   store::TestServer databases;
   int made = 0;
+  // Dropped by the next: now PostgreSQL would wait for the sessions that have just ended.
+  std::vector<std::string> finished;
 };
 
 Server& server() {
@@ -55,6 +58,8 @@ std::string text_of(const std::string& path) {
 }  // namespace
 
 Database::Database(const std::vector<std::string>& schema) {
+  for (const std::string& name : std::exchange(server().finished, {}))
+    server().databases.drop(name);
   name_ = "harness_" + std::to_string(++server().made);
   server().databases.copy(name_, kTemplate);
   for (const std::string& path : schema) {
@@ -70,12 +75,7 @@ Database::Database(const std::vector<std::string>& schema) {
 
 Database::~Database() {
   owner_.reset();
-  try {
-    server().databases.drop(name_);
-    server().databases.drop(saved());
-  } catch (const store::DatabaseError&) {
-    // They go away with the server.
-  }
+  server().finished.push_back(name_);
 }
 
 std::string Database::worker_url() const { return server().postgres.url(name_, kWorker); }
@@ -83,16 +83,6 @@ std::string Database::worker_url() const { return server().postgres.url(name_, k
 store::Session& Database::owner() {
   if (!owner_) owner_ = connect(server().postgres.url(name_));
   return *owner_;
-}
-
-void Database::save() {
-  owner_.reset();
-  server().databases.copy(saved(), name_);
-}
-
-void Database::restore() {
-  owner_.reset();
-  server().databases.copy(name_, saved());
 }
 
 }  // namespace hapax::testing

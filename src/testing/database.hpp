@@ -26,14 +26,7 @@ class Database {
   // The owner's session; connects where there is none.
   store::Session& owner();
 
-  // Remembers what is in the database, and puts it back. Whoever is connected is thrown out.
-  // Precondition of save(): nobody but the owner is connected.
-  void save();
-  void restore();
-
  private:
-  std::string saved() const { return name_ + "_saved"; }
-
   std::string name_;
   std::optional<store::Session> owner_;
 };

@@ -87,13 +87,13 @@ void Implementation::restart() {
 }
 
 void Implementation::save() {
-  restart();  // a new lane has not connected yet
-  database_.save();
+  restart();
+  store::save_tables(database_.owner());
 }
 
 void Implementation::restore() {
   restart();
-  database_.restore();
+  store::restore_tables(database_.owner());
 }
 
 int Implementation::other_sessions() {
