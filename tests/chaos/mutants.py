@@ -28,10 +28,11 @@ FIRST_SEED = 1
 
 
 def prepare():
-    """A configured copy of the tree; files that did not change keep their times."""
+    """A configured copy of the tree. By content: a file that an edit was taken back from must stay
+    newer than what was built of the edit."""
     TREE.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
-        subprocess.run(["rsync", "-a", "--delete", ROOT / name, TREE], check=True)
+        subprocess.run(["rsync", "-rlc", "--delete", ROOT / name, TREE], check=True)
     if not (TREE / "build/release/build.ninja").exists():
         subprocess.run(["cmake", "--preset", "ci", "-DHAPAX_TESTS=OFF"], cwd=TREE, check=True,
                        stdout=subprocess.DEVNULL)

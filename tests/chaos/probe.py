@@ -13,6 +13,8 @@ from confluent_kafka import KafkaException
 import evidence
 
 EVERY_S = 0.7
+# So long after a loss a worker may still commit to Kafka what was a checkpoint before it.
+LATE_COMMIT_S = 10
 
 
 class Probe(threading.Thread):
@@ -22,7 +24,9 @@ class Probe(threading.Thread):
         self.reader = evidence.Reader(site.kafka.bootstrap, site.topic, site.group)
         self.proven = {}     # partition -> messages below are settled
         self.last = {}       # partition -> checkpoint at the last look
-        self.excused = {}    # partition -> Kafka's offset up to here was committed before a loss
+        # Partitions whose Kafka offset may be above: it followed a checkpoint that was lost since.
+        self.excused = set()
+        self.lost_at = 0
         self.losses = 0
         self.moves = 0
         self.looks = 0
@@ -50,8 +54,7 @@ class Probe(threading.Thread):
             self.proven, self.last, self.moves = {}, {}, moves
         if losses != self.losses:
             self.proven, self.last = {}, {}
-            self.excused = {p: max(offset, self.excused.get(p, 0))
-                            for p, offset in committed.items()}
+            self.excused, self.lost_at = set(committed), time.monotonic()
             self.losses = losses
         connection = psycopg2.connect(site.postgres.server.url(), connect_timeout=3)
         try:
@@ -72,7 +75,10 @@ class Probe(threading.Thread):
         wrong = []
         for partition, (checkpoint, highest) in checkpoints.items():
             offset = committed.get(partition, -1)
-            if offset > max(highest, self.excused.get(partition, 0)):
+            if offset <= highest:
+                if time.monotonic() > self.lost_at + LATE_COMMIT_S:
+                    self.excused.discard(partition)
+            elif partition not in self.excused:
                 wrong.append(f"partition {partition}: Kafka's offset {offset} is above the highest "
                              f"checkpoint {highest}")
             if checkpoint < self.last.get(partition, 0):
