@@ -140,7 +140,7 @@ store::ConnectOptions through_port(store::ConnectOptions options, std::uint16_t 
 }
 
 std::filesystem::path source_folder() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  return HAPAX_SOURCE_DIR;
 }
 
 }  // namespace hapax::test
