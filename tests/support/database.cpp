@@ -139,8 +139,6 @@ store::ConnectOptions through_port(store::ConnectOptions options, std::uint16_t 
   return options;
 }
 
-std::filesystem::path source_folder() {
-  return HAPAX_SOURCE_DIR;
-}
+std::filesystem::path source_folder() { return HAPAX_SOURCE_DIR; }
 
 }  // namespace hapax::test
