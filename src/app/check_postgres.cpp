@@ -57,15 +57,19 @@ void check_role(const Json& server, Findings& findings) {
 }
 
 void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + 2;
+  // Two of the keeper, the report, retention, replays; the publisher of dead letters.
+  const bool publishes = std::ranges::any_of(
+      config.routes, [](const config::Route& route) { return !route.dead_letter_topic.empty(); });
+  const std::int64_t beside = publishes ? 6 : 5;
+  const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
                          server.at("reserved_connections").get<std::int64_t>();
   for (const char* const name : {"role_limit", "database_limit"})
     if (server.at(name) >= 0) allowed = std::min(allowed, server.at(name).get<std::int64_t>());
   findings.judge(
       wanted <= allowed, "connections",
-      "a worker takes " + std::to_string(wanted) + " (lanes + 2), this role may have " +
-          std::to_string(allowed) + " for all workers together",
+      "a worker takes " + std::to_string(wanted) + " (lanes + " + std::to_string(beside) +
+          "), this role may have " + std::to_string(allowed) + " for all workers together",
       "lower worker.lanes, or raise max_connections or the limit of the role or database");
 }
 
