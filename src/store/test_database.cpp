@@ -127,7 +127,7 @@ void run_schema(Session& owner, const std::string& sql, const std::string& role)
       "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname NOT IN ('hapax', "
       "'hapax_testing', 'information_schema') AND nspname NOT LIKE 'pg\\_%'");
   for (const Row schema : schemas) {
-    const std::string& name = schema[0].text();
+    const std::string name = schema[0].text();
     transaction.run("GRANT USAGE ON SCHEMA " + name + " TO " + role +
                     "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + name +
                     " TO " + role + "; GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + name + " TO " +
@@ -140,7 +140,7 @@ std::map<std::string, TableRows> read_user_tables(Session& owner) {
   Transaction transaction(owner);
   std::map<std::string, TableRows> tables;
   for (const Row table : transaction.run(sql::kReadUserTables, {})) {
-    const std::string& name = table[0].text();
+    const std::string name = table[0].text();
     TableRows& rows = tables[name] = rows_of(transaction.run(
         "SELECT (SELECT json_object_agg(key, value) FROM jsonb_each_text(to_jsonb(t))) FROM " +
         name + " t"));
