@@ -19,7 +19,8 @@ std::string KafkaReader::reach(std::chrono::milliseconds timeout) {
   try {
     return consumer_.cluster_id(timeout);
   } catch (const std::runtime_error&) {
-    consumer_.poll(std::chrono::milliseconds(0));  // serves on_client_error
+    for (int i = 0; i < 5 && first_error_.empty(); ++i)  // on_client_error may be on its way
+      consumer_.poll(std::chrono::milliseconds(100));
     if (first_error_.empty()) throw;
     throw std::runtime_error(first_error_);
   }
