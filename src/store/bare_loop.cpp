@@ -74,8 +74,8 @@ class BareLane {
         quoted(loop_.topic) + ",1," + std::to_string(message.partition) + ',' + std::to_string(n) +
         ',' + kRetention + ')');
     if (claimed.empty()) {
-      work_.exec("EXECUTE read(" + quoted(message.key) + ',' + quoted(loop_.scope) + ",'')");
-      work_.exec("ROLLBACK");
+      work_.exec("ROLLBACK;EXECUTE read(" + quoted(message.key) + ',' + quoted(loop_.scope) +
+                 ",'')");
       return;
     }
     const Payment payment = parse(message.payload);
@@ -106,9 +106,8 @@ class BareLane {
         quoted(loop_.topic) + ',' + generations.text() + ',' + partitions.text() + ',' +
         offsets.text() + ',' + kRetention + ')');
     if (claimed.size() < static_cast<pqxx::result::size_type>(order.size())) {
-      work_.exec("EXECUTE read(" + keys.text() + ',' + quoted(loop_.scope) + ',' + tenants.text() +
-                 ')');
-      work_.exec("ROLLBACK");
+      work_.exec("ROLLBACK;EXECUTE read(" + keys.text() + ',' + quoted(loop_.scope) + ',' +
+                 tenants.text() + ')');
       return;
     }
     Array ids, accounts, amounts;

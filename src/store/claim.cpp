@@ -50,11 +50,17 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
   Session& session = transaction.session();
   Claim claim;
   claim.nonce = session.next_nonce();
-  transaction.add(session.execute(sql::kArm, {claim.nonce}));
+  // Then a lost claim ends what it began with the next text: a duplicate takes two round trips.
+  const bool begins = !transaction.has_begun();
+  const std::string arm = session.execute(sql::kArm, {claim.nonce});
+  transaction.add(arm);
   for (int round = 0; round < kMaxClaimRounds; ++round) {
     if (!transaction.run(sql::kClaim, claim_parameters(request)).empty()) return claim;
     // The statement that lost cannot see the winner's row; the next one can.
-    const Rows rows = transaction.run(sql::kReadKey, key_parameters(request));
+    const std::vector<Parameter> key = key_parameters(request);
+    const Rows rows = begins ? transaction.roll_back_and_run(sql::kReadKey, key)
+                             : transaction.run(sql::kReadKey, key);
+    if (begins) transaction.add(arm);
     if (!rows.empty()) {
       claim.holder = holder_of(rows[0]);
       return claim;

@@ -53,7 +53,8 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
   const Parameter keys = array([](const auto& r) { return Parameter(r.identity.key); });
   const Parameter tenants = array([](const auto& r) { return Parameter(r.identity.tenant); });
 
-  transaction.add(session.execute(sql::kArm, {claim.nonce}));
+  const std::string arm = session.execute(sql::kArm, {claim.nonce});
+  transaction.add(arm);
   const Rows won = transaction.run(
       sql::kClaimBatch,
       {keys, first.scope, tenants,
@@ -75,10 +76,13 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
             {row["partition"].as<std::int32_t>(), row["kafka_offset"].as<std::int64_t>()})]
         .ours = true;
   // The statement that lost cannot see the winners' rows; the next one can.
-  for (const Row row : transaction.run(sql::kReadBatchKeys, {keys, first.scope, tenants})) {
+  const std::vector<Parameter> which = {keys, first.scope, tenants};
+  for (const Row row : won.empty() ? transaction.roll_back_and_run(sql::kReadBatchKeys, which)
+                                   : transaction.run(sql::kReadBatchKeys, which)) {
     BatchClaim::Key& key = claim.keys[order[row["n"].as<std::size_t>() - 1]];
     if (!key.ours) key.holder = holder_of(row);
   }
+  if (won.empty()) transaction.add(arm);
   return claim;
 }
 

@@ -124,7 +124,7 @@ FailureClass classify(Phase phase, const Fault& fault) {
 }
 
 bool is_the_servers(const Fault& fault) {
-  constexpr std::string_view kStates[] = {"53100", "58", "XX001", "XX002"};
+  constexpr std::string_view kStates[] = {"53100", "58"};
   return std::ranges::any_of(
       kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }

@@ -189,6 +189,14 @@ Rows Transaction::run(const Statement& statement, const std::vector<Parameter>& 
   return run(session_.execute(statement, values));
 }
 
+Rows Transaction::roll_back_and_run(const Statement& statement,
+                                    const std::vector<Parameter>& values) {
+  drop_pending();
+  Rows rows = run("ROLLBACK;" + session_.execute(statement, values));
+  begun_ = false;
+  return rows;
+}
+
 void Transaction::commit() {
   if (!begun_ && !has_pending()) {
     done_ = true;
@@ -218,7 +226,8 @@ void Transaction::rollback() noexcept {
   if (done_) return;
   done_ = true;
   try {
-    if (work_) work_->abort();
+    // A ROLLBACK that went with another text is not sent again.
+    if (work_) begun_ ? work_->abort() : work_->commit();
     work_.reset();
   } catch (const std::exception&) {
     work_.reset();

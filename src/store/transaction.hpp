@@ -52,6 +52,13 @@ class Transaction {
   Rows run(const std::string& statement);
   Rows run(const Statement& statement, const std::vector<Parameter>& values);
 
+  // Rolls back and runs `statement` outside, in one round trip; what follows begins a new
+  // transaction, with its own BEGIN. For reading why nothing could be done. Throws: DatabaseError.
+  Rows roll_back_and_run(const Statement& statement, const std::vector<Parameter>& values);
+
+  // Whether anything was sent since the last BEGIN.
+  bool has_begun() const { return begun_; }
+
   // Sends what was added and COMMIT, in one round trip. An error in any statement skips the rest
   // of the text, COMMIT included.
   // Throws: DatabaseError; kind in_doubt where the answer to COMMIT was lost.

@@ -47,8 +47,12 @@ constexpr int kBetween = 20;  // good ones after each poison
 TEST(Poison, OfEachKindHoldsNobodyOfAnotherOrderKeyAndItsOwnOnlyUntilItIsGivenUp) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
+  const auto worker = site.worker(
+      "w", {{"postgres", {{"idle_in_transaction_timeout", "1s"}}},
+            {"route", {{"retry", {{"max_attempts", 2}, {"first", "1h"}, {"max", "1h"}}}}}});
   int good = 0;
   site.pay(producer, good++, 1);
+  site.await_booked(good);  // before the other payload for its key, which has another order key
   std::string reasons;
   int number = 1'000'000;
   const std::vector<Poison> all = poisons();
@@ -65,9 +69,6 @@ TEST(Poison, OfEachKindHoldsNobodyOfAnotherOrderKeyAndItsOwnOnlyUntilItIsGivenUp
     reasons += (reasons.empty() ? "" : "\n") + poison.reason;
   }
   const auto failing = std::ranges::count(all, "attempts_exhausted", &Poison::reason);
-  const auto worker = site.worker(
-      "w", {{"postgres", {{"idle_in_transaction_timeout", "1s"}}},
-            {"route", {{"retry", {{"max_attempts", 2}, {"first", "1h"}, {"max", "1h"}}}}}});
   // Each that failed waits for an hour, and with it only the one behind it.
   site.await("SELECT count(*) FROM hapax.attempts", std::to_string(failing));
   site.await("SELECT count(*) FROM payments", std::to_string(good - failing));
