@@ -43,6 +43,7 @@ Borrowed borrow(rd_kafka_message_t& source) {
          ++i)
       borrowed.headers.push_back({name, bytes_or_null(value, size)});
   }
+  parts.headers = borrowed.headers;
   return borrowed;
 }
 
@@ -73,25 +74,25 @@ std::size_t size_of(const std::optional<std::string_view>& bytes) {
 
 }  // namespace
 
-Record::Record(rd_kafka_message_s& source) : message_(Message::Parts{}) {
-  const Borrowed borrowed = borrow(source);
-  Message::Parts parts = borrowed.parts;
-  const std::size_t header_bytes = borrowed.headers.size() * sizeof(Header);
+Record::Record(rd_kafka_message_s& source) : Record(borrow(source).parts) {}
+
+Record::Record(Message::Parts parts) : message_(Message::Parts{}) {
+  const std::span<const Header> borrowed = parts.headers;
+  const std::size_t header_bytes = borrowed.size() * sizeof(Header);
   std::size_t size =
       header_bytes + parts.coordinates.topic.size() + size_of(parts.key) + size_of(parts.payload);
-  for (const Header& header : borrowed.headers) size += header.name.size() + size_of(header.value);
+  for (const Header& header : borrowed) size += header.name.size() + size_of(header.value);
 
   block_ = std::make_unique_for_overwrite<std::byte[]>(size);
   bytes_ = size + sizeof(Record);
   Arena arena(block_.get() + header_bytes);
   auto* const headers = reinterpret_cast<Header*>(block_.get());
-  for (std::size_t i = 0; i < borrowed.headers.size(); ++i)
-    new (headers + i)
-        Header{arena.copy(borrowed.headers[i].name), arena.copy(borrowed.headers[i].value)};
+  for (std::size_t i = 0; i < borrowed.size(); ++i)
+    new (headers + i) Header{arena.copy(borrowed[i].name), arena.copy(borrowed[i].value)};
   parts.coordinates.topic = arena.copy(parts.coordinates.topic);
   parts.key = arena.copy(parts.key);
   parts.payload = arena.copy(parts.payload);
-  parts.headers = {headers, borrowed.headers.size()};
+  parts.headers = {headers, borrowed.size()};
   message_ = Message(parts);
 }
 

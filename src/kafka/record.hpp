@@ -21,6 +21,9 @@ class Record {
   // Precondition: `source` is a message without an error.
   explicit Record(rd_kafka_message_s& source);
 
+  // A copy of what the views show.
+  explicit Record(Message::Parts parts);
+
   const Message& message() const { return message_; }
 
   // What it costs in memory, for the bounds of queues.

@@ -4,8 +4,7 @@
 
 namespace hapax::worker {
 
-void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item,
-                     std::chrono::milliseconds wait) {
+void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item) {
   const std::lock_guard lock(mutex_);
   if (partition->over()) return;
   const StrandId id{partition.get(), order_key};
@@ -15,23 +14,22 @@ void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_k
   ++queued_;
   if (!is_new) return;
   strand.partition = std::move(partition);
-  if (wait.count() > 0) {
-    make_waiting(id, strand, wait);
-  } else {
-    make_ready(id, strand);
-  }
+  line_up(id, strand);
+}
+
+void Dispatcher::line_up(const StrandId& id, Strand& strand) {
+  const Clock::time_point not_before = strand.items.front().not_before;
+  if (not_before == Clock::time_point{}) return make_ready(id, strand);
+  strand.state = State::waiting;
+  const auto due = waiting_.emplace(not_before, id);
+  // All must wake earlier now: one alone could be busy with something else by then.
+  if (due == waiting_.begin()) work_there_.notify_all();
 }
 
 void Dispatcher::make_ready(const StrandId& id, Strand& strand) {
   strand.state = State::ready;
   ready_.push_back(id);
   work_there_.notify_one();
-}
-
-void Dispatcher::make_waiting(const StrandId& id, Strand& strand, std::chrono::milliseconds wait) {
-  strand.state = State::waiting;
-  const auto due = waiting_.emplace(Clock::now() + wait, id);
-  if (due == waiting_.begin()) work_there_.notify_one();  // somebody must wake earlier now
 }
 
 void Dispatcher::ready_the_due(Clock::time_point now) {
@@ -42,32 +40,40 @@ void Dispatcher::ready_the_due(Clock::time_point now) {
   }
 }
 
-bool Dispatcher::may_take() const { return !ready_.empty() && (!cautious_ || running_ == 0); }
-
 std::optional<Batch> Dispatcher::take(std::size_t limit) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (stopped_) return std::nullopt;
-    ready_the_due(Clock::now());
-    if (may_take()) break;
+    std::optional<Batch> batch = take_locked(limit, Clock::now());
+    if (batch || stopped_) return batch;
     if (waiting_.empty() || !ready_.empty()) {
       work_there_.wait(lock);
     } else {
       work_there_.wait_until(lock, Clock::time_point(waiting_.begin()->first));
     }
   }
+}
+
+std::optional<Batch> Dispatcher::take_now(std::size_t limit, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  return take_locked(limit, now);
+}
+
+std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_point now) {
+  if (stopped_) return std::nullopt;
+  ready_the_due(now);
+  if (ready_.empty() || (cautious_ && running_ > 0)) return std::nullopt;
   const flow::Route& route = ready_.front().partition->route();
   std::size_t room = cautious_ ? 1 : std::min(route.batch, limit);
   Batch batch;
   batch.cautious = cautious_;
   while (room > 0 && !ready_.empty() && &ready_.front().partition->route() == &route) {
-    batch.works.push_back(take_strand(room));
+    batch.works.push_back(take_strand(room, now));
     room -= batch.works.back().items.size();
   }
   return batch;
 }
 
-Work Dispatcher::take_strand(std::size_t limit) {
+Work Dispatcher::take_strand(std::size_t limit, Clock::time_point now) {
   const StrandId id = ready_.front();
   ready_.pop_front();
   Strand& strand = strands_.at(id);
@@ -75,15 +81,16 @@ Work Dispatcher::take_strand(std::size_t limit) {
   ++strand.partition->running;
   ++running_;
   Work work{strand.partition, id.order_key, {}};
-  while (!strand.items.empty() && work.items.size() < limit) {
+  do {
     work.items.push_back(std::move(strand.items.front()));
     strand.items.pop_front();
     --queued_;
-  }
+  } while (work.items.size() < limit && !strand.items.empty() &&
+           strand.items.front().not_before <= now);
   return work;
 }
 
-void Dispatcher::finish(Work work, std::size_t settled, std::chrono::milliseconds wait) {
+void Dispatcher::finish(Work work, std::size_t settled) {
   const std::lock_guard lock(mutex_);
   const StrandId id{work.partition.get(), work.order_key};
   const auto found = strands_.find(id);
@@ -102,11 +109,7 @@ void Dispatcher::finish(Work work, std::size_t settled, std::chrono::millisecond
     strand.items.push_front(std::move(work.items[i - 1]));
     ++queued_;
   }
-  if (all) {
-    make_ready(id, strand);
-  } else {
-    make_waiting(id, strand, wait);
-  }
+  line_up(id, strand);
 }
 
 void Dispatcher::drop(Partition& partition) {

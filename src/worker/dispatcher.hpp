@@ -4,6 +4,8 @@
 // messages; one that waits (for a retry, a held key) holds its strand back, and neither a lane nor
 // a connection. Ready strands take turns, so a hot key starves nobody.
 //
+// Only take() looks at the clock: everything else is told the time, so that tests can turn it.
+//
 // Thread safety: all of it, from any thread; no lock is held while a message runs.
 #pragma once
 
@@ -33,6 +35,7 @@ struct Item {
   int outages = 0;                       // connections lost while it ran
   int agains = 0;                        // runs again at once, in a row
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
+  Clock::time_point not_before{};        // waits until then, first of its order key
 };
 
 // The first messages of one order key, which a lane runs now, in order.
@@ -50,18 +53,20 @@ struct Batch {
 
 class Dispatcher {
  public:
-  // Queues a message behind those of its order key. `wait`: not before that much time has passed.
-  void add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item,
-           std::chrono::milliseconds wait);
+  // Queues a message behind those of its order key.
+  void add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item);
 
   // The next messages that may run: what is ready, of the first ready order key's route, at most
   // that route's batch and `limit`. Nothing: stop() was called.
   // Blocks: until there is one, or stop(); never for more of them.
   std::optional<Batch> take(std::size_t limit);
 
+  // The same of what may run at `now`. Nothing: there is none, or stop() was called.
+  std::optional<Batch> take_now(std::size_t limit, Clock::time_point now);
+
   // The first `settled` of the work are settled. The others stay first of their order key, in
-  // order, and run again after `wait`.
-  void finish(Work work, std::size_t settled, std::chrono::milliseconds wait);
+  // order; the first of them says when they run again.
+  void finish(Work work, std::size_t settled);
 
   // Drops all that is queued of a partition. What runs goes on; see wait_idle.
   void drop(Partition& partition);
@@ -113,11 +118,11 @@ class Dispatcher {
     State state = State::ready;
   };
 
+  void line_up(const StrandId& id, Strand& strand);
   void make_ready(const StrandId& id, Strand& strand);
-  void make_waiting(const StrandId& id, Strand& strand, std::chrono::milliseconds wait);
   void ready_the_due(Clock::time_point now);
-  bool may_take() const;
-  Work take_strand(std::size_t limit);
+  std::optional<Batch> take_locked(std::size_t limit, Clock::time_point now);
+  Work take_strand(std::size_t limit, Clock::time_point now);
 
   mutable std::mutex mutex_;
   std::condition_variable work_there_;

@@ -4,41 +4,18 @@
 // lane takes nothing.
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "flow/processor.hpp"
-#include "observe/metrics.hpp"
-#include "worker/breaker.hpp"
-#include "worker/dispatcher.hpp"
-#include "worker/notices.hpp"
-#include "worker/postgres_state.hpp"
+#include "worker/lane_setup.hpp"
+#include "worker/settler.hpp"
 
 namespace hapax::worker {
-
-// What all lanes of a worker share. Outlives them.
-struct LaneSetup {
-  const std::string& group;
-  const std::string& worker_name;
-  flow::Processor::Connect connect;
-  Dispatcher& dispatcher;
-  Notices& notices;
-  PostgresState& postgres;
-  observe::Metrics& metrics;
-  std::vector<observe::RouteMetrics> route_metrics;  // by route index
-  std::deque<Breaker> breakers;                      // by route index
-  // Called by the lane for each message once its fate is committed; for measuring. May be empty.
-  // Blocks the lane, and must not throw.
-  std::function<void(const Message&)> settled = {};
-};
 
 class Lane {
  public:
@@ -60,18 +37,12 @@ class Lane {
   void run(const std::stop_token& stop);
   flow::Task task_of(const Work& work, const Item& item, bool cautious) const;
   bool run_batch(Batch batch);
-  bool finish(Work work, std::span<const flow::Outcome> outcomes);
-  std::chrono::milliseconds wait_after(Item& item, const flow::Outcome& outcome);
-  void ask_for_halt(const Work& work, const Item& item, const flow::Outcome& outcome);
   void set_running(const flow::Task* task);
-  void watch_for_breaks(const Work& work, const Item& item, const flow::Outcome& outcome);
-  void count(const Work& work, const Item& item, const flow::Outcome& outcome);
-  void log_outcome(const Item& item, const flow::Outcome& outcome) const;
   void wait_for_postgres(const std::stop_token& stop);
 
   LaneSetup& setup_;
   std::vector<std::unique_ptr<Handler>> handlers_;
-  std::vector<observe::RouteMetrics> route_metrics_;
+  Settler settler_;
   mutable std::mutex running_mutex_;
   std::optional<Running> running_;  // guarded by running_mutex_
   flow::Processor processor_;

@@ -203,17 +203,16 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   route_metrics_[partition->route_index()].received(record->bytes());
 
   Item item;
-  milliseconds wait{0};
   const auto& attempts = partition->beginning().ahead.attempts;
   if (const auto prior = attempts.find(message.offset()); prior != attempts.end()) {
     item.attempts = prior->second.count;
     item.failing = milliseconds(prior->second.lasting_ms);
-    wait = milliseconds(prior->second.wait_ms);
+    item.not_before = Clock::now() + milliseconds(prior->second.wait_ms);
   }
   const std::uint64_t order = order_key(message);
   item.record = std::move(record);
   in_hand_ += {1, item.record->bytes()};
-  dispatcher_.add(partition, order, std::move(item), wait);
+  dispatcher_.add(partition, order, std::move(item));
   bound_queue(*partition);
 }
 

@@ -23,10 +23,18 @@ Beginning beginning() {
 }
 
 // The dispatcher never looks into a record, so these have none; `attempts` tells them apart.
-Item item(int number) {
+Item item(int number, Clock::time_point not_before = {}) {
   Item item;
   item.attempts = number;
+  item.not_before = not_before;
   return item;
+}
+
+std::vector<int> numbers(const Batch& batch) {
+  std::vector<int> numbers;
+  for (const Work& work : batch.works)
+    for (const Item& item : work.items) numbers.push_back(item.attempts);
+  return numbers;
 }
 
 struct DispatcherTest : testing::Test {
@@ -54,72 +62,81 @@ struct DispatcherTest : testing::Test {
 
 TEST_F(DispatcherTest, RunsOneMessageOfAnOrderKeyAtATimeInOrder) {
   const auto p = partition();
-  dispatcher_.add(p, 7, item(1), {});
-  dispatcher_.add(p, 7, item(2), {});
-  dispatcher_.add(p, 8, item(3), {});
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 7, item(2));
+  dispatcher_.add(p, 8, item(3));
   EXPECT_TRUE(dispatcher_.has_ready());
   EXPECT_EQ(take(), 1);
   EXPECT_EQ(take(), 3);  // 2 waits for 1
   EXPECT_FALSE(dispatcher_.has_ready());
   Work three = give_back();
-  dispatcher_.finish(give_back(), 1, {});
+  dispatcher_.finish(give_back(), 1);
   EXPECT_EQ(take(), 2);
-  dispatcher_.finish(std::move(three), 1, {});
+  dispatcher_.finish(std::move(three), 1);
 }
 
 TEST_F(DispatcherTest, AWaitingMessageHoldsItsOrderKeyAndNoOther) {
   const auto p = partition();
-  dispatcher_.add(p, 7, item(1), {});
-  dispatcher_.add(p, 7, item(2), {});
-  dispatcher_.add(p, 8, item(3), {});
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 7, item(2));
+  dispatcher_.add(p, 8, item(3));
   EXPECT_EQ(take(), 1);
-  dispatcher_.finish(give_back(), 0, milliseconds(30));
+  Work one = give_back();
+  one.items.front().not_before = Clock::now() + milliseconds(30);
+  dispatcher_.finish(std::move(one), 0);
   EXPECT_EQ(take(), 3);
   EXPECT_EQ(take(), 1);  // comes back before 2, after its time
 }
 
+TEST_F(DispatcherTest, AMessageWithATimeOfItsOwnWaitsForItBehindTheOthersToo) {
+  route_.batch = 10;
+  const auto p = partition();
+  const auto now = Clock::now();
+  const auto later = now + milliseconds(100);
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 7, item(2, later));
+  Batch batch = *dispatcher_.take_now(100, now);
+  EXPECT_EQ(numbers(batch), (std::vector{1}));
+  dispatcher_.finish(std::move(batch.works.front()), 1);
+  EXPECT_FALSE(dispatcher_.take_now(100, later - milliseconds(1)).has_value());
+  EXPECT_EQ(numbers(*dispatcher_.take_now(100, later)), (std::vector{2}));
+}
+
 TEST_F(DispatcherTest, ReadyOrderKeysTakeTurns) {
   const auto p = partition();
-  for (int i = 0; i < 3; ++i) dispatcher_.add(p, 7, item(i), {});
-  dispatcher_.add(p, 8, item(10), {});
+  for (int i = 0; i < 3; ++i) dispatcher_.add(p, 7, item(i));
+  dispatcher_.add(p, 8, item(10));
   EXPECT_EQ(take(), 0);
-  dispatcher_.finish(give_back(), 1, {});
+  dispatcher_.finish(give_back(), 1);
   EXPECT_EQ(take(), 10);
 }
 
 TEST_F(DispatcherTest, DroppingAPartitionDropsItsQueueAndWaitsForWhatRuns) {
   const auto p = partition();
   const auto other = partition(1);
-  dispatcher_.add(p, 7, item(1), {});
-  dispatcher_.add(p, 7, item(2), {});
-  dispatcher_.add(p, 8, item(3), milliseconds(10000));
-  dispatcher_.add(other, 7, item(4), {});
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 7, item(2));
+  dispatcher_.add(p, 8, item(3, Clock::now() + milliseconds(10000)));
+  dispatcher_.add(other, 7, item(4));
   EXPECT_EQ(take(), 1);
   dispatcher_.drop(*p);
   EXPECT_EQ(dispatcher_.load().queued, 1U);
   EXPECT_FALSE(dispatcher_.wait_idle({p}, Clock::now()));
-  dispatcher_.finish(give_back(), 1, {});
+  dispatcher_.finish(give_back(), 1);
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
   EXPECT_EQ(take(), 4);
-  dispatcher_.add(p, 9, item(5), {});  // too late: it is dropped
+  dispatcher_.add(p, 9, item(5));  // too late: it is dropped
   EXPECT_EQ(dispatcher_.load().queued, 0U);
 }
 
 TEST_F(DispatcherTest, ARetryOfADroppedPartitionIsDroppedToo) {
   const auto p = partition();
-  dispatcher_.add(p, 7, item(1), {});
+  dispatcher_.add(p, 7, item(1));
   EXPECT_EQ(take(), 1);
   dispatcher_.drop(*p);
-  dispatcher_.finish(give_back(), 0, {});
+  dispatcher_.finish(give_back(), 0);
   EXPECT_EQ(dispatcher_.load().queued, 0U);
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
-}
-
-std::vector<int> numbers(const Batch& batch) {
-  std::vector<int> numbers;
-  for (const Work& work : batch.works)
-    for (const Item& item : work.items) numbers.push_back(item.attempts);
-  return numbers;
 }
 
 TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {
@@ -128,10 +145,10 @@ TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {
   const auto p = partition();
   const auto other = std::make_shared<Partition>(TopicPartition("orders", 0), other_route, 1);
   other->begin(beginning());
-  dispatcher_.add(p, 7, item(1), {});
-  dispatcher_.add(p, 7, item(2), {});
-  dispatcher_.add(other, 7, item(3), {});
-  dispatcher_.add(p, 8, item(4), {});
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 7, item(2));
+  dispatcher_.add(other, 7, item(3));
+  dispatcher_.add(p, 8, item(4));
   EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{1, 2}));  // 3 is another route's
   EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{3}));
   EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{4}));
@@ -140,25 +157,25 @@ TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {
 TEST_F(DispatcherTest, WhatABatchDidNotSettleComesBackInOrder) {
   route_.batch = 10;
   const auto p = partition();
-  for (int i = 1; i <= 4; ++i) dispatcher_.add(p, 7, item(i), {});
+  for (int i = 1; i <= 4; ++i) dispatcher_.add(p, 7, item(i));
   Batch batch = *dispatcher_.take(3);
   EXPECT_EQ(numbers(batch), (std::vector{1, 2, 3}));
-  dispatcher_.finish(std::move(batch.works.front()), 1, {});
+  dispatcher_.finish(std::move(batch.works.front()), 1);
   EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{2, 3, 4}));
 }
 
 TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
   route_.batch = 10;
   const auto p = partition();
-  dispatcher_.add(p, 7, item(1), {});
-  dispatcher_.add(p, 7, item(2), {});
-  dispatcher_.add(p, 8, item(3), {});
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 7, item(2));
+  dispatcher_.add(p, 8, item(3));
   dispatcher_.set_cautious(true);
   Batch batch = *dispatcher_.take(100);
   EXPECT_TRUE(batch.cautious);
   EXPECT_EQ(numbers(batch), (std::vector{1}));
   std::thread lane([&] { EXPECT_EQ(numbers(*dispatcher_.take(100)).size(), 1U); });
-  dispatcher_.finish(std::move(batch.works.front()), 1, {});
+  dispatcher_.finish(std::move(batch.works.front()), 1);
   lane.join();
 }
 

@@ -1,0 +1,33 @@
+// What all lanes of a worker share. Outlives them.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "flow/processor.hpp"
+#include "observe/metrics.hpp"
+#include "worker/breaker.hpp"
+#include "worker/dispatcher.hpp"
+#include "worker/notices.hpp"
+#include "worker/postgres_state.hpp"
+
+namespace hapax::worker {
+
+struct LaneSetup {
+  const std::string& group;
+  const std::string& worker_name;
+  flow::Processor::Connect connect;
+  Dispatcher& dispatcher;
+  Notices& notices;
+  PostgresState& postgres;
+  observe::Metrics& metrics;
+  std::vector<observe::RouteMetrics> route_metrics;  // by route index
+  std::deque<Breaker> breakers;                      // by route index
+  // Called by the lane for each message once its fate is committed; for measuring. May be empty.
+  // Blocks the lane, and must not throw.
+  std::function<void(const Message&)> settled = {};
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,154 @@
+#include "worker/settler.hpp"
+
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using flow::Outcome;
+using flow::Result;
+using std::chrono::milliseconds;
+
+// Serialization failures and deadlocks run again at once, this often; then they wait, too.
+constexpr int kMaxAgains = 20;
+constexpr milliseconds kAgainsWait{1000};
+
+observe::SettledAs settled_as(Result result) {
+  switch (result) {
+    case Result::duplicate: return observe::SettledAs::duplicate;
+    case Result::failed: return observe::SettledAs::failed;
+    case Result::skipped: return observe::SettledAs::skipped;
+    default: return observe::SettledAs::completed;
+  }
+}
+
+// How long the message and its order key wait; keeps what the next run must know.
+milliseconds wait_after(Item& item, const Outcome& outcome) {
+  if (outcome.result == Result::retry) item.attempts = outcome.attempts;
+  if (outcome.lost_in_handler) ++item.outages;
+  item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
+  // First of its order key for ever: nothing behind it may pass before the halt is served.
+  if (flow::is_halt(outcome.result)) return std::chrono::hours(24);
+  if (item.agains >= kMaxAgains) return kAgainsWait;
+  // Apart from each other, or the same two meet again.
+  if (item.agains > 0) return milliseconds(item.agains * (1 + item.record->message().offset() % 7));
+  return outcome.wait;
+}
+
+}  // namespace
+
+bool Settler::settle(Work work, std::span<const Outcome> outcomes, Clock::time_point now) {
+  std::size_t settled = 0;
+  for (; settled < outcomes.size() && flow::is_settled(outcomes[settled].result); ++settled) {
+    const Item& item = work.items[settled];
+    count(work, item, outcomes[settled]);
+    watch_for_breaks(work, item, outcomes[settled]);
+    work.partition->settle(item.record->message().offset(), item.record->bytes());
+    if (setup_.settled) setup_.settled(item.record->message());
+  }
+  if (settled == outcomes.size()) {
+    setup_.dispatcher.finish(std::move(work), settled);
+    return false;
+  }
+  const Outcome& outcome = outcomes[settled];
+  count(work, work.items[settled], outcome);
+  if (flow::is_halt(outcome.result)) ask_for_halt(work, work.items[settled], outcome);
+  const bool postgres_away = outcome.result == Result::outage;
+  // A lost connection may be from before an outage that is over by now: a new one tells.
+  const bool lost = outcome.sqlstate.empty() || outcome.sqlstate.starts_with("57P");
+  if (postgres_away && !lost)
+    setup_.postgres.went_down("processing a message", outcome.sqlstate, outcome.detail);
+  Item& first = work.items[settled];
+  first.not_before = now + wait_after(first, outcome);
+  setup_.dispatcher.finish(std::move(work), settled);
+  return postgres_away;
+}
+
+void Settler::ask_for_halt(const Work& work, const Item& item, const Outcome& outcome) {
+  const TopicPartition& id = work.partition->id();
+  setup_.notices.post(HaltWanted{work.partition,
+                                 {0,
+                                  id.first,
+                                  id.second,
+                                  outcome.result == Result::halt_route,
+                                  work.partition->beginning().generation,
+                                  item.record->message().offset(),
+                                  outcome.reason,
+                                  outcome.detail,
+                                  {},
+                                  setup_.worker_name},
+                                 false});
+}
+
+void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome& outcome) {
+  Breaker& breaker = setup_.breakers[work.partition->route_index()];
+  if (outcome.result == Result::completed) breaker.completed();
+  if (outcome.result != Result::failed || outcome.reason == "redelivered") return;
+  const std::string cause =
+      outcome.reason + (outcome.sqlstate.empty() ? "" : " (SQLSTATE " + outcome.sqlstate + ")");
+  if (!breaker.gave_up(cause)) return;
+  const TopicPartition& id = work.partition->id();
+  setup_.notices.post(HaltWanted{
+      work.partition,
+      {0,
+       id.first,
+       id.second,
+       true,
+       work.partition->beginning().generation,
+       {},
+       "breaker",
+       "as many messages in a row as routes[].breaker says were given up on for one cause: " +
+           cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
+           ", see `hapax dead list`",
+       {},
+       setup_.worker_name},
+      false});
+}
+
+void Settler::count(const Work& work, const Item& item, const Outcome& outcome) {
+  log_outcome(item, outcome);
+  observe::RouteMetrics& route = route_metrics_[work.partition->route_index()];
+  if (outcome.handler_time.count() > 0) route.handler_ran(outcome.handler_time);
+  if (flow::is_settled(outcome.result)) {
+    route.settled(settled_as(outcome.result));
+    if (outcome.result == Result::failed) route.dead_lettered(outcome.reason);
+  } else if (outcome.result == Result::retry) {
+    route.attempted();
+  } else if (outcome.result == Result::again && outcome.reason == "serialization") {
+    setup_.metrics.serialization_retried();
+  }
+}
+
+// Never the detail: it may quote the message. `hapax dead show` and `status` have it.
+void Settler::log_outcome(const Item& item, const Outcome& outcome) const {
+  const Coordinates& at = item.record->message().coordinates();
+  if (outcome.result == Result::failed) {
+    observe::log::warning("dead_letter",
+                          {{"topic", at.topic},
+                           {"partition", at.partition},
+                           {"offset", at.offset},
+                           {"reason", outcome.reason},
+                           {"sqlstate", outcome.sqlstate},
+                           {"attempts", outcome.attempts}},
+                          "gave a message up; it is kept whole in hapax.dead_letters");
+  } else if (outcome.result == Result::retry) {
+    observe::log::warning("attempt_failed",
+                          {{"topic", at.topic},
+                           {"partition", at.partition},
+                           {"offset", at.offset},
+                           {"sqlstate", outcome.sqlstate},
+                           {"attempts", outcome.attempts},
+                           {"next_try_ms", outcome.wait.count()}},
+                          "a message failed and waits; the error is in hapax.attempts");
+  } else if (outcome.result == Result::again && item.agains + 1 == kMaxAgains) {
+    observe::log::warning("contended",
+                          {{"topic", at.topic},
+                           {"partition", at.partition},
+                           {"offset", at.offset},
+                           {"sqlstate", outcome.sqlstate}},
+                          "a message was run again many times for serialization failures or "
+                          "deadlocks, and waits longer now");
+  }
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,35 @@
+// What follows from the outcomes of messages: what settles, how long the rest waits, what halts.
+//
+// No thread and no clock of its own, so that tests can play lanes.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "flow/outcome.hpp"
+#include "worker/lane_setup.hpp"
+
+namespace hapax::worker {
+
+// Thread safety: none; each lane has its own.
+class Settler {
+ public:
+  explicit Settler(LaneSetup& setup) : setup_(setup), route_metrics_(setup.route_metrics) {}
+
+  // Settles the messages up to the first that is not settled, and gives the rest back to wait from
+  // `now` on. `outcomes`: one an item.
+  // True when PostgreSQL is away.
+  bool settle(Work work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
+
+ private:
+  void count(const Work& work, const Item& item, const flow::Outcome& outcome);
+  void log_outcome(const Item& item, const flow::Outcome& outcome) const;
+  void watch_for_breaks(const Work& work, const Item& item, const flow::Outcome& outcome);
+  void ask_for_halt(const Work& work, const Item& item, const flow::Outcome& outcome);
+
+  LaneSetup& setup_;
+  std::vector<observe::RouteMetrics> route_metrics_;
+};
+
+}  // namespace hapax::worker
