@@ -153,15 +153,15 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
 
   phase_ = Phase::handler;
   LentContext context(transaction, task.route.max_result_bytes);
-  if (about_to_run_) about_to_run_(task);
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = Clock::now();
+  if (about_to_run_) about_to_run_(task, began);
   try {
     handler.handle(task.message, context);
   } catch (...) {
     store::refuse_ended(transaction, claim.nonce);
     throw;
   }
-  const auto handler_time = std::chrono::steady_clock::now() - began;
+  const auto handler_time = Clock::now() - began;
   crash_point("handled");
 
   // What the handler deferred fails as the handler's, though it travels with the completion.

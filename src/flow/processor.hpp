@@ -51,13 +51,15 @@ struct Job {
 class Processor {
  public:
   using Connect = std::function<store::Session()>;
+  using Clock = std::chrono::steady_clock;
+  using AboutToRun = std::function<void(const Task&, Clock::time_point now)>;
 
   static constexpr std::size_t kMaxBatch = 10000;
 
   // `seed`: of the jitter.
   // `about_to_run`: called before each run of a handler, for a watchdog; may be empty.
   // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
-  Processor(Connect connect, std::uint64_t seed, std::function<void(const Task&)> about_to_run = {},
+  Processor(Connect connect, std::uint64_t seed, AboutToRun about_to_run = {},
             std::function<void(store::Session&)> about_to_clean = {})
       : connect_(std::move(connect)),
         about_to_run_(std::move(about_to_run)),
@@ -128,7 +130,7 @@ class Processor {
   store::Source source_of(const Task& task) const;
 
   Connect connect_;
-  std::function<void(const Task&)> about_to_run_;
+  AboutToRun about_to_run_;
   std::function<void(store::Session&)> about_to_clean_;
   std::size_t batch_limit_ = kMaxBatch;
   std::optional<store::Session> session_;

@@ -137,27 +137,28 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
   crash_point("claimed");
 
   std::vector<std::pair<std::size_t, std::string>> results;  // by request
+  auto now = Clock::now();
   for (std::size_t n = 0; n < claimed.size(); ++n) {
     if (!claim.keys[n].ours) continue;
     running = claimed[n];
     const Job& job = jobs[running];
     phase_ = Phase::handler;
-    if (about_to_run_) about_to_run_(job.task);
+    if (about_to_run_) about_to_run_(job.task, now);
     LentContext context(transaction, route.max_result_bytes);
-    const auto began = std::chrono::steady_clock::now();
     try {
       job.handler->handle(job.task.message, context);
     } catch (...) {
       store::refuse_ended(transaction, claim.nonce);
       throw;
     }
-    outcomes[running].handler_time = std::chrono::steady_clock::now() - began;
+    const auto began = std::exchange(now, Clock::now());
+    outcomes[running].handler_time = now - began;
     if (context.stored_result()) results.emplace_back(n, *context.stored_result());
   }
   crash_point("handled");
   running = kNone;
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
-  for (const auto& [n, result] : results) store::add_result(transaction, requests[n], result);
+  store::add_results(transaction, requests, results);
   store::seal(transaction, claim.nonce, route.durability);
   crash_point("committed");
   return {};

@@ -242,7 +242,7 @@ void Consumer::subscribe(const std::vector<std::string>& topics) {
 }
 
 Event Consumer::poll(milliseconds timeout) {
-  poll_commits();
+  if (!in_flight_.empty()) poll_commits();
   const MessageHandle message(rd_kafka_consumer_poll(client_, timeout_of(timeout)));
   rethrow();
   if (!message) return std::monostate{};

@@ -57,9 +57,8 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
   for (int round = 0; round < kMaxClaimRounds; ++round) {
     if (!transaction.run(sql::kClaim, claim_parameters(request)).empty()) return claim;
     // The statement that lost cannot see the winner's row; the next one can.
-    const std::vector<Parameter> key = key_parameters(request);
-    const Rows rows = begins ? transaction.roll_back_and_run(sql::kReadKey, key)
-                             : transaction.run(sql::kReadKey, key);
+    const std::string read = session.execute(sql::kReadKey, key_parameters(request));
+    const Rows rows = begins ? transaction.roll_back_and_run(read) : transaction.run(read);
     if (begins) transaction.add(arm);
     if (!rows.empty()) {
       claim.holder = holder_of(rows[0]);
@@ -87,12 +86,6 @@ Known known_coordinates(Transaction& transaction, const Source& source) {
   return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
 }
 
-void add_result(Transaction& transaction, const ClaimRequest& request, const std::string& result) {
-  std::vector<Parameter> parameters = key_parameters(request);
-  parameters.emplace_back(result);
-  transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
-}
-
 void refuse_ended(Transaction& transaction, const std::string& nonce) {
   transaction.drop_pending();
   try {
@@ -110,7 +103,11 @@ void seal(Transaction& transaction, const std::string& nonce, Durability durabil
 
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
               const std::optional<std::string>& result, Durability durability) {
-  if (result) add_result(transaction, request, *result);
+  if (result) {
+    std::vector<Parameter> parameters = key_parameters(request);
+    parameters.emplace_back(*result);
+    transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
+  }
   seal(transaction, nonce, durability);
 }
 

@@ -74,8 +74,7 @@ void complete(Transaction& transaction, const ClaimRequest& request, const std::
               const std::optional<std::string>& result,
               Durability durability = Durability::synchronous);
 
-// The two halves of it, for a batch: adds one key's result; seals and commits all.
-void add_result(Transaction& transaction, const ClaimRequest& request, const std::string& result);
+// The last part of it, for a batch too: seals and commits all.
 void seal(Transaction& transaction, const std::string& nonce,
           Durability durability = Durability::synchronous);
 

@@ -1,6 +1,7 @@
 #include "store/claim_batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -10,26 +11,11 @@
 namespace hapax::store {
 namespace {
 
-// The array parameters, in the order in which every process takes locks.
-class Arrays {
- public:
-  Arrays(std::span<const ClaimRequest> requests, const std::vector<std::size_t>& order)
-      : requests_(requests), order_(order) {}
+using Order = std::vector<std::size_t>;
 
-  template <class Value>
-  Parameter operator()(Value value) const {
-    std::string text = "{";
-    for (const std::size_t i : order_) append_array_element(text, value(requests_[i]));
-    return text + "}";
-  }
-
- private:
-  std::span<const ClaimRequest> requests_;
-  const std::vector<std::size_t>& order_;
-};
-
-std::vector<std::size_t> bytewise(std::span<const ClaimRequest> requests) {
-  std::vector<std::size_t> order(requests.size());
+// In which every process takes locks.
+Order bytewise(std::span<const ClaimRequest> requests) {
+  Order order(requests.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
     const key::Identity& a = requests[left].identity;
@@ -40,6 +26,25 @@ std::vector<std::size_t> bytewise(std::span<const ClaimRequest> requests) {
   return order;
 }
 
+// The literal of one value of each request, in that order; `add` adds it.
+template <class Add>
+std::string array(std::span<const ClaimRequest> requests, const Order& order, Add add) {
+  ArrayLiteral literal;
+  for (const std::size_t i : order) {
+    add(literal, requests[i]);
+    if (i == order.front()) literal.reserve((order.size() + 1) * literal.size());
+  }
+  return std::move(literal).text();
+}
+
+std::string keys_of(std::span<const ClaimRequest> requests, const Order& order) {
+  return array(requests, order, [](auto& to, const auto& of) { to.add(of.identity.key); });
+}
+
+std::string tenants_of(std::span<const ClaimRequest> requests, const Order& order) {
+  return array(requests, order, [](auto& to, const auto& of) { to.add(of.identity.tenant); });
+}
+
 }  // namespace
 
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests) {
@@ -47,43 +52,66 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
   BatchClaim claim;
   claim.nonce = session.next_nonce();
   claim.keys.resize(requests.size());
-  const std::vector<std::size_t> order = bytewise(requests);
-  const Arrays array(requests, order);
+  const Order order = bytewise(requests);
   const ClaimRequest& first = requests.front();
-  const Parameter keys = array([](const auto& r) { return Parameter(r.identity.key); });
-  const Parameter tenants = array([](const auto& r) { return Parameter(r.identity.tenant); });
+  const std::string keys = keys_of(requests, order);
+  const std::string scope = text_literal(first.scope);
+  const std::string tenants = tenants_of(requests, order);
 
   const std::string arm = session.execute(sql::kArm, {claim.nonce});
   transaction.add(arm);
-  const Rows won = transaction.run(
-      sql::kClaimBatch,
-      {keys, first.scope, tenants,
-       array([](const auto& r) { return Parameter::bytes(r.identity.fingerprint.digest); }),
-       first.identity.fingerprint.rule, first.source.group, first.source.topic,
-       array([](const auto& r) { return Parameter(r.source.generation); }),
-       array([](const auto& r) { return Parameter(r.source.partition); }),
-       array([](const auto& r) { return Parameter(r.source.offset); }), first.retention.count()});
-  if (won.size() == requests.size()) {
+  const std::string literals[] = {
+      keys,
+      scope,
+      tenants,
+      array(requests, order,
+            [](auto& to, const auto& of) { to.add_bytes(of.identity.fingerprint.digest); }),
+      text_literal(first.identity.fingerprint.rule),
+      text_literal(first.source.group),
+      text_literal(first.source.topic),
+      array(requests, order, [](auto& to, const auto& of) { to.add(of.source.generation); }),
+      array(requests, order, [](auto& to, const auto& of) { to.add(of.source.partition); }),
+      array(requests, order, [](auto& to, const auto& of) { to.add(of.source.offset); }),
+      std::to_string(first.retention.count())};
+  const std::optional<Rows> won =
+      transaction.run_unless(requests.size(), session.execute_literals(sql::kClaimBatch, literals));
+  if (!won) {
     for (BatchClaim::Key& key : claim.keys) key.ours = true;
     return claim;
   }
   std::map<std::pair<std::int32_t, std::int64_t>, std::size_t> by_coordinates;
   for (std::size_t i = 0; i < requests.size(); ++i)
     by_coordinates[{requests[i].source.partition, requests[i].source.offset}] = i;
-  for (const Row row : won)
+  for (const Row row : *won)
     claim
         .keys[by_coordinates.at(
             {row["partition"].as<std::int32_t>(), row["kafka_offset"].as<std::int64_t>()})]
         .ours = true;
   // The statement that lost cannot see the winners' rows; the next one can.
-  const std::vector<Parameter> which = {keys, first.scope, tenants};
-  for (const Row row : won.empty() ? transaction.roll_back_and_run(sql::kReadBatchKeys, which)
-                                   : transaction.run(sql::kReadBatchKeys, which)) {
+  const std::string read =
+      session.execute_literals(sql::kReadBatchKeys, std::array{keys, scope, tenants});
+  for (const Row row : won->empty() ? transaction.roll_back_and_run(read) : transaction.run(read)) {
     BatchClaim::Key& key = claim.keys[order[row["n"].as<std::size_t>() - 1]];
     if (!key.ours) key.holder = holder_of(row);
   }
-  if (won.empty()) transaction.add(arm);
+  if (won->empty()) transaction.add(arm);
   return claim;
+}
+
+void add_results(Transaction& transaction, std::span<const ClaimRequest> requests,
+                 std::span<const std::pair<std::size_t, std::string>> results) {
+  if (results.empty()) return;
+  ArrayLiteral keys, tenants, texts;
+  for (const auto& [n, result] : results) {
+    keys.add(requests[n].identity.key);
+    tenants.add(requests[n].identity.tenant);
+    texts.add(result);
+  }
+  const std::string literals[] = {std::move(keys).text(), text_literal(requests.front().scope),
+                                  std::move(tenants).text(), std::move(texts).text()};
+  transaction.add("SET LOCAL enable_seqscan = off");
+  transaction.add(transaction.session().execute_literals(sql::kStoreResults, literals));
+  transaction.add("SET LOCAL enable_seqscan TO DEFAULT");
 }
 
 }  // namespace hapax::store

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/claim.hpp"
@@ -25,5 +26,10 @@ struct BatchClaim {
 // Precondition: one scope, group, topic, fingerprint rule and retention; no (key, tenant) twice.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for each held key.
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests);
+
+// Adds results to the transaction: (number of the request, JSON text).
+// Precondition: their keys are ours; one scope.
+void add_results(Transaction& transaction, std::span<const ClaimRequest> requests,
+                 std::span<const std::pair<std::size_t, std::string>> results);
 
 }  // namespace hapax::store

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "store/quote.hpp"
-
 namespace hapax::store {
 namespace {
 
@@ -33,7 +31,7 @@ bool PendingRows::is(std::string_view table, std::span<const std::string_view> c
 void PendingRows::add(std::span<const Parameter> row) {
   refuse_nul(row);
   if (arrays_.empty()) {
-    arrays_.assign(width(), "E'{");
+    arrays_.resize(width());
     append(first_);
   }
   append(row);
@@ -42,19 +40,16 @@ void PendingRows::add(std::span<const Parameter> row) {
 void PendingRows::append(std::span<const Parameter> row) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::size_t before = arrays_[i].size();
-    append_literal_element(arrays_[i], row[i]);
+    row[i].text() ? arrays_[i].add(std::string_view(*row[i].text())) : arrays_[i].add_null();
     bytes_ += arrays_[i].size() - before;
   }
 }
 
 std::string PendingRows::statement() && {
   if (arrays_.empty()) return execute_text(name_, first_);
-  std::string text = "EXECUTE " + name_ + kSet;
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    text += i == 0 ? '(' : ',';
-    text += arrays_[i] += "}'";
-  }
-  return text += ')';
+  std::vector<std::string> literals;
+  for (ArrayLiteral& array : arrays_) literals.push_back(std::move(array).text());
+  return execute_literals(name_ + kSet, literals);
 }
 
 std::string insert_text(std::string_view table, std::span<const std::string_view> columns) {

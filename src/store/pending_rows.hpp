@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hapax/rows.hpp"
+#include "store/quote.hpp"
 
 namespace hapax::store {
 
@@ -49,7 +50,7 @@ class PendingRows {
   std::string table_;
   std::vector<std::string> columns_;
   std::vector<Parameter> first_;
-  std::vector<std::string> arrays_;  // literals, open; empty while there is one row
+  std::vector<ArrayLiteral> arrays_;  // empty while there is one row
   std::size_t bytes_ = 0;
 };
 

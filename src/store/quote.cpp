@@ -7,10 +7,14 @@ namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
 
-void append_hex_escape(std::string& text, unsigned char byte) {
-  text += "\\x";
+void append_hex(std::string& text, unsigned char byte) {
   text += kHex[byte >> 4];
   text += kHex[byte & 15];
+}
+
+void append_hex_escape(std::string& text, unsigned char byte) {
+  text += "\\x";
+  append_hex(text, byte);
 }
 
 // E'…' reads the same whatever standard_conforming_strings a handler has set, and bytes beyond
@@ -55,23 +59,47 @@ void append_array_element(std::string& array, const Parameter& value) {
   array += '"';
 }
 
-void append_literal_element(std::string& literal, const Parameter& value) {
-  literal += literal.ends_with('{') ? "" : ",";
-  if (!value.text()) {
-    literal += "NULL";
-    return;
-  }
-  literal += '"';
-  for (const char c : *value.text()) {
+void ArrayLiteral::add(std::string_view text) {
+  begin_element();
+  text_ += '"';
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     switch (c) {
-      case '\'': literal += "''"; break;
-      case '"': literal += "\\\\\""; break;     // the array's backslash, doubled by the literal
-      case '\\': literal += "\\\\\\\\"; break;  // doubled by both
-      default: byte < 0x80 ? void(literal += c) : append_hex_escape(literal, byte);
+      case '\'': text_ += "''"; break;
+      case '"': text_ += "\\\\\""; break;     // the array's backslash, doubled by the literal
+      case '\\': text_ += "\\\\\\\\"; break;  // doubled by both
+      default: byte < 0x80 ? void(text_ += c) : append_hex_escape(text_, byte);
     }
   }
-  literal += '"';
+  text_ += '"';
+}
+
+void ArrayLiteral::add(std::int64_t number) {
+  begin_element();
+  text_ += std::to_string(number);
+}
+
+void ArrayLiteral::add_bytes(std::string_view bytes) {
+  begin_element();
+  text_ += "\"\\\\\\\\x";  // \x
+  for (const char c : bytes) append_hex(text_, static_cast<unsigned char>(c));
+  text_ += '"';
+}
+
+void ArrayLiteral::add_null() {
+  begin_element();
+  text_ += "NULL";
+}
+
+std::string ArrayLiteral::text() && {
+  text_ += "}'";
+  return std::move(text_);
+}
+
+std::string text_literal(std::string_view value) {
+  std::string text;
+  append_quoted(text, value);
+  return text;
 }
 
 std::string quoted_name(std::string_view name) {
@@ -104,6 +132,21 @@ std::string execute_text(const std::string& name, const std::vector<Parameter>& 
     }
   }
   if (!values.empty()) text += ')';
+  return text;
+}
+
+std::string execute_literals(const std::string& name, std::span<const std::string> literals) {
+  std::size_t size = name.size() + 10;
+  for (const std::string& literal : literals) size += literal.size() + 1;
+  std::string text;
+  text.reserve(size);
+  text += "EXECUTE ";
+  text += name;
+  for (std::size_t i = 0; i < literals.size(); ++i) {
+    text += i == 0 ? '(' : ',';
+    text += literals[i];
+  }
+  if (!literals.empty()) text += ')';
   return text;
 }
 

@@ -3,6 +3,8 @@
 // Pure. Statements travel as text, several in one round trip; libpqxx 6 and 7 agree on text only.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +22,32 @@ std::string execute_text(const std::string& name, const std::vector<Parameter>& 
 // One more element of the open array literal "{…".
 void append_array_element(std::string& array, const Parameter& value);
 
-// The same for "E'{…", an array literal as an SQL literal: both quotings in one pass.
-// Precondition: no NUL byte in the value.
-void append_literal_element(std::string& literal, const Parameter& value);
+// An array as an SQL literal, E'{…}': both quotings in one pass, for what is long or often sent.
+class ArrayLiteral {
+ public:
+  // Precondition of all: no NUL byte in the value.
+  void add(std::string_view text);
+  void add(std::int64_t number);
+  void add_bytes(std::string_view bytes);  // for a bytea[]
+  void add_null();
+
+  std::size_t size() const { return text_.size(); }
+  void reserve(std::size_t bytes) { text_.reserve(bytes); }
+
+  // Nothing may be added afterwards.
+  std::string text() &&;
+
+ private:
+  void begin_element() { text_ += text_.size() > 3 ? "," : ""; }
+
+  std::string text_ = "E'{";
+};
+
+// A value as an SQL literal. Throws: DatabaseError (22021) where there is a NUL byte.
+std::string text_literal(std::string_view value);
+
+// "EXECUTE name(…)" of SQL literals.
+std::string execute_literals(const std::string& name, std::span<const std::string> literals);
 
 // "name" of an identifier, whatever is in it.
 std::string quoted_name(std::string_view name);

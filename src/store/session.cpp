@@ -77,17 +77,26 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-std::string Session::execute(const Statement& statement, const std::vector<Parameter>& values) {
+void Session::prepare(const Statement& statement) {
   bool& prepared = state_->prepared[&statement];
-  if (!prepared) {
-    try {
-      state_->prepare(statement.name, statement.text);
-    } catch (...) {
-      rethrow(state_->connection, statement.text);
-    }
-    prepared = true;
+  if (prepared) return;
+  try {
+    state_->prepare(statement.name, statement.text);
+  } catch (...) {
+    rethrow(state_->connection, statement.text);
   }
+  prepared = true;
+}
+
+std::string Session::execute(const Statement& statement, const std::vector<Parameter>& values) {
+  prepare(statement);
   return execute_text(statement.name, values);
+}
+
+std::string Session::execute_literals(const Statement& statement,
+                                      std::span<const std::string> literals) {
+  prepare(statement);
+  return store::execute_literals(statement.name, literals);
 }
 
 bool Session::knows(std::string_view text) const {

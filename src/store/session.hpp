@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ class Session {
   // Throws: DatabaseError where it does not prepare, or a value holds a NUL byte.
   std::string execute(const Statement& statement, const std::vector<Parameter>& values);
 
+  // The same with values that are SQL literals already.
+  std::string execute_literals(const Statement& statement, std::span<const std::string> literals);
+
   // The same for a handler's own text: each distinct text is prepared once, at most
   // kMaxUserStatements of them; beyond that the oldest is forgotten.
   std::string execute(std::string_view text, const std::vector<Parameter>& values);
@@ -68,6 +72,8 @@ class Session {
   static constexpr std::size_t kMaxUserStatements = 1000;
 
  private:
+  void prepare(const Statement& statement);
+
   friend class Transaction;
   friend class BareLane;
   struct State;

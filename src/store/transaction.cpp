@@ -169,8 +169,17 @@ Rows Transaction::run(const std::string& statement) {
   return send(statement);
 }
 
+std::optional<Rows> Transaction::run_unless(std::size_t rows, const std::string& statement) {
+  close_rows();
+  const pqxx::result result = exchange(statement);
+  if (static_cast<std::size_t>(result.size()) == rows) return std::nullopt;
+  return rows_of(result);
+}
+
+Rows Transaction::send(const std::string& statement) { return rows_of(exchange(statement)); }
+
 // What was closed, then `statement`; rows that may still grow stay.
-Rows Transaction::send(const std::string& statement) {
+pqxx::result Transaction::exchange(const std::string& statement) {
   append(statement);
   std::string text = std::exchange(pending_, {});
   try {
@@ -179,7 +188,7 @@ Rows Transaction::send(const std::string& statement) {
       text.insert(0, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;");
       begun_ = true;
     }
-    return rows_of(work_->exec(text));
+    return work_->exec(text);
   } catch (...) {
     rethrow(session_.state_->connection, std::move(text));
   }
@@ -189,10 +198,9 @@ Rows Transaction::run(const Statement& statement, const std::vector<Parameter>& 
   return run(session_.execute(statement, values));
 }
 
-Rows Transaction::roll_back_and_run(const Statement& statement,
-                                    const std::vector<Parameter>& values) {
+Rows Transaction::roll_back_and_run(const std::string& statement) {
   drop_pending();
-  Rows rows = run("ROLLBACK;" + session_.execute(statement, values));
+  Rows rows = run("ROLLBACK;" + statement);
   begun_ = false;
   return rows;
 }

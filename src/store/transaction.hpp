@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +16,8 @@
 
 namespace pqxx {
 class dbtransaction;
-}
+class result;
+}  // namespace pqxx
 
 namespace hapax::store {
 
@@ -52,9 +54,12 @@ class Transaction {
   Rows run(const std::string& statement);
   Rows run(const Statement& statement, const std::vector<Parameter>& values);
 
+  // As run(). Nothing where exactly `rows` came, which then nobody has to read.
+  std::optional<Rows> run_unless(std::size_t rows, const std::string& statement);
+
   // Rolls back and runs `statement` outside, in one round trip; what follows begins a new
   // transaction, with its own BEGIN. For reading why nothing could be done. Throws: DatabaseError.
-  Rows roll_back_and_run(const Statement& statement, const std::vector<Parameter>& values);
+  Rows roll_back_and_run(const std::string& statement);
 
   // Whether anything was sent since the last BEGIN.
   bool has_begun() const { return begun_; }
@@ -93,6 +98,7 @@ class Transaction {
   void append(const std::string& statement);
   void close_rows();
   Rows send(const std::string& statement);
+  pqxx::result exchange(const std::string& statement);
   void roll_back_by_hand() noexcept;
 
   Session& session_;

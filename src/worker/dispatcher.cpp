@@ -7,36 +7,35 @@ namespace hapax::worker {
 void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item) {
   const std::lock_guard lock(mutex_);
   if (partition->over()) return;
-  const StrandId id{partition.get(), order_key};
-  const auto [found, is_new] = strands_.try_emplace(id);
+  const auto [found, is_new] = strands_.try_emplace({partition.get(), order_key});
   Strand& strand = found->second;
   strand.items.push_back(std::move(item));
   ++queued_;
   if (!is_new) return;
   strand.partition = std::move(partition);
-  line_up(id, strand);
+  line_up(*found);
 }
 
-void Dispatcher::line_up(const StrandId& id, Strand& strand) {
-  const Clock::time_point not_before = strand.items.front().not_before;
-  if (not_before == Clock::time_point{}) return make_ready(id, strand);
-  strand.state = State::waiting;
-  const auto due = waiting_.emplace(not_before, id);
+void Dispatcher::line_up(Entry& entry) {
+  const Clock::time_point not_before = entry.second.items.front().not_before;
+  if (not_before == Clock::time_point{}) return make_ready(entry);
+  entry.second.state = State::waiting;
+  const auto due = waiting_.emplace(not_before, &entry);
   // All must wake earlier now: one alone could be busy with something else by then.
   if (due == waiting_.begin()) work_there_.notify_all();
 }
 
-void Dispatcher::make_ready(const StrandId& id, Strand& strand) {
-  strand.state = State::ready;
-  ready_.push_back(id);
+void Dispatcher::make_ready(Entry& entry) {
+  entry.second.state = State::ready;
+  ready_.push_back(&entry);
   work_there_.notify_one();
 }
 
 void Dispatcher::ready_the_due(Clock::time_point now) {
   while (!waiting_.empty() && waiting_.begin()->first <= now) {
-    const StrandId id = waiting_.begin()->second;
+    Entry& due = *waiting_.begin()->second;
     waiting_.erase(waiting_.begin());
-    make_ready(id, strands_.at(id));
+    make_ready(due);
   }
 }
 
@@ -62,11 +61,11 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   if (stopped_) return std::nullopt;
   ready_the_due(now);
   if (ready_.empty() || (cautious_ && running_ > 0)) return std::nullopt;
-  const flow::Route& route = ready_.front().partition->route();
+  const flow::Route& route = ready_.front()->first.partition->route();
   std::size_t room = cautious_ ? 1 : std::min(route.batch, limit);
   Batch batch;
   batch.cautious = cautious_;
-  while (room > 0 && !ready_.empty() && &ready_.front().partition->route() == &route) {
+  while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
     batch.works.push_back(take_strand(room, now));
     room -= batch.works.back().items.size();
   }
@@ -74,9 +73,8 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
 }
 
 Work Dispatcher::take_strand(std::size_t limit, Clock::time_point now) {
-  const StrandId id = ready_.front();
+  auto& [id, strand] = *ready_.front();
   ready_.pop_front();
-  Strand& strand = strands_.at(id);
   strand.state = State::running;
   ++strand.partition->running;
   ++running_;
@@ -92,8 +90,7 @@ Work Dispatcher::take_strand(std::size_t limit, Clock::time_point now) {
 
 void Dispatcher::finish(Work work, std::size_t settled) {
   const std::lock_guard lock(mutex_);
-  const StrandId id{work.partition.get(), work.order_key};
-  const auto found = strands_.find(id);
+  const auto found = strands_.find({work.partition.get(), work.order_key});
   HAPAX_CHECK(found != strands_.end() && settled <= work.items.size(),
               "messages were finished that nobody had taken");
   --running_;
@@ -109,18 +106,18 @@ void Dispatcher::finish(Work work, std::size_t settled) {
     strand.items.push_front(std::move(work.items[i - 1]));
     ++queued_;
   }
-  line_up(id, strand);
+  line_up(*found);
 }
 
 void Dispatcher::drop(Partition& partition) {
   const std::lock_guard lock(mutex_);
   partition.end();
-  const auto is_dropped = [&](const StrandId& id) { return id.partition == &partition; };
+  const auto is_dropped = [&](const Entry* entry) { return entry->first.partition == &partition; };
   std::erase_if(ready_, is_dropped);
   std::erase_if(waiting_, [&](const auto& entry) { return is_dropped(entry.second); });
   for (auto entry = strands_.begin(); entry != strands_.end();) {
     Strand& strand = entry->second;
-    const bool dropped = is_dropped(entry->first);
+    const bool dropped = is_dropped(&*entry);
     if (dropped) {
       queued_ -= strand.items.size();
       strand.items.clear();

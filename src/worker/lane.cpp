@@ -19,7 +19,9 @@ Lane::Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std
     : setup_(setup),
       handlers_(std::move(handlers)),
       settler_(setup),
-      processor_(setup.connect, seed, [this](const flow::Task& task) { set_running(&task); }),
+      processor_(
+          setup.connect, seed,
+          [this](const flow::Task& task, Clock::time_point now) { set_running(&task, now); }),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Lane::run(const std::stop_token& stop) {
@@ -55,17 +57,17 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
 // True when PostgreSQL is away.
 bool Lane::run_batch(Batch batch) {
   const std::size_t route = batch.works.front().partition->route_index();
-  std::vector<flow::Job> jobs;
+  std::vector<flow::Job> jobs;  // all of them before the first runs: set_running() points into it
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (const Item& item : batch.works[w].items)
       jobs.push_back({task_of(batch.works[w], item, batch.cautious), handlers_[route].get(), w});
   const auto began = Clock::now();
-  set_running(&jobs.front().task);
+  set_running(&jobs.front().task, began);
   const std::vector<Outcome> outcomes =
       jobs.size() == 1 ? std::vector{processor_.process(jobs.front().task, *handlers_[route])}
                        : processor_.process(jobs);
-  set_running(nullptr);
   const auto ended = Clock::now();
+  set_running(nullptr, ended);
   setup_.route_metrics[route].transaction_ended(ended - began);
   bool postgres_away = false;
   std::size_t at = 0;
@@ -77,19 +79,19 @@ bool Lane::run_batch(Batch batch) {
   return postgres_away;
 }
 
-void Lane::set_running(const flow::Task* task) {
+void Lane::set_running(const flow::Task* task, Clock::time_point now) {
   const std::lock_guard lock(running_mutex_);
-  running_.reset();
-  if (task != nullptr)
-    running_ = Running{{setup_.group, task->route.topic, task->generation,
-                        task->message.partition(), task->message.offset()},
-                       task->route.handler.name,
-                       Clock::now()};
+  running_ = task;
+  running_since_ = now;
 }
 
 std::optional<Lane::Running> Lane::running() const {
   const std::lock_guard lock(running_mutex_);
-  return running_;
+  if (running_ == nullptr) return std::nullopt;
+  return Running{{setup_.group, running_->route.topic, running_->generation,
+                  running_->message.partition(), running_->message.offset()},
+                 running_->route.handler.name,
+                 running_since_};
 }
 
 void Lane::wait_for_postgres(const std::stop_token& stop) {

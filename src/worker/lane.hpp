@@ -37,14 +37,15 @@ class Lane {
   void run(const std::stop_token& stop);
   flow::Task task_of(const Work& work, const Item& item, bool cautious) const;
   bool run_batch(Batch batch);
-  void set_running(const flow::Task* task);
+  void set_running(const flow::Task* task, Clock::time_point now);
   void wait_for_postgres(const std::stop_token& stop);
 
   LaneSetup& setup_;
   std::vector<std::unique_ptr<Handler>> handlers_;
   Settler settler_;
   mutable std::mutex running_mutex_;
-  std::optional<Running> running_;  // guarded by running_mutex_
+  const flow::Task* running_ = nullptr;  // guarded by running_mutex_, as the next
+  Clock::time_point running_since_;
   flow::Processor processor_;
   std::jthread thread_;  // last: it uses all of the above
 };

@@ -14,7 +14,11 @@ bool Watermark::receive(std::int64_t offset) {
 }
 
 void Watermark::settle(std::int64_t offset) {
-  const auto entry = std::ranges::lower_bound(waiting_, offset, {}, &Entry::offset);
+  // Without holes an offset stands where it counts to; with holes somewhere before.
+  const auto place = std::clamp<std::int64_t>(offset - value(), 0, std::ssize(waiting_));
+  auto entry = waiting_.begin() + place;
+  if (entry == waiting_.end() || entry->offset != offset)
+    entry = std::ranges::lower_bound(waiting_.begin(), entry, offset, {}, &Entry::offset);
   if (entry == waiting_.end() || entry->offset != offset) {
     HAPAX_CHECK(offset < value(), "an offset was settled that was never received");
     return;

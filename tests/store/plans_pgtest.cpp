@@ -94,7 +94,12 @@ TEST_F(Plans, OfBatchesAreBoundedToo) {
         requests.push_back({identity, scope, source, std::chrono::hours(1)});
       }
       Transaction transaction(session);
-      seal(transaction, claim_batch(transaction, requests).nonce);
+      const BatchClaim claim = claim_batch(transaction, requests);
+      std::vector<std::pair<std::size_t, std::string>> results;
+      for (std::size_t n = 0; n < requests.size(); ++n)
+        if (claim.keys[n].ours) results.emplace_back(n, R"({"booked": "it's \\ \"so\""})");
+      add_results(transaction, requests, results);
+      seal(transaction, claim.nonce);
     }
   };
   claim_batches(1'000, "first");
@@ -103,6 +108,8 @@ TEST_F(Plans, OfBatchesAreBoundedToo) {
   claim_batches(kKeys, "second");
   claim_batches(kKeys, "third");
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), kKeys);
+  EXPECT_EQ(database.value("SELECT DISTINCT result->>'booked' FROM hapax.idempotency_keys"),
+            R"(it's \ "so")");
   EXPECT_LT(read_so_far() - warm, 8 * kKeys);
 }
 
