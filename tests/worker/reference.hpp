@@ -92,7 +92,6 @@ class Reference {
   bool cautious = false;
   bool stopped = false;
 
-  // Names an assignment from now on.
   Assignment& assign(const Partition* partition, Assignment assignment) {
     return assignments_[partition] = std::move(assignment);
   }
@@ -247,7 +246,8 @@ class Reference {
     Assignment& assignment = of(*work.partition);
     hold(!assignment.over, "a message of a dropped partition is handed out");
     const std::vector<Known*> line = assignment.unsettled(work.order_key);
-    hold(!work.items.empty() && work.items.size() <= line.size(), "a work of no messages");
+    hold(!work.items.empty() && work.items.size() <= line.size(),
+         "other messages are handed out than there are");
     for (std::size_t i = 0; i < work.items.size(); ++i) {
       const Item& item = work.items[i];
       const std::int64_t offset = item.record->message().offset();

@@ -38,7 +38,7 @@ class World {
   static constexpr int kContended = 25;  // runs of a contended message that come to nothing
   static constexpr Time kStart{std::chrono::hours(1)};
 
-  struct Record {
+  struct Logged {
     std::int64_t offset;
     std::uint64_t order_key;
   };
@@ -54,7 +54,7 @@ class World {
   struct Site {
     TopicPartition id;
     std::size_t route = 0;
-    std::vector<Record> log = {};
+    std::vector<Logged> log = {};
     std::int64_t end = 0;
     std::map<std::int64_t, Fact> facts = {};
     std::int64_t checkpoint = 0;

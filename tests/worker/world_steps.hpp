@@ -302,7 +302,7 @@ inline void World::drop(Site& site) {
 inline void World::write_checkpoint(Site& site) {
   const std::int64_t watermark = site.partition->progress().watermark;
   hold(watermark >= site.checkpoint, "a checkpoint goes back");
-  for (const Record& record : site.log)
+  for (const Logged& record : site.log)
     hold(record.offset >= watermark || site.facts[record.offset].settled,
          site.id.first + "/" + std::to_string(site.id.second) + " offset " +
              std::to_string(record.offset) + " is lost: a checkpoint passes it");
