@@ -134,7 +134,7 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
     }
   }
   if (!any) return {};  // only duplicates: nothing was written
-  crash_point("claimed");
+  crash_point("batch_claimed");
 
   std::vector<std::pair<std::size_t, std::string>> results;  // by request
   auto now = Clock::now();
@@ -155,12 +155,12 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
     outcomes[running].handler_time = now - began;
     if (context.stored_result()) results.emplace_back(n, *context.stored_result());
   }
-  crash_point("handled");
+  crash_point("batch_handled");
   running = kNone;
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::add_results(transaction, requests, results);
   store::seal(transaction, claim.nonce, route.durability);
-  crash_point("committed");
+  crash_point("batch_committed");
   return {};
 }
 
