@@ -9,10 +9,10 @@ set -eu
 build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-dev librdkafka-dev
   libpqxx-dev libpq-dev libssl-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
   libcpp-httplib-dev postgresql'
-test='libgtest-dev libgmock-dev python3 python3-yaml'
+test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
 lint='clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
-chaos='python3-confluent-kafka python3-psycopg2 pgbouncer libfaketime'
+chaos='python3-confluent-kafka python3-psycopg2 libfaketime'
 
 wanted=''
 for purpose in "$@"; do

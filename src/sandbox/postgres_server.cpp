@@ -59,7 +59,9 @@ std::string text_of(const fs::path& path) {
 }  // namespace
 
 PostgresServer::PostgresServer(PostgresOptions options)
-    : options_(std::move(options)), binaries_(find_binaries()), port_(free_port()) {
+    : options_(std::move(options)),
+      binaries_(find_binaries()),
+      port_(options_.port != 0 ? options_.port : free_port()) {
   if (options_.folder.empty()) {
     temporary_ = std::make_unique<TemporaryFolder>("postgres");
     folder_ = temporary_->path();
@@ -104,7 +106,8 @@ void PostgresServer::start() {
     arguments.push_back(name + '=' + value);
   }
   process_ = std::make_unique<ChildProcess>(program("postgres", std::move(arguments)));
-  if (process_->wait_for_line("database system is ready to accept connections", kPatience)) return;
+  // "connections", or of a standby "read-only connections".
+  if (process_->wait_for_line("database system is ready to accept ", kPatience)) return;
   const auto exit = process_->wait(0ms);
   process_.reset();
   throw std::runtime_error("PostgreSQL did not start (" + (exit ? exit->text() : "timeout") +

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -22,6 +23,8 @@ struct PostgresOptions {
   std::filesystem::path folder = {};
   // As in postgresql.conf, such as {"synchronous_commit", "off"}.
   std::vector<std::pair<std::string, std::string>> settings = {};
+  // 0: one that nobody listens on.
+  std::uint16_t port = 0;
 };
 
 // Throws: std::runtime_error naming the package to install where there is no PostgreSQL server on
@@ -36,7 +39,8 @@ class PostgresServer {
   PostgresServer& operator=(const PostgresServer&) = delete;
 
   // Starts it again after stop() or kill(), on the same port and data, and waits until it accepts
-  // connections: after kill() that includes crash recovery. Blocks: at most a minute.
+  // connections: after kill() that includes crash recovery; a standby accepts readers. Blocks: at
+  // most a minute.
   void start();
 
   // Disconnects clients, rolls back, writes everything down ("fast"). Blocks: at most a minute.
@@ -46,6 +50,10 @@ class PostgresServer {
   void kill();
 
   bool running();
+
+  // One of the programs beside the server, such as pg_basebackup, to be run as the server's user;
+  // its output goes to our log.
+  Program program(const std::string& name, std::vector<std::string> arguments) const;
 
   // Throws: std::runtime_error (it is there already, a bad name). Blocks: at most a minute.
   void create_database(const std::string& name);
@@ -59,7 +67,6 @@ class PostgresServer {
   std::filesystem::path log() const { return folder_ / "postgres.log"; }
 
  private:
-  Program program(const std::string& name, std::vector<std::string> arguments) const;
   void make_cluster();
 
   PostgresOptions options_;

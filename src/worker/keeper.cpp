@@ -302,18 +302,26 @@ void Keeper::find_fenced() {
   for (const auto& partition : fenced) missed(partition);
 }
 
-// A checkpoint that found no row to write: the row says why.
-void Keeper::missed(const std::shared_ptr<Partition>& partition) {
-  bool by_another = true;
-  try {
-    const std::lock_guard lock(checkpoint_mutex_);
-    if (!checkpoint_session_) checkpoint_session_.emplace(connect());
-    const auto row = store::read_checkpoint(*checkpoint_session_, setup_.group, partition->id());
-    by_another = row && row->epoch != partition->beginning().epoch && row->owner &&
-                 *row->owner != setup_.worker_name;
-  } catch (const store::DatabaseError&) {
-    // Not known: wait as if it were another's.
+// A checkpoint that found no row to write: the row says why. Not known where PostgreSQL is away:
+// then it is as if another had it. The session may be one to a server that has been replaced.
+bool Keeper::taken_by_another(const Partition& partition) {
+  const std::lock_guard lock(checkpoint_mutex_);
+  for (const bool last_try : {false, true}) {
+    try {
+      if (!checkpoint_session_) checkpoint_session_.emplace(connect());
+      const auto row = store::read_checkpoint(*checkpoint_session_, setup_.group, partition.id());
+      return row && row->epoch != partition.beginning().epoch && row->owner &&
+             *row->owner != setup_.worker_name;
+    } catch (const store::DatabaseError&) {
+      checkpoint_session_.reset();
+      if (last_try) break;
+    }
   }
+  return true;
+}
+
+void Keeper::missed(const std::shared_ptr<Partition>& partition) {
+  const bool by_another = taken_by_another(*partition);
   {
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(partition->id());

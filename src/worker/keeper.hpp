@@ -85,6 +85,7 @@ class Keeper {
   void look_for_postgres();
   std::vector<store::Halt> unrecorded() const;
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
+  bool taken_by_another(const Partition& partition);
   void missed(const std::shared_ptr<Partition>& partition);
   std::vector<std::shared_ptr<Partition>> held() const;
   store::Session connect();

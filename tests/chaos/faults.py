@@ -2,20 +2,35 @@
 
 A fault is a generator: it does something and yields the seconds until it goes on, so that many are
 under way at once. What stands before its first `yield` happens at its time in the schedule; the
-rest heals. `needs` says what it wants for itself. All chance comes from the schedule's generator.
+rest heals. All chance comes from the schedule's generator.
 """
 
+import dataclasses
 import signal
 import subprocess
+import typing
 
 import psycopg2
 
-FAULTS = {}  # name -> (function, needs, weight)
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    act: typing.Callable
+    needs: str  # what it wants for itself
+    weight: float
+    # Of one that is too heavy, or needs too much, to be one of many: how often a minute, beside the
+    # others; how long it takes; and which variant of the run it needs.
+    rare: float = 0
+    lasts: float = 0
+    variant: str = ""
 
 
-def fault(needs, weight=10):
+FAULTS = {}  # name -> Fault
+
+
+def fault(needs, weight=10, **rare):
     def add(function):
-        FAULTS[function.__name__.replace("_", "-")] = (function, needs, weight)
+        FAULTS[function.__name__.replace("_", "-")] = Fault(function, needs, weight, **rare)
         return function
     return add
 
@@ -71,7 +86,7 @@ def worker_storm(site, chance, worker):
         yield chance.uniform(0, 0.5)
 
 
-@fault("worker", 8)
+@fault("worker", 8, rare=4, lasts=10, variant="false_clocks")
 def clock_step(site, chance, worker):
     """Its wall clock jumps by an hour, and later back."""
     worker.clock.write_text(chance.choice(["+3600\n", "-3600\n"]))
@@ -190,6 +205,17 @@ def replica_promoted(site, chance):
     site.proxy.order("postgres", "pass")
 
 
+@fault("postgres", 4, rare=1.2, lasts=8, variant="small_disk")
+def disk_full(site, chance):
+    """Nothing more fits on PostgreSQL's disk. Where that has ended it, it is started again."""
+    site.postgres.losses += 1
+    site.postgres.disk.fill()
+    yield chance.uniform(1, 8)
+    site.postgres.disk.free()
+    yield from until(lambda: site.postgres.server.is_primary(again=True))
+    site.postgres.losses += 1
+
+
 def answers(server):
     try:
         return bool(server.ask("SELECT 1"))
@@ -235,6 +261,16 @@ def broker_frozen(site, chance):
     broker = chance.choice(site.kafka.brokers)
     broker.freeze()
     yield chance.uniform(1, 12)
+    broker.thaw()
+    yield 1
+
+
+@fault("kafka", 1, rare=0.25, lasts=75)
+def broker_frozen_long(site, chance):
+    """Longer than most clients wait for an answer."""
+    broker = chance.choice(site.kafka.brokers)
+    broker.freeze()
+    yield chance.uniform(65, 75)
     broker.thaw()
     yield 1
 
@@ -316,7 +352,7 @@ def operator_replays(site, chance):
     yield 0.1
 
 
-@fault("partitions", 1)
+@fault("partitions", 1, rare=0.7, lasts=5)
 def partitions_added(site, chance):
     site.add_partition()
     yield 5

@@ -8,21 +8,27 @@ import tempfile
 import time
 
 import psycopg2
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
+import disk
 import evidence
+import workers
 from kafka_ground import Kafka
 from messages import Journal
 from pooler import Pooler
 from postgres_ground import Postgres
 from producers import PlainSender, TransactionalSender
 from proxy import Proxy
-from workers import Fleet
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND_TIMEOUT_S = 15
 DRAIN_S = 120
 LEAVE_S = 20
+
+# Messages go while others of their key come, many before a worker has seen them.
+COMPACTING = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01",
+              "min.compaction.lag.ms": "0", "delete.retention.ms": "100"}
+KEEPING = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 LEDGER = """
 CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, part int,
@@ -48,7 +54,10 @@ def variant_of(seed):
         # Commits of handlers answered before they are flushed: a crash takes some back.
         "lose_tail": chance.random() < 0.5,
         "pooler": chance.random() < 0.2,
-        "false_clocks": False,
+        # Drawn last: what a seed decided before there were these stays.
+        "false_clocks": chance.random() < 0.25 and workers.false_clock() is not None,
+        "small_disk": chance.random() < 0.3 and disk.can_be_made(),
+        "compacted": chance.random() < 0.15,
     }
 
 
@@ -87,7 +96,8 @@ class Site:
         self.proxy = Proxy(self.folder / "proxy.log", names)
         self.kafka = Kafka(self.folder, self.options.brokers,
                            [self.proxy.ports[name] for name in names[3:]])
-        self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"])
+        self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"],
+                                 self.variant["small_disk"])
         self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
         port = self.postgres.server.port
         self.pooler = None
@@ -98,16 +108,22 @@ class Site:
                           **{f"kafka{b.node}": b.inner for b in self.kafka.brokers}})
         self.worker_url = self.postgres.server.url("hapax_worker", self.proxy.ports["postgres"])
         self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
-        self.admin.create_topics([NewTopic(self.topic, self.partitions, self.kafka.copies)],
-                                 operation_timeout=20)[self.topic].result(30)
+        topic = NewTopic(self.topic, self.partitions, self.kafka.copies,
+                         config=COMPACTING if self.variant["compacted"] else {})
+        self.admin.create_topics([topic], operation_timeout=20)[self.topic].result(30)
         self.journal = Journal(self.folder / "journal")
         self.plain = PlainSender(self, self.options.rate * 0.8)
         self.transactional = TransactionalSender(self, self.options.rate * 0.2)
-        self.fleet = Fleet(self, self.options.workers, self.variant)
+        self.fleet = workers.Fleet(self, self.options.workers, self.variant)
 
     def send(self):
         self.plain.start()
         self.transactional.start()
+
+    def record_key(self, send):
+        """Where the topic is compacted, what is sent again takes the place of what it repeats."""
+        of = send.operation
+        return (of.op if self.variant["compacted"] else of.account).encode()
 
     def skipped(self, at):
         """Whether an operator left this message out."""
@@ -170,6 +186,9 @@ class Site:
         self.plain.ended(150)
         self.transactional.ended(150)
         (self.folder / "mended").touch()
+        if self.variant["compacted"]:  # the checker and the audit shall see the same log
+            kept = ConfigResource(ConfigResource.Type.TOPIC, self.topic, KEEPING)
+            self.admin.alter_configs([kept])[kept].result(30)
         reader = evidence.Reader(self.kafka.bootstrap, self.topic, self.group)
         reader.extend()
         deadline = time.monotonic() + DRAIN_S
@@ -211,4 +230,5 @@ class Site:
         if self.pooler:
             self.pooler.child.kill()
         if not keep:
+            self.postgres.disk.unmount()
             shutil.rmtree(self.folder, ignore_errors=True)

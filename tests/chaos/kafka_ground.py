@@ -55,6 +55,7 @@ class Broker:
             "transaction.state.log.min.isr": max(1, copies - 1),
             "transaction.state.log.num.partitions": 2,
             "min.insync.replicas": max(1, copies - 1),
+            "log.cleaner.backoff.ms": 500,
             "share.coordinator.state.topic.replication.factor": copies,
             "share.coordinator.state.topic.min.isr": max(1, copies - 1),
         }

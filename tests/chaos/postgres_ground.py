@@ -10,9 +10,12 @@ import signal
 
 import psycopg2
 
+from disk import Disk
 from processes import Child, free_port, run_to_end, wait_until
 
 USER = "postgres"
+# Room for a copy a failover.
+SMALL_DISK_MB = 3000
 
 
 def binaries():
@@ -30,6 +33,7 @@ class Server:
     """One data folder and its postmaster."""
 
     def __init__(self, folder, settings):
+        """`folder`: of the data; logs are beside it."""
         self.folder = folder
         self.settings = settings
         self.port = free_port()
@@ -71,10 +75,13 @@ class Server:
         finally:
             connection.close()
 
-    def is_primary(self):
+    def is_primary(self, again=False):
+        """`again`: it may have ended by itself, and is started then."""
         try:
             return not self.ask("SELECT pg_is_in_recovery()")[0][0]
         except psycopg2.Error:
+            if not self.process.runs() and again:
+                self.start()
             if not self.process.runs():
                 raise RuntimeError("PostgreSQL ended by itself") from None
             return False
@@ -101,8 +108,9 @@ class Server:
 
 
 class Postgres:
-    def __init__(self, folder, lose_tail):
+    def __init__(self, folder, lose_tail, small_disk):
         folder.mkdir()
+        self.disk = Disk(folder, SMALL_DISK_MB if small_disk else 0)
         if os.geteuid() == 0:
             owner = pwd.getpwnam(USER)
             os.chown(folder, owner.pw_uid, owner.pw_gid)
@@ -112,6 +120,8 @@ class Postgres:
             "max_connections": 70, "deadlock_timeout": "50ms", "max_wal_senders": 8,
             "wal_keep_size": "64MB", "hot_standby": "on", "log_min_messages": "warning",
         }
+        if small_disk:
+            self.settings.update({"max_wal_size": "96MB", "wal_keep_size": "0"})
         # Handlers' commits are answered before they are flushed; a crash then loses some.
         self.lose_tail = lose_tail
         if lose_tail:

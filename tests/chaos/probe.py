@@ -85,6 +85,8 @@ class Probe(threading.Thread):
                 wrong.append(f"partition {partition}: the checkpoint went back from "
                              f"{self.last[partition]} to {checkpoint}, and nobody moved it")
             self.last[partition] = checkpoint
+        if self.site.variant["compacted"]:
+            return wrong  # what was read here may have gone before a worker could see it
         ends = {p: c for p, (c, _) in checkpoints.items()}
         if not self.reader.read_to(ends, 5):
             return wrong

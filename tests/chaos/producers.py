@@ -54,7 +54,7 @@ class Sender(threading.Thread):
         self.journal.begin(send)
         while True:
             try:
-                producer.produce(self.topic, send.payload, send.operation.account.encode(),
+                producer.produce(self.topic, send.payload, self.site.record_key(send),
                                  partition=send.partition, headers=headers_of(send),
                                  on_delivery=answered)
                 return

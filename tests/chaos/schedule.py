@@ -17,7 +17,7 @@ class Running:
 
 
 class Schedule:
-    def __init__(self, site, seconds, names, say):
+    def __init__(self, site, seconds, names, rare, say):
         self.site = site
         self.say = say
         self.running = []
@@ -26,11 +26,25 @@ class Schedule:
         self.planned = []  # (at, name, seed), the earliest last
         at = chance.expovariate(1 / MEAN_PAUSE_S) + 2
         while names and at < seconds:
-            name = chance.choices(names, [FAULTS[n][2] for n in names])[0]
-            self.planned.insert(0, (at, name, chance.random()))
+            name = chance.choices(names, [FAULTS[n].weight for n in names])[0]
+            self.planned.append((at, name, chance.random()))
             at += chance.expovariate(1 / MEAN_PAUSE_S)
+        for name in rare:
+            self.plan_rare(name, seconds)
+        self.planned.sort(reverse=True)
         self.seconds = seconds
         self.began = time.monotonic()
+
+    def plan_rare(self, name, seconds):
+        """With chance of its own: a new rare fault leaves the others where they were."""
+        fault = FAULTS[name]
+        if fault.variant and not self.site.variant[fault.variant]:
+            return
+        chance = random.Random(f"{self.site.seed} {name}")
+        at = 2 + chance.expovariate(fault.rare / 60)
+        while at < seconds - fault.lasts:
+            self.planned.append((at, name, chance.random()))
+            at += fault.lasts + chance.expovariate(fault.rare / 60)
 
     def now(self):
         return time.monotonic() - self.began
@@ -51,7 +65,8 @@ class Schedule:
         return {thing for one in self.running for thing in one.holds}
 
     def begin(self, name, chance):
-        function, needs, _ = FAULTS[name]
+        fault = FAULTS[name]
+        needs = fault.needs
         workers = self.site.fleet.all
         arguments, holds = [], {needs}
         if needs == "worker":
@@ -64,7 +79,7 @@ class Schedule:
             return
         self.say(f"{name} {arguments[0].name if arguments else ''}")
         self.done[name] = self.done.get(name, 0) + 1
-        one = Running(name, function(self.site, chance, *arguments), holds)
+        one = Running(name, fault.act(self.site, chance, *arguments), holds)
         self.running.append(one)
         self.step(one)
 

@@ -47,9 +47,14 @@ def config_of(name, port, site, variant):
     }
 
 
+def false_clock():
+    """What makes a wall clock lie; None where it is not installed."""
+    return next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
 def clock_of(file):
     """An environment in which the wall clock is off by what stands in the file."""
-    library = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    library = false_clock()
     if not library:
         raise SystemExit("no libfaketime: apt-get install libfaketime")
     return {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file),

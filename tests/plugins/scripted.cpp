@@ -1,12 +1,14 @@
 // Handlers whose messages say what they do, for the tests that run whole workers.
 //
 // Both book a payment as examples/payments does. "scripted" does before that what the payload's
-// "do" says; "answering" stores a result and books an answer for each duplicate.
+// "do" says, and notes each run in the file that the option "journal" names; "answering" stores a
+// result and books an answer for each duplicate.
 #include <hapax/plugin.hpp>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <thread>
@@ -101,11 +103,24 @@ const std::map<std::string, Deed>& deeds() {
 
 class Scripted final : public hapax::Handler {
  public:
+  void on_start(const hapax::Setup& setup) override {
+    journal_ = setup.options.value("journal", "");
+  }
+
   void handle(const hapax::Message& message, Context& context) override {
     const auto payment = message.json();
+    if (!journal_.empty()) note(payment);
     if (payment.contains("do")) deeds().at(payment.at("do"))(payment, context);
     book(payment, context);
   }
+
+ private:
+  // No transaction takes it back. One write, so that lines of all lanes and workers are whole.
+  void note(const json& payment) const {
+    std::ofstream(journal_, std::ios::app) << payment.at("id").get<std::string>() + '\n';
+  }
+
+  std::string journal_;
 };
 
 class Answering final : public hapax::Handler {

@@ -71,7 +71,8 @@ Database::Database(Content content)
         "pg_database WHERE datname = current_database())");
 }
 
-Database::Database(const std::string& original) : name_(next_name()) {
+Database::Database(const std::string& original)
+    : made_(next_name()), name_(made_), server_(&postgres()) {
   static const bool made = (make_template(), true);
   if (made) run_on("postgres", "CREATE DATABASE " + name_ + " TEMPLATE " + original);
 }
@@ -84,24 +85,28 @@ std::unique_ptr<Database> Database::copy() {
 Database::~Database() {
   connection_.reset();
   try {
-    run_on("postgres", "DROP DATABASE " + name_ + " WITH (FORCE)");
+    run_on("postgres", "DROP DATABASE " + made_ + " WITH (FORCE)");
   } catch (const std::exception&) {
     // The server goes away with the process, and the database with it.
   }
 }
 
-store::ConnectOptions Database::worker() const {
-  return options_for(postgres().url(name_, kWorker));
+void Database::look_at(const sandbox::PostgresServer& server, const std::string& name) {
+  connection_.reset();
+  server_ = &server;
+  name_ = name;
 }
 
-store::ConnectOptions Database::owner() const { return options_for(postgres().url(name_)); }
+store::ConnectOptions Database::worker() const { return options_for(server_->url(name_, kWorker)); }
+
+store::ConnectOptions Database::owner() const { return options_for(server_->url(name_)); }
 
 void Database::run(const std::string& sql) { value(sql); }
 
 std::string Database::value(const std::string& sql) {
   for (const bool last_try : {false, true}) {
     try {
-      if (!connection_) connection_ = std::make_unique<Connection>(postgres().url(name_));
+      if (!connection_) connection_ = std::make_unique<Connection>(server_->url(name_));
       pqxx::nontransaction work(connection_->connection);
       std::string text;
       for (const auto& row : work.exec(sql)) {

@@ -34,6 +34,10 @@ class Database {
 
   const std::string& name() const { return name_; }
 
+  // From now on all functions ask the database of this name on another server: a physical or a
+  // logical copy that the test made. `server` outlives this.
+  void look_at(const sandbox::PostgresServer& server, const std::string& name);
+
   // How a worker connects (the role of sql/roles.sql), and the owner of the schema.
   store::ConnectOptions worker() const;
   store::ConnectOptions owner() const;
@@ -53,7 +57,9 @@ class Database {
   struct Connection;
   explicit Database(const std::string& original);
 
+  std::string made_;  // on postgres(); dropped at the end
   std::string name_;
+  const sandbox::PostgresServer* server_;
   std::unique_ptr<Connection> connection_;
 };
 
