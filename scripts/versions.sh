@@ -11,10 +11,12 @@
 # so; 2 the command line, or something needed is missing.
 #
 # Each system runs in namespaces of its own: with them its mounts and processes end, also where
-# this script is killed. From outside it gets no compiler cache and no variables but a proxy's.
+# this script is killed. It gets the network's names, proxy and certificates from outside, but no
+# compiler cache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 known='bookworm trixie'
+authorities=/usr/local/share/ca-certificates  # that an administrator here trusts besides
 logs=$PWD/build/versions running='' made=''
 
 refuse() {
@@ -68,7 +70,8 @@ make_system() {
   [ -e "$root/root/.made" ] || {
     # shellcheck disable=SC2086  # words
     separately debootstrap $options "$release" "$root" "$mirror" && touch "$root/root/.made"
-  } && cp /etc/resolv.conf "$root/etc/resolv.conf" &&
+  } && cp /etc/resolv.conf "$root/etc/resolv.conf" && mkdir -p "$root$authorities" &&
+    { [ ! -d "$authorities" ] || cp -rT "$authorities" "$root$authorities"; } &&
     rm -rf "$root/root/hapax" && git clone -q --no-hardlinks . "$root/root/hapax"
 }
 
