@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND_TIMEOUT_S = 15
 DRAIN_S = 120
 LEAVE_S = 20
+FOR_EVER = "7d"  # longer than any run: each key is there at the end
 
 LEDGER = """
 CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, part int,
@@ -49,6 +50,7 @@ def variant_of(seed):
         "lose_tail": chance.random() < 0.5,
         "pooler": chance.random() < 0.2,
         "false_clocks": False,
+        "retention": FOR_EVER,
     }
 
 
@@ -77,6 +79,7 @@ class Site:
         self.folder.chmod(0o755)
         for name in ("runs", "marks"):
             (self.folder / name).mkdir()
+        self.fleet = None
         self.healed = False
         self.moves = 0    # of checkpoints, by an operator
         self.skips = []   # (partition, from, to)
@@ -104,6 +107,10 @@ class Site:
         self.plain = PlainSender(self, self.options.rate * 0.8)
         self.transactional = TransactionalSender(self, self.options.rate * 0.2)
         self.fleet = Fleet(self, self.options.workers, self.variant)
+
+    def forgets(self):
+        """Whether keys expire while it runs."""
+        return self.variant["retention"] != FOR_EVER
 
     def send(self):
         self.plain.start()
@@ -200,6 +207,8 @@ class Site:
 
     def end(self, keep):
         """Whatever state it is in."""
+        if self.fleet is None:
+            return  # it never began; what runs dies with this process
         for worker in self.fleet.all:
             if worker.child:
                 worker.child.kill()
