@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND_TIMEOUT_S = 15
 DRAIN_S = 120
 LEAVE_S = 20
+FOR_EVER = "7d"  # longer than any run: each key is there at the end
 
 # Messages go while others of their key come, many before a worker has seen them.
 COMPACTING = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01",
@@ -58,6 +59,7 @@ def variant_of(seed):
         "false_clocks": chance.random() < 0.25 and workers.false_clock() is not None,
         "small_disk": chance.random() < 0.3 and disk.can_be_made(),
         "compacted": chance.random() < 0.15,
+        "retention": FOR_EVER,
     }
 
 
@@ -86,6 +88,7 @@ class Site:
         self.folder.chmod(0o755)
         for name in ("runs", "marks"):
             (self.folder / name).mkdir()
+        self.fleet = None
         self.healed = False
         self.moves = 0    # of checkpoints, by an operator
         self.skips = []   # (partition, from, to)
@@ -115,6 +118,10 @@ class Site:
         self.plain = PlainSender(self, self.options.rate * 0.8)
         self.transactional = TransactionalSender(self, self.options.rate * 0.2)
         self.fleet = workers.Fleet(self, self.options.workers, self.variant)
+
+    def forgets(self):
+        """Whether keys expire while it runs."""
+        return self.variant["retention"] != FOR_EVER
 
     def send(self):
         self.plain.start()
@@ -219,6 +226,8 @@ class Site:
 
     def end(self, keep):
         """Whatever state it is in."""
+        if self.fleet is None:
+            return  # it never began; what runs dies with this process
         for worker in self.fleet.all:
             if worker.child:
                 worker.child.kill()

@@ -12,6 +12,7 @@ class Mutant:
     edits: list  # (file, text that is there once, text instead)
     faults: str = WORKERS
     variant: dict = dataclasses.field(default_factory=lambda: {"batch": 1})
+    soak: bool = False  # must be found by tests/chaos/soak
 
 
 MUTANTS = {
@@ -85,4 +86,16 @@ MUTANTS = {
     "failed-batch-is-done": Mutant([(
         "src/flow/processor_batch.cpp", "if (attempt.tried != Tried::done)",
         "if (attempt.tried == Tried::smaller)")], POSTGRES, {"batch": 20}),
+    "memory-not-freed": Mutant([(
+        "src/worker/lane.cpp", "  set_running(&jobs.front().task);\n",
+        "  set_running(&jobs.front().task);\n  static thread_local std::vector<std::string> kept;\n"
+        "  kept.emplace_back(8192, 'x');\n")], "worker-pause", soak=True),
+    "session-not-closed": Mutant([(
+        "src/worker/retention.cpp", "  store::Session session = connect_();",
+        "  static int round = 0;  // slow enough not to have all of them before it is judged\n"
+        "  if (++round % 3 == 0) static_cast<void>(new store::Session(connect_()));\n"
+        "  store::Session session = connect_();")], "worker-pause", soak=True),
+    "keys-not-removed": Mutant([(
+        "sql/expire_keys.sql", "WHERE expires_at < now()", "WHERE expires_at < '-infinity'")],
+        "worker-pause", soak=True),
 }

@@ -25,6 +25,7 @@ TREE = PLACE / "tree"
 COPIED = ("CMakeLists.txt", "cmake", "examples", "include", "migrations", "sql", "src", "LICENSE",
           "CMakePresets.json")
 FIRST_SEED = 1
+SOAK = ("MINUTES=6", "RATE=70")  # the shortest, so that keys are kept for a minute
 
 
 def prepare():
@@ -87,9 +88,12 @@ def hunt(name, mutant, seeds, minutes):
     results.unlink(missing_ok=True)
     began = time.monotonic()
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-        subprocess.run([ROOT / "tests/chaos/run", f"SEED={seed}", f"MINUTES={minutes}",
-                        "--build", PLACE / name, "--results", results, "--faults", mutant.faults,
-                        "--variant", json.dumps(mutant.variant), "--no-keep"],
+        how = [ROOT / "tests/chaos/run", f"SEED={seed}", f"MINUTES={minutes}"]
+        if mutant.soak:
+            how = [ROOT / "tests/chaos/soak", f"SEED={seed}", *SOAK, "--output", PLACE / name]
+        subprocess.run([*how, "--build", PLACE / name, "--results", results,
+                        "--faults", mutant.faults, "--variant", json.dumps(mutant.variant),
+                        "--no-keep"],
                        stdout=open(PLACE / name / "log", "a"), stderr=subprocess.STDOUT)
         broken = json.loads(results.read_text().splitlines()[-1])["broken"]
         if broken and "the harness itself" not in broken[0]:

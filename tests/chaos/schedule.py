@@ -64,16 +64,19 @@ class Schedule:
     def held(self):
         return {thing for one in self.running for thing in one.holds}
 
+    def workers_for(self, name):
+        """Whom this fault may befall."""
+        return self.site.fleet.all
+
     def begin(self, name, chance):
         fault = FAULTS[name]
         needs = fault.needs
-        workers = self.site.fleet.all
         arguments, holds = [], {needs}
         if needs == "worker":
-            worker = chance.choice(workers)
+            worker = chance.choice(self.workers_for(name))
             arguments, holds = [worker], {worker}
         elif needs == "all workers":
-            holds = set(workers)
+            holds = set(self.site.fleet.all)
         if holds & self.held():
             self.say(f"{name}: put aside, {needs} is busy")
             return

@@ -41,7 +41,7 @@ def config_of(name, port, site, variant):
             "key": {"header": "idempotency-key"}, "batch": variant["batch"],
             "retry": {"max_attempts": site.max_attempts, "max_crashes": site.max_crashes,
                       "first": "20ms", "max": "200ms"},
-            "breaker": 0, "options": {"folder": str(site.folder)}}],
+            "retention": variant["retention"], "breaker": 0, "options": {"folder": str(site.folder)}}],
         "admin": {"listen": f"127.0.0.1:{port}"},
         "log": {"format": "json"},
     }

@@ -1,0 +1,26 @@
+"""How a run ends: all is healed and drained, the workers leave, and the checker has its say."""
+
+from checker import Checker
+from ground import LEAVE_S
+
+
+def end(site, schedule, probe, say, before_check=lambda: None):
+    """Returns (complaints, facts)."""
+    say("healing and draining")
+    schedule.heal()
+    for worker in site.fleet.all:
+        worker.start()
+    left = site.drain()
+    for worker in site.fleet.all if left else []:
+        worker.report()
+    probe.ending = True
+    probe.join(60)
+    complaints = probe.broken + site.fleet.stop(LEAVE_S)
+    before_check()
+    checker = Checker(site)
+    complaints += checker.check()
+    if left:
+        complaints.append(f"not drained: {left}")
+    facts = {**checker.summary(), "faults": schedule.done, "looks": probe.looks,
+             "worker_deaths": sum(worker.deaths for worker in site.fleet.all)}
+    return complaints, facts
