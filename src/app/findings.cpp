@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <sstream>
 
 namespace hapax::app {
 
@@ -30,7 +31,12 @@ void Findings::attempt(const std::string& what, const std::string& mend,
   try {
     check();
   } catch (const std::exception& error) {
-    fail(what, error.what(), mend);
+    std::istringstream lines(error.what());
+    std::vector<std::string> all;
+    for (std::string line; std::getline(lines, line);)
+      if (!line.empty()) all.push_back(line);
+    // The first of several only says that there are more.
+    for (std::size_t i = all.size() > 1 ? 1 : 0; i < all.size(); ++i) fail(what, all[i], mend);
   }
 }
 

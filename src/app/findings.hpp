@@ -28,7 +28,7 @@ class Findings {
   // fail where `good` is false.
   void judge(bool good, std::string what, std::string found, std::string mend);
 
-  // Runs a check; what it throws is its failure.
+  // Runs a check; what it throws is its failure, each line of several one of its own.
   void attempt(const std::string& what, const std::string& mend,
                const std::function<void()>& check);
 

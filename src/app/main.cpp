@@ -1,10 +1,13 @@
 #include "hapax/main.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "app/command.hpp"
 #include "app/version.hpp"
+#include "config/suggest.hpp"
 #include "observe/escape.hpp"
 #include "store/fault.hpp"
 
@@ -30,6 +33,26 @@ int say(int code, const std::string& sentence) {
   escaped += observe::escape_for_terminal(sentence.substr(from));
   std::fprintf(stderr, "hapax: %s\n", escaped.c_str());
   return code;
+}
+
+// The word that should be a command and is none, said so that the right one is found.
+std::optional<std::string> unknown_command(CLI::App* app, int argc, char** argv) {
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const std::vector<CLI::App*> commands = app->get_subcommands([](CLI::App*) { return true; });
+    if (commands.empty()) break;
+    std::vector<std::string> names;
+    for (const CLI::App* const command : commands) names.push_back(command->get_name());
+    const auto found = std::ranges::find(names, argv[i]);
+    if (found == names.end()) {
+      const std::string near = config::closest(argv[i], names);
+      std::string known;
+      for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+      return std::string("there is no command \"") + argv[i] + "\"; " +
+             (near.empty() ? "" : "did you mean " + near + "? ") + "There are " + known;
+    }
+    app = commands[static_cast<std::size_t>(found - names.begin())];
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -67,6 +90,9 @@ int Main::run(int argc, char** argv) {
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      if (const auto unknown = unknown_command(&parser, argc, argv))
+        return say(app::kUsage, *unknown);
     return parser.exit(error) == 0 ? app::kDone : app::kUsage;
   }
   try {

@@ -1,7 +1,8 @@
 // worker.durability: PostgreSQL dies before it has written down what workers have committed.
 //
-// The tail is lost for certain: the WAL writer is frozen, and locks keep the worker's own
-// synchronous transactions from committing, which would write the tail with them.
+// The tail is lost for certain: what writes it by itself is frozen (the WAL writer, and those that
+// write pages, before which their WAL must be), and locks keep the worker's own synchronous
+// transactions from committing, which would write the tail with them.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -35,9 +36,11 @@ Crash crash_under(Site& site, WorkerProcess& worker) {
   store::Session session(options);
   store::Transaction holding(session);
   holding.run(std::string("SELECT FROM hapax.checkpoints, hapax.leases FOR UPDATE"));
-  const pid_t writer =
-      database.count("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
-  EXPECT_EQ(::kill(writer, SIGSTOP), 0);
+  for (const char* type : {"walwriter", "background writer", "checkpointer"}) {
+    const pid_t writer = database.count(
+        std::string("SELECT pid FROM pg_stat_activity WHERE backend_type = '") + type + "'");
+    EXPECT_EQ(::kill(writer, SIGSTOP), 0) << type;
+  }
 
   site.pay(producer, kBefore, kPayments - kBefore);
   site.await_booked(kPayments);
