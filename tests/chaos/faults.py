@@ -354,5 +354,5 @@ def operator_replays(site, chance):
 
 @fault("partitions", 1, rare=0.7, lasts=5)
 def partitions_added(site, chance):
-    site.add_partition()
+    yield from until(site.add_partition)
     yield 5

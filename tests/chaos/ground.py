@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import psycopg2
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 import disk
@@ -180,10 +181,16 @@ class Site:
         self.say(f"  replay of all that was given up after its attempts: exit code {code}")
 
     def add_partition(self):
-        count = len(evidence.Reader(self.kafka.bootstrap, self.topic, "x").partitions()) + 1
-        self.admin.create_partitions([NewPartitions(self.topic, count)])[self.topic].result(20)
-        self.plain.source.partitions_added(count)
-        self.say(f"  the topic has {count} partitions now")
+        """False where Kafka is away."""
+        try:
+            count = len(self.admin.list_topics(self.topic, timeout=2).topics[self.topic].partitions)
+            more = [NewPartitions(self.topic, count + 1)]
+            self.admin.create_partitions(more)[self.topic].result(5)
+        except KafkaException:
+            return False
+        self.plain.source.partitions_added(count + 1)
+        self.say(f"  the topic has {count + 1} partitions now")
+        return True
 
     def drain(self):
         """Until nothing is left to do; what is, after a bound."""

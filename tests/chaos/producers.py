@@ -6,7 +6,7 @@ Each has its thread. What a send became is in the journal.
 import threading
 import time
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from messages import Source
 
@@ -60,6 +60,10 @@ class Sender(threading.Thread):
                 return
             except BufferError:
                 producer.poll(0.1)
+            except KafkaException as error:  # a partition that was added, and it has not heard yet
+                if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                    raise
+                producer.poll(0.1)
 
     def end(self):
         self.ending = True
@@ -81,6 +85,7 @@ class PlainSender(Sender):
             "bootstrap.servers": site.kafka.bootstrap, "acks": "all", "linger.ms": 5,
             "enable.idempotence": False, "retries": 100000, "retry.backoff.ms": 50,
             "request.timeout.ms": 2000, "socket.timeout.ms": 2500, "message.timeout.ms": 900000,
+            "topic.metadata.refresh.interval.ms": 1000,
             "reconnect.backoff.max.ms": 500, "log_level": 0})
         self.unanswered = 0
 
@@ -119,7 +124,8 @@ class TransactionalSender(Sender):
             producer = Producer({
                 "bootstrap.servers": self.site.kafka.bootstrap, "transactional.id": "chaos",
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_S * 1000,
-                "socket.timeout.ms": 5000, "reconnect.backoff.max.ms": 500, "log_level": 0})
+                "socket.timeout.ms": 5000, "topic.metadata.refresh.interval.ms": 1000,
+                "reconnect.backoff.max.ms": 500, "log_level": 0})
             try:
                 producer.init_transactions(TRANSACTION_TIMEOUT_S)
                 return producer

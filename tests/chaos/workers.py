@@ -2,12 +2,14 @@
 
 import json
 import pathlib
+import shutil
 import signal
+import subprocess
 import time
 import urllib.error
 import urllib.request
 
-from processes import Child, free_port
+from processes import Child, free_port, run_to_end
 
 START_AGAIN_AFTER = 0.2
 SESSION_TIMEOUT_MS = 2000
@@ -57,7 +59,11 @@ def clock_of(file):
     library = false_clock()
     if not library:
         raise SystemExit("no libfaketime: apt-get install libfaketime")
-    return {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file),
+    shim = file.parent / "clock_shim.so"
+    if not shim.exists():
+        run_to_end(["cc", "-shared", "-fPIC", "-O1", "-o", shim,
+                    pathlib.Path(__file__).with_name("clock_shim.c")], file.parent / "cc.log")
+    return {"LD_PRELOAD": f"{shim} {library}", "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
@@ -116,6 +122,13 @@ class Worker:
                 except OSError as error:
                     file.write(f"{page}: {error}\n")
 
+    def tell_stacks(self):
+        """Where it hangs, where there is a gdb."""
+        if shutil.which("gdb"):
+            with open(self.folder / f"{self.name}.stacks", "w") as file:
+                subprocess.run(["gdb", "-p", str(self.child.pid), "-batch", "-ex",
+                                "thread apply all bt"], stdout=file, stderr=file, check=False)
+
     def keep_alive(self):
         if self.wanted and not self.runs():
             if not self.ended_at:
@@ -146,5 +159,7 @@ class Fleet:
             code = worker.child.wait(seconds)
             if code != 0:
                 complaints.append(f"worker {worker.name} was told to leave and ended with {code}")
+            if code is None:
+                worker.tell_stacks()
             worker.child.kill()
         return complaints
