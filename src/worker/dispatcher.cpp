@@ -60,11 +60,11 @@ std::optional<Batch> Dispatcher::take_now(std::size_t limit, Clock::time_point n
 std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_point now) {
   if (stopped_) return std::nullopt;
   ready_the_due(now);
-  if (ready_.empty() || (cautious_ && running_ > 0)) return std::nullopt;
+  if (ready_.empty() || (running_ > 0 && (cautious_ || alone_))) return std::nullopt;
   const flow::Route& route = ready_.front()->first.partition->route();
   std::size_t room = cautious_ ? 1 : std::min(route.batch, limit);
   Batch batch;
-  batch.cautious = cautious_;
+  batch.cautious = alone_ = cautious_;
   while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
     batch.works.push_back(take_strand(room, now));
     room -= batch.works.back().items.size();
@@ -93,8 +93,7 @@ void Dispatcher::finish(Work work, std::size_t settled) {
   const auto found = strands_.find({work.partition.get(), work.order_key});
   HAPAX_CHECK(found != strands_.end() && settled <= work.items.size(),
               "messages were finished that nobody had taken");
-  --running_;
-  if (cautious_) work_there_.notify_one();
+  if (--running_ == 0 && (cautious_ || alone_)) work_there_.notify_all();
   if (--work.partition->running == 0) idle_.notify_all();
   Strand& strand = found->second;
   const bool all = settled == work.items.size();

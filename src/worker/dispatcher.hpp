@@ -78,7 +78,7 @@ class Dispatcher {
                  Clock::time_point until);
 
   // Cautious: one message at a time in the whole process, so that no innocent neighbour is blamed
-  // when it dies.
+  // when it dies. Who was taken alone stays alone.
   void set_cautious(bool cautious);
 
   // Every take() returns nothing from now on.
@@ -136,6 +136,7 @@ class Dispatcher {
   std::size_t queued_ = 0;
   int running_ = 0;  // order keys that lanes have
   bool cautious_ = false;
+  bool alone_ = false;  // what was taken last is: to its end, also where caution ends before it
   bool stopped_ = false;
 };
 

@@ -179,6 +179,20 @@ TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
   lane.join();
 }
 
+TEST_F(DispatcherTest, WhatWasTakenCautiouslyRunsAloneThoughCautionEnds) {
+  const auto p = partition();
+  dispatcher_.add(p, 7, item(1));
+  dispatcher_.add(p, 8, item(2));
+  dispatcher_.add(p, 9, item(3));
+  dispatcher_.set_cautious(true);
+  EXPECT_EQ(take(), 1);
+  dispatcher_.set_cautious(false);
+  EXPECT_FALSE(dispatcher_.take_now(1, {})) << "it would be blamed where 2 ends the process";
+  dispatcher_.finish(give_back(), 1);
+  EXPECT_EQ(take(), 2);
+  EXPECT_EQ(take(), 3);
+}
+
 TEST_F(DispatcherTest, StopWakesEveryLane) {
   std::thread lane([&] { EXPECT_FALSE(dispatcher_.take(1).has_value()); });
   dispatcher_.stop();

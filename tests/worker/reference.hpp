@@ -118,14 +118,15 @@ class Reference {
   // A free lane asked for messages and got these, or none.
   void take(const std::optional<Batch>& batch, std::size_t limit, Time now) {
     if (!batch) {
-      hold(stopped || (cautious && running() > 0) || ready(now).empty(),
+      hold(stopped || ((cautious || alone_) && running() > 0) || ready(now).empty(),
            "a free lane gets nothing, although a message could run");
       return;
     }
     hold(!stopped, "messages are handed out after stop()");
     hold(!batch->works.empty(), "a batch of nothing");
     hold(batch->cautious == cautious, "a batch does not know whether it is cautious");
-    hold(!cautious || running() == 0, "two messages run in cautious mode");
+    hold(!(cautious || alone_) || running() == 0, "two messages run in cautious mode");
+    alone_ = cautious;
     const std::size_t route = batch->works.front().partition->route_index();
     const std::size_t room = cautious ? 1 : std::min(limit, batch_.at(route));
     std::size_t taken = 0;
@@ -236,10 +237,13 @@ class Reference {
     return strands;
   }
 
+  // Whether another route may be between: a wait that is drawn at random may be over.
   bool ready_elsewhere(std::size_t route, Time now) {
-    return std::ranges::any_of(ready(now), [&](const Strand& strand) {
-      return assignments_.at(strand.first).route != route;
-    });
+    for (auto& [partition, assignment] : assignments_)
+      if (!assignment.over && assignment.route != route)
+        for (const Known* first : in_line(assignment))
+          if (first->earliest <= now) return true;
+    return false;
   }
 
   void take(const Work& work, Time now) {
@@ -288,6 +292,7 @@ class Reference {
 
   std::array<std::size_t, 2> batch_;
   std::map<const Partition*, Assignment> assignments_;
+  bool alone_ = false;                              // what was taken last is
   std::map<Strand, std::set<Strand>> passed_over_;  // ready order keys: who was taken instead
 };
 
