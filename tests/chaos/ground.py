@@ -89,7 +89,7 @@ class Site:
         self.folder.chmod(0o755)
         for name in ("runs", "marks"):
             (self.folder / name).mkdir()
-        self.fleet = None
+        self.proxy = self.kafka = self.postgres = self.pooler = self.fleet = None
         self.healed = False
         self.moves = 0    # of checkpoints, by an operator
         self.skips = []   # (partition, from, to)
@@ -104,7 +104,6 @@ class Site:
                                  self.variant["small_disk"])
         self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
         port = self.postgres.server.port
-        self.pooler = None
         if self.variant["pooler"]:
             self.pooler = Pooler(self.postgres.folder, self.proxy.ports["pooled"])
         self.proxy.start({"postgres": self.pooler.port if self.pooler else port,
@@ -232,19 +231,19 @@ class Site:
         return "; ".join(behind)
 
     def end(self, keep):
-        """Whatever state it is in."""
-        if self.fleet is None:
-            return  # it never began; what runs dies with this process
-        for worker in self.fleet.all:
+        """Whatever state it is in, half started too. Its children die with us at the latest."""
+        for worker in self.fleet.all if self.fleet else []:
             if worker.child:
                 worker.child.kill()
-        for broker in self.kafka.brokers:
+        for broker in self.kafka.brokers if self.kafka else []:
             broker.kill()
-        if self.postgres.server.process.runs():
+        if self.postgres and self.postgres.server.process.runs():
             self.postgres.server.kill()
-        self.proxy.child.kill()
+        if self.proxy and self.proxy.child:
+            self.proxy.child.kill()
         if self.pooler:
             self.pooler.child.kill()
         if not keep:
-            self.postgres.disk.unmount()
+            if self.postgres:
+                self.postgres.disk.unmount()
             shutil.rmtree(self.folder, ignore_errors=True)

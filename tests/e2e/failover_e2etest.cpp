@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -63,8 +66,10 @@ struct Dying {
     hosts += through_pooler ? std::to_string(pooler->port())
                             : std::to_string(test::postgres().port()) +
                                   ",127.0.0.1:" + std::to_string(successor->port());
+    // Nobody dies here, and a slow machine shall not look like it: a session is long.
     return site.worker(
-        name, {{"postgres",
+        name, {{"kafka", {{"session.timeout.ms", 30'000}}},
+               {"postgres",
                 {{"url", "postgresql://hapax_worker@" + hosts + "/" + site.database().name()}}},
                {"route", {{"options", {{"journal", journal}}}}}});
   }
