@@ -27,7 +27,7 @@ FOR_EVER = "7d"  # longer than any run: each key is there at the end
 
 LEDGER = """
 CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, part int,
-                     kafka_offset bigint);
+                     kafka_offset bigint, booked_at timestamptz DEFAULT clock_timestamp());
 CREATE INDEX ON ledger (op);
 CREATE TABLE balances (account text, amount bigint NOT NULL DEFAULT 0);
 INSERT INTO balances SELECT 'a' || n FROM generate_series(0, 47) n;
@@ -60,6 +60,7 @@ class Site:
     partitions = 6
     max_attempts = 4
     max_crashes = 3
+    server_settings = {}  # of PostgreSQL, beside those of its ground
 
     def __init__(self, options, say):
         self.seed = options.seed
@@ -90,7 +91,8 @@ class Site:
         self.proxy = Proxy(self.folder / "proxy.log", names)
         self.kafka = Kafka(self.folder, self.options.brokers,
                            [self.proxy.ports[name] for name in names[3:]])
-        self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"])
+        self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"],
+                                 self.server_settings)
         self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
         port = self.postgres.server.port
         self.pooler = None

@@ -101,7 +101,7 @@ class Server:
 
 
 class Postgres:
-    def __init__(self, folder, lose_tail):
+    def __init__(self, folder, lose_tail, settings):
         folder.mkdir()
         if os.geteuid() == 0:
             owner = pwd.getpwnam(USER)
@@ -116,6 +116,7 @@ class Postgres:
         self.lose_tail = lose_tail
         if lose_tail:
             self.settings["wal_writer_delay"] = "10s"
+        self.settings |= settings
         self.made = 0
         self.losses = 0
         self.server = self.next_server()
