@@ -110,7 +110,8 @@ try() {
     : >"$log/tests.log"
   inside "$root" "$versions" >"$log/versions" 2>>"$log/system.log" || fine=1
   local all skipped
-  all=$(sed -n 's/^\([0-9]*%\) tests passed, .* out of \([0-9]*\)$/\1 of \2/p' "$log/test.log")
+  all=$(awk '/tests passed, .* failed out of/ {print $NF - $4 "/" $NF}' "$log/test.log")
+  grep -E '\((Failed|Timeout|Not Run)\)|^\[  FAILED  \] .* \([0-9]+ ms\)$' "$log/test.log" >&2 || true
   skipped=$(count SKIPPED "$log/tests.log")
   [ "$skipped" -eq 0 ] && ! grep -q '^NOT TESTED' "$log/test.log" || fine=1
   local found

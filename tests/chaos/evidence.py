@@ -94,15 +94,18 @@ class Effect:
     amount: int
     payload: int
     at: tuple
+    booked_s: float
 
 
 def effects(cursor, ops=None):
     """op -> its effects, all or of some operations."""
-    cursor.execute("SELECT nr, op, account, amount, payload, part, kafka_offset FROM ledger "
+    cursor.execute("SELECT nr, op, account, amount, payload, part, kafka_offset, "
+                   "extract(epoch FROM booked_at)::float FROM ledger "
                    "WHERE %s::text[] IS NULL OR op = ANY(%s) ORDER BY nr", (ops, ops))
     found = {}
-    for nr, op, account, amount, payload, part, offset in cursor:
-        found.setdefault(op, []).append(Effect(nr, op, account, amount, payload, (part, offset)))
+    for nr, op, account, amount, payload, part, offset, booked in cursor:
+        found.setdefault(op, []).append(
+            Effect(nr, op, account, amount, payload, (part, offset), booked))
     return found
 
 

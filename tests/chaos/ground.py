@@ -34,7 +34,7 @@ KEEPING = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 LEDGER = """
 CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, part int,
-                     kafka_offset bigint);
+                     kafka_offset bigint, booked_at timestamptz DEFAULT clock_timestamp());
 CREATE INDEX ON ledger (op);
 CREATE TABLE balances (account text, amount bigint NOT NULL DEFAULT 0);
 INSERT INTO balances SELECT 'a' || n FROM generate_series(0, 47) n;
@@ -70,6 +70,7 @@ class Site:
     partitions = 6
     max_attempts = 4
     max_crashes = 3
+    server_settings = {}  # of PostgreSQL, beside those of its ground
 
     def __init__(self, options, say):
         self.seed = options.seed
@@ -101,7 +102,7 @@ class Site:
         self.kafka = Kafka(self.folder, self.options.brokers,
                            [self.proxy.ports[name] for name in names[3:]])
         self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"],
-                                 self.variant["small_disk"])
+                                 self.variant["small_disk"], self.server_settings)
         self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
         port = self.postgres.server.port
         if self.variant["pooler"]:

@@ -18,6 +18,7 @@ SECOND_IN_ANOTHER_PARTITION = 0.3
 DUPLICATES = 0.12
 DRIFTS = 0.03
 ACCOUNTS = 48
+GAPS = (0, 1, 5, 50, 400)  # operations until a duplicate comes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Source:
         self.sends = 0
         self.later = []  # (at which operation, send)
         self.added = 0   # partitions since then: no order key's home
+        self.gaps = GAPS
 
     def send(self, operation, partition, number=0):
         self.sends += 1
@@ -89,7 +91,7 @@ class Source:
         self.added = count - self.partitions
 
     def put_off(self, send):
-        self.later.append((self.operations + self.chance.choice([0, 1, 5, 50, 400]), send))
+        self.later.append((self.operations + self.chance.choice(self.gaps), send))
 
     def rest(self):
         """What was still to come again."""

@@ -108,7 +108,7 @@ class Server:
 
 
 class Postgres:
-    def __init__(self, folder, lose_tail, small_disk):
+    def __init__(self, folder, lose_tail, small_disk, settings):
         folder.mkdir()
         self.disk = Disk(folder, SMALL_DISK_MB if small_disk else 0)
         if os.geteuid() == 0:
@@ -126,6 +126,7 @@ class Postgres:
         self.lose_tail = lose_tail
         if lose_tail:
             self.settings["wal_writer_delay"] = "10s"
+        self.settings |= settings
         self.made = 0
         self.losses = 0
         self.server = self.next_server()

@@ -21,7 +21,9 @@ MIB = 1 << 20
 SERVER = """
 SELECT (SELECT count(*) FROM pg_stat_activity WHERE usename = 'hapax_worker'),
        pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0'), (SELECT sum(size) FROM pg_ls_waldir()),
-       (SELECT sum(next_offset) FROM hapax.checkpoints)
+       (SELECT sum(next_offset) FROM hapax.checkpoints),
+       (SELECT count(*) FROM hapax.attempts) - (SELECT count(*) FROM hapax.dead_letters
+                                                WHERE reason = 'attempts_exhausted')
 """
 TABLES = """
 SELECT schemaname = 'hapax', relname, pg_table_size(relid), pg_indexes_size(relid), n_dead_tup
@@ -109,7 +111,8 @@ class Sampler(threading.Thread):
 
     def ask(self, cursor):
         cursor.execute(SERVER)
-        connections, wal, kept, settled = cursor.fetchone()
+        connections, wal, kept, settled, waiting = cursor.fetchone()
+        self.add("waiting for a retry", waiting)
         self.add("connections", connections)
         self.add("WAL kept, MiB", kept / MIB)
         self.rates(float(wal), int(settled or 0))

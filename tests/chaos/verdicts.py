@@ -9,14 +9,16 @@ import statistics
 
 BUCKETS = 240
 
-# Grow with what was sent, and are there to be kept; shown, not judged.
-KEPT = ("dead_letters", "replays", "operator_log", "position_changes", "halts", "handler's")
+# Grow with what was sent, and are there to be kept (attempts: those of dead letters); not judged.
+KEPT = ("dead_letters", "attempts", "replays", "operator_log", "position_changes", "halts",
+        "handler's")
 # The end of a name -> (share, amount). The first that fits.
 BOUNDS = (
     (" memory, MiB", 0.10, 8), (" descriptors", 0, 3), (" threads", 0, 2),
     ("connections", 0, 3), ("WAL kept, MiB", 0.15, 32), ("WAL, KiB/s", 0.25, 16),
     ("WAL a message, bytes", 0.25, 200), (" dead rows", 0.3, 2000),
-    ("lag, messages", 0, 200), ("mean transaction, ms", 0.25, 5), (", MiB", 0.15, 0.125),
+    ("lag, messages", 0, 200), ("waiting for a retry", 0, 50),
+    ("mean transaction, ms", 0.25, 5), (", MiB", 0.15, 0.125),
 )
 
 
