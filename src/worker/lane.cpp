@@ -1,13 +1,11 @@
 #include "worker/lane.hpp"
 
-#include "observe/log.hpp"
 #include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
 namespace {
 
 using flow::Outcome;
-using flow::Result;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstReconnectWait{100};
