@@ -76,7 +76,9 @@ make_system() {
 }
 
 # count <word> <log>: as each test program sums up at its end.
-count() { awk -v line="^\\\\[ *$1 *\\\\] [0-9]+ tests?[.,]" '$0 ~ line {n += $4} END {print n + 0}' "$2"; }
+count() {
+  awk -v line="^\\\\[ *$1 *\\\\] [0-9]+ tests?[.,]" '$0 ~ line {n += $4} END {print n + 0}' "$2"
+}
 
 row() { table+=$(printf '%-9s %-7s %-14s %-11s %-11s %-7s %-9s %8s %7s %7s %8s %9s' "$@")$'\n'; }
 table=''
@@ -111,7 +113,8 @@ try() {
   inside "$root" "$versions" >"$log/versions" 2>>"$log/system.log" || fine=1
   local all skipped
   all=$(awk '/tests passed, .* failed out of/ {print $NF - $4 "/" $NF}' "$log/test.log")
-  grep -E '\((Failed|Timeout|Not Run)\)|^\[  FAILED  \] .* \([0-9]+ ms\)$' "$log/test.log" >&2 || true
+  grep -E '\((Failed|Timeout|Not Run)\)|^\[  FAILED  \] .* \([0-9]+ ms\)$' "$log/test.log" >&2 ||
+    true
   skipped=$(count SKIPPED "$log/tests.log")
   [ "$skipped" -eq 0 ] && ! grep -q '^NOT TESTED' "$log/test.log" || fine=1
   local found

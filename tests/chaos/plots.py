@@ -1,4 +1,4 @@
-"""Draws the series of a soak as one SVG: a panel each, what was the warm-up in grey, faults as ticks."""
+"""Draws the series of a soak as one SVG: a panel each, the warm-up in grey, faults as ticks."""
 
 import html
 

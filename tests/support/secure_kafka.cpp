@@ -27,6 +27,7 @@ bool SecureKafka::can_scram() { return !kafka::has_broken_scram(rd_kafka_version
 
 std::map<std::string, std::string> SecureKafka::properties() const {
   return {{"bootstrap.servers", "localhost:" + std::to_string(port_)},
+          {"broker.address.family", "v4"},  // Kafka listens at one address of a host only
           {"security.protocol", "sasl_ssl"},
           {"sasl.mechanism", can_scram() ? "SCRAM-SHA-512" : "PLAIN"},
           {"sasl.username", kUser},
