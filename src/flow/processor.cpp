@@ -113,6 +113,7 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
     outcome = failed(task, identity, std::current_exception());
   }
   clean_session();
+  if (is_settled(outcome.result)) batch_limit_.passed(1);
   if (task.attempts > 0 && outcome.result == Result::duplicate) forget_attempts(task);
   return outcome;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flow/batch_limit.hpp"
 #include "flow/outcome.hpp"
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
@@ -54,8 +55,6 @@ class Processor {
   using Clock = std::chrono::steady_clock;
   using AboutToRun = std::function<void(const Task&, Clock::time_point now)>;
 
-  static constexpr std::size_t kMaxBatch = 10000;
-
   // `seed`: of the jitter.
   // `about_to_run`: called before each run of a handler, for a watchdog; may be empty.
   // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
@@ -79,8 +78,8 @@ class Processor {
   // Precondition: all of one route; not cautious.
   std::vector<Outcome> process(std::span<const Job> jobs);
 
-  // How many messages a transaction should have now: halved by contention, growing back slowly.
-  std::size_t batch_limit() const { return batch_limit_; }
+  // How many messages a transaction should have now.
+  std::size_t batch_limit() const { return batch_limit_.value(); }
 
   // True when PostgreSQL answers; makes the session if need be. `why` tells why not.
   // Blocks: at most the connect timeout.
@@ -126,13 +125,13 @@ class Processor {
                       std::span<Outcome> outcomes);
   Attempt run_segment(std::span<const Job> jobs, Identities identities, std::span<Outcome> outcomes,
                       std::size_t& running);
-  Attempt segment_failed(const std::exception_ptr& error, std::size_t running);
+  Attempt segment_failed(const std::exception_ptr& error, std::size_t size, std::size_t running);
   store::Source source_of(const Task& task) const;
 
   Connect connect_;
   AboutToRun about_to_run_;
   std::function<void(store::Session&)> about_to_clean_;
-  std::size_t batch_limit_ = kMaxBatch;
+  BatchLimit batch_limit_;
   std::optional<store::Session> session_;
   std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
   store::Phase phase_ = store::Phase::connect;

@@ -43,7 +43,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     auto derived = key::identify(task.route.key, task.message, task.generation);
     if (auto* identity = std::get_if<key::Identity>(&derived)) identities[i] = std::move(*identity);
   }
-  std::size_t size = std::min(batch_limit_, jobs.size());
+  std::size_t size = std::min(batch_limit_.value(), jobs.size());
   for (std::size_t at = 0; at < jobs.size();) {
     const bool behind_unsettled = at > 0 && jobs[at].order_key == jobs[at - 1].order_key &&
                                   !is_settled(outcomes[at - 1].result);
@@ -64,8 +64,8 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
                     std::span(outcomes).subspan(at, end - at));
     switch (attempt.tried) {
       case Tried::done:
+        batch_limit_.passed(end - at);
         at = end;
-        batch_limit_ = std::min(batch_limit_ + 1, kMaxBatch);
         break;
       case Tried::one_alone: identities[at + attempt.alone].reset(); break;
       case Tried::smaller: size = std::max<std::size_t>(1, (end - at) / 2); break;
@@ -88,7 +88,7 @@ Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities 
       if (is_behind_a_loss(jobs[i].task)) return {Tried::one_alone, i, {}};
     attempt = run_segment(jobs, identities, outcomes, running);
   } catch (...) {
-    attempt = segment_failed(std::current_exception(), running);
+    attempt = segment_failed(std::current_exception(), jobs.size(), running);
   }
   if (attempt.tried != Tried::done)
     std::ranges::fill(outcomes, Outcome::of(Result::waits));  // nothing took effect
@@ -165,14 +165,15 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
 }
 
 // What to do about a segment that rolled back. Whose failure it is counts only where it runs alone.
-Processor::Attempt Processor::segment_failed(const std::exception_ptr& error, std::size_t running) {
+Processor::Attempt Processor::segment_failed(const std::exception_ptr& error, std::size_t size,
+                                             std::size_t running) {
   const bool in_one = phase_ == Phase::handler && running != kNone;
   const store::Fault fault = store::fault_of(error);
   Outcome verdict{.detail = fault.text, .sqlstate = fault.sqlstate};
   switch (store::classify(phase_, fault)) {
     case FailureClass::again:
     case FailureClass::busy:
-      batch_limit_ = std::max<std::size_t>(1, batch_limit_ / 2);
+      batch_limit_.contended(size);
       return {Tried::smaller, 0, {}};
     case FailureClass::attempt:
       if (in_one) return {Tried::one_alone, running, {}};
