@@ -69,10 +69,10 @@ class BareLane {
     const BareMessage message = loop_.message(n);
     const std::string nonce = next_nonce();
     const auto claimed = work_.exec(
-        kBegin + arm(nonce) + "EXECUTE claim(" + quoted(message.key) + ',' + quoted(loop_.scope) +
+        kBegin + std::string("EXECUTE claim(") + quoted(message.key) + ',' + quoted(loop_.scope) +
         ",''," + quoted(digest(message.payload)) + ",'payload'," + quoted(loop_.group) + ',' +
         quoted(loop_.topic) + ",1," + std::to_string(message.partition) + ',' + std::to_string(n) +
-        ',' + kRetention + ')');
+        ',' + kRetention + ',' + quoted(nonce) + ')');
     if (claimed.empty()) {
       work_.exec("ROLLBACK;EXECUTE read(" + quoted(message.key) + ',' + quoted(loop_.scope) +
                  ",'')");

@@ -52,16 +52,18 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
   claim.nonce = session.next_nonce();
   // Then a lost claim ends what it began with the next text: a duplicate takes two round trips.
   const bool begins = !transaction.has_begun();
-  const std::string arm = session.execute(sql::kArm, {claim.nonce});
-  transaction.add(arm);
+  std::vector<Parameter> parameters = claim_parameters(request);
+  parameters.emplace_back(claim.nonce);
+  const std::string take = session.execute(sql::kClaim, parameters);
   for (int round = 0; round < kMaxClaimRounds; ++round) {
-    if (!transaction.run(sql::kClaim, claim_parameters(request)).empty()) return claim;
+    if (!transaction.run(take).empty()) return claim;
     // The statement that lost cannot see the winner's row; the next one can.
     const std::string read = session.execute(sql::kReadKey, key_parameters(request));
     const Rows rows = begins ? transaction.roll_back_and_run(read) : transaction.run(read);
-    if (begins) transaction.add(arm);
     if (!rows.empty()) {
       claim.holder = holder_of(rows[0]);
+      // For whoever takes the key over.
+      if (begins) transaction.add(session.execute(sql::kArm, {claim.nonce}));
       return claim;
     }
   }
