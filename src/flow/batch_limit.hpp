@@ -1,8 +1,9 @@
-// How many messages a transaction should have: halved where they ran into others (deadlocks,
-// serialization failures, held keys), grown back slowly.
+// How batches of several messages keep out of each other's way, when they ran into others
+// (deadlocks, serialization failures, held keys): first one at a time, then smaller ones; and back,
+// slowly.
 //
-// A deadlock costs PostgreSQL's deadlock_timeout, a second unless it is set: the time of thousands of
-// messages. So each one doubles how many must pass in peace before more are tried.
+// A deadlock costs PostgreSQL's deadlock_timeout, a second unless it is set: the time of thousands
+// of messages. So each one doubles how many must pass in peace before anything is loosened again.
 //
 // Thread safety: none; each lane has its own.
 #pragma once
@@ -15,32 +16,42 @@ namespace hapax::flow {
 class BatchLimit {
  public:
   static constexpr std::size_t kMost = 10000;
-  static constexpr std::size_t kLeastPatience = 1000;
-  static constexpr std::size_t kMostPatience = 1'000'000;
+  static constexpr std::size_t kLeastPatience = 50'000;
+  static constexpr std::size_t kMostPatience = 10'000'000;
 
+  // How many messages a transaction should have.
   std::size_t value() const { return value_; }
+
+  // Whether batches of a route should wait for each other, in all workers.
+  bool one_at_a_time() const { return one_at_a_time_; }
 
   // A transaction of `size` messages, two or more, ran into others.
   void contended(std::size_t size) {
-    value_ = size / 2;
+    if (one_at_a_time_) value_ = size / 2;
+    one_at_a_time_ = true;
     patience_ = std::min(2 * patience_, kMostPatience);
     calm_ = 0;
   }
 
   // So many messages were settled without.
   void passed(std::size_t messages) {
-    if (value_ == kMost) return;
     calm_ += messages;
-    if (calm_ < patience_) return;
+    if (calm_ < (one_at_a_time_ ? patience_ : kMostPatience)) return;
     calm_ = 0;
-    value_ = std::min(2 * value_, kMost);
-    if (value_ == kMost) patience_ = kLeastPatience;
+    if (value_ < kMost) {
+      value_ = std::min(2 * value_, kMost);
+    } else if (one_at_a_time_) {
+      one_at_a_time_ = false;
+    } else {
+      patience_ = kLeastPatience;
+    }
   }
 
  private:
   std::size_t value_ = kMost;
-  std::size_t patience_ = kLeastPatience;  // messages in peace before it grows
-  std::size_t calm_ = 0;                   // messages since it changed
+  bool one_at_a_time_ = false;
+  std::size_t patience_ = kLeastPatience;  // messages in peace before anything is loosened
+  std::size_t calm_ = 0;                   // messages since something changed
 };
 
 }  // namespace hapax::flow

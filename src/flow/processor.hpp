@@ -114,7 +114,7 @@ class Processor {
   bool is_behind_a_loss(const Task& task);
 
   // processor_batch.cpp
-  enum class Tried { done, one_alone, smaller, given_up };
+  enum class Tried { done, one_alone, in_the_way, smaller, given_up };
   struct Attempt {
     Tried tried = Tried::done;
     std::size_t alone = 0;  // one_alone: which of the segment

@@ -3,7 +3,7 @@
 // The messages of a lane's take run as segments, in order. A segment is one transaction: one claim
 // for all its keys, the handlers in order, one seal, one COMMIT. All or nothing; when it is
 // nothing, what stood in the way runs alone and the rest is tried again. Every round settles
-// something, sets one apart or halves the segment, so it ends.
+// something, sets one apart, halves the segment or makes batches take turns, so it ends.
 #include <algorithm>
 #include <map>
 
@@ -68,6 +68,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
         at = end;
         break;
       case Tried::one_alone: identities[at + attempt.alone].reset(); break;
+      case Tried::in_the_way: size = std::min(batch_limit_.value(), end - at); break;
       case Tried::smaller: size = std::max<std::size_t>(1, (end - at) / 2); break;
       case Tried::given_up: outcomes[at] = attempt.verdict; return outcomes;
     }
@@ -121,7 +122,8 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
 
   phase_ = Phase::claim;
   store::Transaction transaction(*session_);
-  const store::BatchClaim claim = store::claim_batch(transaction, requests);
+  const store::BatchClaim claim =
+      store::claim_batch(transaction, requests, batch_limit_.one_at_a_time());
   std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
   bool any = false;
   for (std::size_t n = 0; n < claimed.size(); ++n) {
@@ -172,9 +174,7 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error, st
   Outcome verdict{.detail = fault.text, .sqlstate = fault.sqlstate};
   switch (store::classify(phase_, fault)) {
     case FailureClass::again:
-    case FailureClass::busy:
-      batch_limit_.contended(size);
-      return {Tried::smaller, 0, {}};
+    case FailureClass::busy: batch_limit_.contended(size); return {Tried::in_the_way, 0, {}};
     case FailureClass::attempt:
       if (in_one) return {Tried::one_alone, running, {}};
       return {Tried::smaller, 0, {}};

@@ -47,7 +47,8 @@ std::string tenants_of(std::span<const ClaimRequest> requests, const Order& orde
 
 }  // namespace
 
-BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests) {
+BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
+                       bool one_at_a_time) {
   Session& session = transaction.session();
   BatchClaim claim;
   claim.nonce = session.next_nonce();
@@ -58,6 +59,8 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
   const std::string scope = text_literal(first.scope);
   const std::string tenants = tenants_of(requests, order);
 
+  if (one_at_a_time)
+    transaction.add(session.execute(sql::kLockBatches, {first.source.group, first.source.topic}));
   const std::string arm = session.execute(sql::kArm, {claim.nonce});
   transaction.add(arm);
   const std::string literals[] = {

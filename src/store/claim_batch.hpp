@@ -22,10 +22,12 @@ struct BatchClaim {
   std::vector<Key> keys;  // as the requests
 };
 
-// Opens the transaction and takes what is free.
-// Precondition: one scope, group, topic, fingerprint rule and retention; no (key, tenant) twice.
-// Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for each held key.
-BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests);
+// Opens the transaction and takes what is free. `one_at_a_time`: after every other batch of this
+// group and topic that also says so. Precondition: one scope, group, topic, fingerprint rule and
+// retention; no (key, tenant) twice. Throws: DatabaseError (Phase::claim). Blocks: at most
+// lock_timeout for each held key, and for its turn.
+BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
+                       bool one_at_a_time = false);
 
 // Adds results to the transaction: (number of the request, JSON text).
 // Precondition: their keys are ours; one scope.

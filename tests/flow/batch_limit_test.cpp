@@ -1,4 +1,5 @@
-// Batches that run into each other become small, and stay so while they would again.
+// Batches that run into each other take turns, then become small, and stay so while they would
+// again.
 #include "flow/batch_limit.hpp"
 
 #include <gtest/gtest.h>
@@ -6,30 +7,38 @@
 namespace hapax::flow {
 namespace {
 
-TEST(BatchLimit, HalvesWhatRanIntoOthersWhateverItsOwnSizeWas) {
+TEST(BatchLimit, TakesTurnsFirstAndHalvesWhatRanIntoOthersEvenSo) {
   BatchLimit limit;
+  EXPECT_FALSE(limit.one_at_a_time());
+  limit.contended(100);
+  EXPECT_TRUE(limit.one_at_a_time());
+  EXPECT_EQ(limit.value(), BatchLimit::kMost);
   limit.contended(100);
   EXPECT_EQ(limit.value(), 50U);
   limit.contended(3);
   EXPECT_EQ(limit.value(), 1U);
 }
 
-TEST(BatchLimit, GrowsBackFromOne) {
+TEST(BatchLimit, GrowsBackFromOneAndThenStopsTakingTurns) {
   BatchLimit limit;
   limit.contended(2);
-  for (int i = 0; i < 1'999; ++i) limit.passed(1);
+  limit.contended(2);
+  const std::size_t patience = 4 * BatchLimit::kLeastPatience;
+  limit.passed(patience - 1);
   EXPECT_EQ(limit.value(), 1U);
   limit.passed(1);
   EXPECT_EQ(limit.value(), 2U);
-  for (int i = 0; i < 100; ++i) limit.passed(1'000'000);
-  EXPECT_EQ(limit.value(), BatchLimit::kMost);
+  while (limit.value() < BatchLimit::kMost) limit.passed(patience);
+  EXPECT_TRUE(limit.one_at_a_time());
+  limit.passed(patience);
+  EXPECT_FALSE(limit.one_at_a_time());
 }
 
-// Batches of two or more meet a deadlock each time, for ever.
+// Batches of two or more meet a deadlock each time, for ever, turns or not.
 TEST(BatchLimit, TriesMoreTheLessOftenTheMoreOftenItFailed) {
   BatchLimit limit;
   int contended = 0;
-  for (int settled = 0; settled < 2'000'000;) {
+  for (int settled = 0; settled < 20'000'000;) {
     if (limit.value() > 1) {
       limit.contended(std::min<std::size_t>(limit.value(), 100));
       ++contended;
@@ -41,14 +50,13 @@ TEST(BatchLimit, TriesMoreTheLessOftenTheMoreOftenItFailed) {
   EXPECT_LT(contended, 20);
 }
 
-TEST(BatchLimit, ForgetsOldTroubleOnceAllWentWell) {
+TEST(BatchLimit, ForgetsOldTroubleAfterALongPeace) {
   BatchLimit limit;
-  for (const std::size_t size : {100, 50, 25}) limit.contended(size);
-  for (int i = 0; i < 200; ++i) limit.passed(1'000);
-  EXPECT_EQ(limit.value(), BatchLimit::kMost);
+  for (int i = 0; i < 30; ++i) limit.contended(100);
+  for (int i = 0; i < 20; ++i) limit.passed(BatchLimit::kMostPatience);
   limit.contended(100);
   limit.passed(2 * BatchLimit::kLeastPatience);
-  EXPECT_EQ(limit.value(), 100U);
+  EXPECT_FALSE(limit.one_at_a_time());
 }
 
 }  // namespace
