@@ -60,9 +60,9 @@ enum class FailureClass {
 
 FailureClass classify(Phase phase, const Fault& fault);
 
-// PostgreSQL answers that its disk is full or broken: never the message's doing, however often it is
-// met with the same one. A damaged page is not of these: it may be met by one message only, which
-// then must not hold up the others for ever.
+// PostgreSQL answers that its disk is full or broken: never the message's doing, however often it
+// is met with the same one. A damaged page is not of these: it may be met by one message only,
+// which then must not hold up the others for ever.
 bool is_the_servers(const Fault& fault);
 
 // PostgreSQL refuses the values, not the statement: more than it can take, or not storable.
