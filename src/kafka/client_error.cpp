@@ -80,7 +80,8 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
   // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
   if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
-  if (has(said, "SSL handshake failed"))
+  // The latter alone where the broker hangs up before librdkafka looks at its handshake.
+  if (has(said, "SSL handshake failed") || has(said, "SSL routines::unexpected eof"))
     return said + " (does this port speak TLS? See kafka.security.protocol)";
   if (has(text, "while requesting ApiVersion") || has(text, "in state APIVERSION_QUERY"))
     return broker_of(said) +

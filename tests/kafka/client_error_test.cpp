@@ -29,6 +29,7 @@ TEST(ClientError, ReadsTheLogAsAnError) {
 TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
   for (const char* text :
        {"ssl://k:9092/bootstrap: SSL handshake failed: error:0A000126:SSL routines::unexpected eof",
+        "ssl://k:9092/bootstrap: error:0A000126:SSL routines::unexpected eof while reading",
         "ssl://k:9092/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT "
         "broker listener?"})
     EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", ""),
