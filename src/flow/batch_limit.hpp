@@ -3,7 +3,8 @@
 // slowly.
 //
 // A deadlock costs PostgreSQL's deadlock_timeout, a second unless it is set: the time of thousands
-// of messages. So each one doubles how many must pass in peace before anything is loosened again.
+// of messages. So each one doubles how many must pass in peace before anything is loosened again,
+// up to a bound: a stuck transaction that blocked all for a while must not slow batches for days.
 //
 // Thread safety: none; each lane has its own.
 #pragma once
@@ -17,7 +18,7 @@ class BatchLimit {
  public:
   static constexpr std::size_t kMost = 10000;
   static constexpr std::size_t kLeastPatience = 50'000;
-  static constexpr std::size_t kMostPatience = 10'000'000;
+  static constexpr std::size_t kMostPatience = 200'000;
 
   // How many messages a transaction should have.
   std::size_t value() const { return value_; }
