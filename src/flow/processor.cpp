@@ -54,7 +54,8 @@ bool RetryPolicy::exhausted(int failures, std::chrono::milliseconds lasting) con
   return failures >= max_attempts || (failures > 0 && max_elapsed && lasting >= *max_elapsed);
 }
 
-Outcome Processor::process(const Task& task, Handler& handler) {
+Outcome Processor::process(const Task& task, Handler& handler, const Next& next) {
+  if (ahead_ && ahead_->message != &task.message) abandon();
   std::string why;
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
   try {
@@ -65,10 +66,10 @@ Outcome Processor::process(const Task& task, Handler& handler) {
   }
   if (task.skip != nullptr)
     return give_up(task, nullptr, gave_up("skipped_by_operator", *task.skip, task.attempts));
-  if (!task.cautious) return derive_and_run(task, handler);
+  if (!task.cautious) return derive_and_run(task, handler, next);
   if (auto decided = announce(task)) return *decided;
-  Outcome outcome = derive_and_run(task, handler);
-  withdraw(task);
+  Outcome outcome = derive_and_run(task, handler, {});
+  if (session_) reachable(why);
   return outcome;
 }
 
@@ -81,7 +82,10 @@ std::optional<Outcome> Processor::announce(const Task& task) {
   } catch (...) {
     return account_failed(std::current_exception());
   }
-  if (crashes <= task.route.retry.max_crashes) return std::nullopt;
+  if (crashes <= task.route.retry.max_crashes) {
+    announced_ = source_of(task);
+    return std::nullopt;
+  }
   return give_up(task, nullptr,
                  gave_up("crashed",
                          "the worker process ended " + std::to_string(crashes - 1) +
@@ -89,16 +93,10 @@ std::optional<Outcome> Processor::announce(const Task& task) {
                          task.attempts));
 }
 
-void Processor::withdraw(const Task& task) {
-  try {
-    if (session_) store::withdraw_run(*session_, source_of(task));
-  } catch (const store::DatabaseError&) {
-    session_.reset();  // the row counts one crash too many, which is fewer than max_crashes
-  }
-}
-
-Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
-  const key::Derived derived = key::identify(task.route.key, task.message, task.generation);
+Outcome Processor::derive_and_run(const Task& task, Handler& handler, const Next& next) {
+  const key::Derived derived = ahead_
+                                   ? std::move(ahead_->identity)
+                                   : key::identify(task.route.key, task.message, task.generation);
   if (const auto* refusal = std::get_if<key::Refusal>(&derived))
     return give_up(task, nullptr, gave_up(refusal->reason, refusal->detail, task.attempts));
   if (std::holds_alternative<key::SkippedTombstone>(derived)) return Outcome::of(Result::skipped);
@@ -108,12 +106,13 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler) {
                    gave_up("attempts_exhausted", "the last run did not end", task.attempts));
   Outcome outcome;
   try {
-    outcome = run(task, identity, handler);
+    outcome = run(task, identity, handler, next);
   } catch (...) {
     outcome = failed(task, identity, std::current_exception());
   }
   clean_session();
   if (is_settled(outcome.result)) batch_limit_.passed(1);
+  duplicates_in_a_row_ = outcome.result == Result::duplicate ? duplicates_in_a_row_ + 1 : 0;
   if (task.attempts > 0 && outcome.result == Result::duplicate) forget_attempts(task);
   return outcome;
 }
@@ -139,13 +138,20 @@ void Processor::clean_session() {
 
 // The way of a message through PostgreSQL. One transaction; every exception leaves through
 // process(), and the transaction's destructor rolls back.
-Outcome Processor::run(const Task& task, const key::Identity& identity, Handler& handler) {
+Outcome Processor::run(const Task& task, const key::Identity& identity, Handler& handler,
+                       const Next& next) {
   const store::Source source = source_of(task);
   const store::ClaimRequest request{identity, task.route.key.scope, source, task.route.retention};
-  store::Transaction transaction(*session_);
 
   phase_ = Phase::claim;
-  const store::Claim claim = store::claim(transaction, request);
+  if (is_known_duplicate(task, request, handler)) return Outcome::of(Result::duplicate);
+  std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
+  if (ahead && ahead->error) std::rethrow_exception(ahead->error);
+  auto opened =
+      ahead ? std::move(ahead->transaction) : std::make_unique<store::Transaction>(*session_);
+  store::Transaction& transaction = *opened;
+  const store::Claim claim = ahead ? store::claim(transaction, request, std::move(ahead->taken))
+                                   : store::claim(transaction, request);
   if (auto decided = judge(task, request, claim, transaction)) {
     const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
     return hook ? run_duplicate(task, request, claim.nonce, transaction, handler) : *decided;
@@ -168,8 +174,7 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   // What the handler deferred fails as the handler's, though it travels with the completion.
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.attempts > 0) store::add_forget_attempts(transaction, source);
-  store::complete(transaction, request, claim.nonce, context.stored_result(),
-                  task.route.durability);
+  complete(std::move(opened), task, request, claim.nonce, context.stored_result(), next);
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};
 }
@@ -350,19 +355,29 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
 // follows in its order may be gone. The keeper is about to start the partition again, from the
 // checkpoint; run before that, this message would take effect ahead of the lost ones.
 bool Processor::is_behind_a_loss(const Task& task) {
-  if (task.incarnation.empty() || incarnation_ == task.incarnation) return false;
+  if (has_its_session(task)) return false;
   // Asked, not remembered: a session from before the loss is dead, and only its use tells.
   incarnation_ = store::read_store(*session_).incarnation;
   return *incarnation_ != task.incarnation;
 }
 
+bool Processor::has_its_session(const Task& task) const {
+  return task.incarnation.empty() || incarnation_ == task.incarnation;
+}
+
 bool Processor::reachable(std::string& why) {
-  if (session_) return true;
   try {
-    incarnation_.reset();
-    session_.emplace(connect_());
+    if (!session_) {
+      incarnation_.reset();
+      session_.emplace(connect_());
+    }
+    // Whatever became of the run: the process lives. Where its connection was lost, the next one
+    // says so, or every outage would count as a crash.
+    if (announced_) store::withdraw_run(*session_, *announced_);
+    announced_.reset();
     return true;
   } catch (const store::DatabaseError& error) {
+    session_.reset();
     why = error.what();
     return false;
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <span>
@@ -54,6 +55,7 @@ class Processor {
   using Connect = std::function<store::Session()>;
   using Clock = std::chrono::steady_clock;
   using AboutToRun = std::function<void(const Task&, Clock::time_point now)>;
+  using Next = std::function<const Task*()>;
 
   // `seed`: of the jitter.
   // `about_to_run`: called before each run of a handler, for a watchdog; may be empty.
@@ -69,7 +71,14 @@ class Processor {
   // are committed.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
-  Outcome process(const Task& task, Handler& handler);
+  //
+  // `next`: asked at most once, when the handler has run: the message that process() is called for
+  // next, or nothing. Its key is then taken in the round trip that commits this one, which saves it
+  // one. Whoever does not go on with that message at once calls abandon().
+  Outcome process(const Task& task, Handler& handler, const Next& next = {});
+
+  // Gives up a key that was taken for the next message. Throws: nothing. Blocks: one round trip.
+  void abandon() noexcept { ahead_.reset(); }
 
   // Processes messages of one route in as few transactions as their fates allow. What stands in the
   // way of the others (a failure, a drifted or taken-over key, a dead letter) runs alone, in its
@@ -81,20 +90,38 @@ class Processor {
   // How many messages a transaction should have now.
   std::size_t batch_limit() const { return batch_limit_.value(); }
 
-  // True when PostgreSQL answers; makes the session if need be. `why` tells why not.
+  // True when PostgreSQL answers; makes the session if need be, and withdraws a cautious run.
+  // `why` tells why not.
   // Blocks: at most the connect timeout.
   bool reachable(std::string& why);
 
  private:
-  Outcome derive_and_run(const Task& task, Handler& handler);
+  Outcome derive_and_run(const Task& task, Handler& handler, const Next& next);
   std::optional<Outcome> announce(const Task& task);
-  void withdraw(const Task& task);
   // A key row or a guard that decides without running the handler.
   std::optional<Outcome> judge(const Task& task, const store::ClaimRequest& request,
                                const store::Claim& claim, store::Transaction& transaction);
   Outcome judge_completed(const Task& task, const store::ClaimRequest& request,
                           const store::KeyHolder& holder, store::Transaction& transaction);
-  Outcome run(const Task& task, const key::Identity& identity, Handler& handler);
+  static bool is_same(const Task& task, const store::ClaimRequest& request,
+                      const store::KeyHolder& holder);
+  bool is_known_duplicate(const Task& task, const store::ClaimRequest& request,
+                          const Handler& handler);
+  Outcome run(const Task& task, const key::Identity& identity, Handler& handler, const Next& next);
+  // The next message, whose key was taken with the COMMIT of the one before it.
+  struct Ahead {
+    const Task* task;  // only until taken
+    const Message* message;
+    key::Identity identity;
+    store::TakenKey taken = {};
+    std::exception_ptr error = {};  // of taking it
+    std::unique_ptr<store::Transaction> transaction = {};
+  };
+  std::optional<Ahead> look_ahead(const Task* following) const;
+  void complete(std::unique_ptr<store::Transaction> transaction, const Task& task,
+                const store::ClaimRequest& request, const std::string& nonce,
+                const std::optional<std::string>& result, const Next& next);
+  bool has_its_session(const Task& task) const;
   Outcome run_duplicate(const Task& task, const store::ClaimRequest& request,
                         const std::string& nonce, store::Transaction& transaction,
                         Handler& handler);
@@ -134,6 +161,9 @@ class Processor {
   BatchLimit batch_limit_;
   std::optional<store::Session> session_;
   std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
+  std::optional<store::Source> announced_;  // a cautious run that was not withdrawn
+  std::optional<Ahead> ahead_;              // after session_, which it uses
+  int duplicates_in_a_row_ = 0;
   store::Phase phase_ = store::Phase::connect;
   std::minstd_rand random_;
 };

@@ -9,6 +9,13 @@ namespace hapax::flow {
 
 using store::Phase;
 
+namespace {
+
+// So many duplicates one after the other are a flood.
+constexpr int kFlood = 2;
+
+}  // namespace
+
 std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
                                         const store::Claim& claim,
                                         store::Transaction& transaction) {
@@ -36,13 +43,26 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
   return std::nullopt;
 }
 
+bool Processor::is_same(const Task& task, const store::ClaimRequest& request,
+                        const store::KeyHolder& holder) {
+  return holder.is(request.source) ||
+         key::same_payload(task.route.key, task.message, request.identity.fingerprint,
+                           holder.fingerprint);
+}
+
+// Duplicates come in floods, when Kafka says again what was settled. Behind some of them it is
+// cheaper to look before taking the key.
+bool Processor::is_known_duplicate(const Task& task, const store::ClaimRequest& request,
+                                   const Handler& handler) {
+  if (ahead_ || duplicates_in_a_row_ < kFlood || handler.wants_duplicates()) return false;
+  const auto holder = store::read_holder(*session_, request);
+  return holder && holder->status == "completed" && is_same(task, request, *holder);
+}
+
 Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& request,
                                    const store::KeyHolder& holder,
                                    store::Transaction& transaction) {
-  if (holder.is(request.source) ||
-      key::same_payload(task.route.key, task.message, request.identity.fingerprint,
-                        holder.fingerprint))
-    return Outcome::of(Result::duplicate);
+  if (is_same(task, request, holder)) return Outcome::of(Result::duplicate);
   Outcome verdict = gave_up("payload_drift",
                             "the key was completed by " + name_of(holder) + " with another payload",
                             task.attempts);

@@ -65,22 +65,32 @@ class BareLane {
                                      : "VALUES ($1, $2, $3)"));
   }
 
+  // Commits with the claim of the next one, or with finish(), as a lane does while there are more.
   void one(std::size_t n) {
     const BareMessage message = loop_.message(n);
+    const std::string read =
+        "EXECUTE read(" + quoted(message.key) + ',' + quoted(loop_.scope) + ",'')";
+    if (duplicates_in_a_row_ >= 2 && !work_.exec(read).empty()) return;
     const std::string nonce = next_nonce();
-    const auto claimed = work_.exec(
-        kBegin + std::string("EXECUTE claim(") + quoted(message.key) + ',' + quoted(loop_.scope) +
-        ",''," + quoted(digest(message.payload)) + ",'payload'," + quoted(loop_.group) + ',' +
-        quoted(loop_.topic) + ",1," + std::to_string(message.partition) + ',' + std::to_string(n) +
-        ',' + kRetention + ',' + quoted(nonce) + ')');
+    const auto claimed =
+        work_.exec(std::exchange(open_, {}) + kBegin + "EXECUTE claim(" + quoted(message.key) +
+                   ',' + quoted(loop_.scope) + ",''," + quoted(digest(message.payload)) +
+                   ",'payload'," + quoted(loop_.group) + ',' + quoted(loop_.topic) + ",1," +
+                   std::to_string(message.partition) + ',' + std::to_string(n) + ',' + kRetention +
+                   ',' + quoted(nonce) + ')');
     if (claimed.empty()) {
-      work_.exec("ROLLBACK;EXECUTE read(" + quoted(message.key) + ',' + quoted(loop_.scope) +
-                 ",'')");
+      work_.exec("ROLLBACK;" + read);
+      ++duplicates_in_a_row_;
       return;
     }
+    duplicates_in_a_row_ = 0;
     const Payment payment = parse(message.payload);
-    work_.exec("EXECUTE insert(" + quoted(payment.id) + ',' + quoted(payment.account) + ',' +
-               payment.amount + ");" + seal(nonce));
+    open_ = "EXECUTE insert(" + quoted(payment.id) + ',' + quoted(payment.account) + ',' +
+            payment.amount + ");" + seal(nonce) + ';';
+  }
+
+  void finish() {
+    if (!open_.empty()) work_.exec(std::exchange(open_, {}));
   }
 
   void many(std::size_t from, std::size_t end) {
@@ -133,6 +143,8 @@ class BareLane {
   const BareLoop& loop_;
   Session::State& state_;
   pqxx::nontransaction work_;
+  int duplicates_in_a_row_ = 0;
+  std::string open_;  // what completes and commits the message before
 };
 
 void BareLoop::run() const {
@@ -145,11 +157,12 @@ void BareLoop::run() const {
       BareLane bare(*this, BareLane::state_of(session));
       for (;;) {
         const std::size_t from = next.fetch_add(batch);
-        if (from >= messages) return;
+        if (from >= messages) break;
         const std::size_t end = std::min(from + batch, messages);
         batch > 1 ? bare.many(from, end) : bare.one(from);
-        if (!committed(end - from)) return;
+        if (!committed(end - from)) break;
       }
+      bare.finish();
     } catch (...) {
       rethrow(BareLane::state_of(session).connection, "the bare loop");
     }

@@ -46,29 +46,52 @@ bool KeyHolder::is(const Source& source) const {
          partition == source.partition && offset == source.offset;
 }
 
-Claim claim(Transaction& transaction, const ClaimRequest& request) {
-  Session& session = transaction.session();
-  Claim claim;
-  claim.nonce = session.next_nonce();
-  // Then a lost claim ends what it began with the next text: a duplicate takes two round trips.
-  const bool begins = !transaction.has_begun();
+namespace {
+
+std::string take_text(Session& session, const ClaimRequest& request, const std::string& nonce) {
   std::vector<Parameter> parameters = claim_parameters(request);
-  parameters.emplace_back(claim.nonce);
-  const std::string take = session.execute(sql::kClaim, parameters);
-  for (int round = 0; round < kMaxClaimRounds; ++round) {
-    if (!transaction.run(take).empty()) return claim;
+  parameters.emplace_back(nonce);
+  return session.execute(sql::kClaim, parameters);
+}
+
+std::string read_text(Session& session, const ClaimRequest& request) {
+  return session.execute(sql::kReadKey, key_parameters(request));
+}
+
+// `alone`: the transaction began with taking the key. Then a lost claim ends it with the next text:
+// a duplicate takes two round trips.
+Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKey taken,
+                  bool alone) {
+  Session& session = transaction.session();
+  for (int round = 1; !taken.ours; ++round) {
     // The statement that lost cannot see the winner's row; the next one can.
-    const std::string read = session.execute(sql::kReadKey, key_parameters(request));
-    const Rows rows = begins ? transaction.roll_back_and_run(read) : transaction.run(read);
+    const std::string read = read_text(session, request);
+    const Rows rows = alone ? transaction.roll_back_and_run(read) : transaction.run(read);
     if (!rows.empty()) {
-      claim.holder = holder_of(rows[0]);
       // For whoever takes the key over.
-      if (begins) transaction.add(session.execute(sql::kArm, {claim.nonce}));
-      return claim;
+      if (alone) transaction.add(session.execute(sql::kArm, {taken.nonce}));
+      return {std::move(taken.nonce), holder_of(rows[0])};
     }
+    if (round == kMaxClaimRounds)
+      throw DatabaseError(
+          {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
+    taken.ours = !transaction.run(take_text(session, request, taken.nonce)).empty();
   }
-  throw DatabaseError(
-      {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
+  return {std::move(taken.nonce), {}};
+}
+
+}  // namespace
+
+Claim claim(Transaction& transaction, const ClaimRequest& request) {
+  const bool alone = !transaction.has_begun();
+  TakenKey taken{transaction.session().next_nonce()};
+  const std::string take = take_text(transaction.session(), request, taken.nonce);
+  taken.ours = !transaction.run(take).empty();
+  return claim_taken(transaction, request, std::move(taken), alone);
+}
+
+Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey taken) {
+  return claim_taken(transaction, request, std::move(taken), true);
 }
 
 bool take_over(Transaction& transaction, const ClaimRequest& request) {
@@ -97,20 +120,64 @@ void refuse_ended(Transaction& transaction, const std::string& nonce) {
   }
 }
 
-void seal(Transaction& transaction, const std::string& nonce, Durability durability) {
+namespace {
+
+void add_seal(Transaction& transaction, const std::string& nonce, Durability durability) {
   const Statement& text = durability == Durability::checkpoint ? sql::kSealUnflushed : sql::kSeal;
   transaction.add(transaction.session().execute(text, {nonce}));
+}
+
+void add_result(Transaction& transaction, const ClaimRequest& request,
+                const std::optional<std::string>& result) {
+  if (!result) return;
+  std::vector<Parameter> parameters = key_parameters(request);
+  parameters.emplace_back(*result);
+  transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
+}
+
+}  // namespace
+
+void seal(Transaction& transaction, const std::string& nonce, Durability durability) {
+  add_seal(transaction, nonce, durability);
   transaction.commit();
 }
 
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
               const std::optional<std::string>& result, Durability durability) {
-  if (result) {
-    std::vector<Parameter> parameters = key_parameters(request);
-    parameters.emplace_back(*result);
-    transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
-  }
+  add_result(transaction, request, result);
   seal(transaction, nonce, durability);
+}
+
+std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& request) {
+  const std::string read = read_text(session, request);
+  Transaction none(session);
+  const Rows rows = none.run_outside(read);
+  if (rows.empty()) return std::nullopt;
+  return holder_of(rows[0]);
+}
+
+TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
+                           const std::string& nonce, const std::optional<std::string>& result,
+                           Durability durability, const ClaimRequest& next) {
+  Session& session = transaction.session();
+  TakenKey taken{session.next_nonce()};
+  const std::string take = take_text(session, next, taken.nonce);
+  add_result(transaction, request, result);
+  add_seal(transaction, nonce, durability);
+  taken.ours = !transaction.commit_and_run(take).empty();
+  return taken;
+}
+
+bool was_completed(Transaction& transaction, const ClaimRequest& request) {
+  transaction.rollback();
+  try {
+    const auto holder = read_holder(transaction.session(), request);
+    return holder && holder->status == "completed" && holder->is(request.source);
+  } catch (const DatabaseError& error) {
+    Fault fault = error.fault();
+    fault.kind = Fault::Kind::in_doubt;
+    throw DatabaseError(fault, error.statement());
+  }
 }
 
 void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,

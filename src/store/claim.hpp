@@ -47,10 +47,24 @@ struct Claim {
 // From a row of read_key.sql or read_batch_keys.sql.
 KeyHolder holder_of(const Row& row);
 
+// Who has the key, by one plain read outside of any transaction; for a message that is likely to be
+// a duplicate. Nothing: nobody, or nobody who has committed.
+// Throws: DatabaseError (Phase::claim).
+std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& request);
+
+// What came of taking a key, before anybody asks who has it.
+struct TakenKey {
+  std::string nonce;
+  bool ours = false;
+};
+
 // Opens the transaction and takes the key if it is free.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for another transaction's
 //   uncommitted claim.
 Claim claim(Transaction& transaction, const ClaimRequest& request);
+
+// The same where the key was taken, or not, by complete_and_take().
+Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey taken);
 
 // Takes a `failed` or `forgotten` key over. False when somebody else was faster.
 bool take_over(Transaction& transaction, const ClaimRequest& request);
@@ -73,6 +87,16 @@ Known known_coordinates(Transaction& transaction, const Source& source);
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
               const std::optional<std::string>& result,
               Durability durability = Durability::synchronous);
+
+// The same, and the key of the `next` message taken in a new transaction, in one round trip.
+// Throws: DatabaseError, of either of them: was_completed() tells. Blocks: as claim().
+TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
+                           const std::string& nonce, const std::optional<std::string>& result,
+                           Durability durability, const ClaimRequest& next);
+
+// After an error of complete_and_take(): whether the message was completed all the same, so that it
+// is the next one's. Rolls back. Throws: DatabaseError, in_doubt where nobody can tell.
+bool was_completed(Transaction& transaction, const ClaimRequest& request);
 
 // The last part of it, for a batch too: seals and commits all.
 void seal(Transaction& transaction, const std::string& nonce,

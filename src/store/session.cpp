@@ -133,6 +133,8 @@ std::string Session::execute(std::string_view text, const std::vector<Parameter>
   return execute_text(prepared(text).name, values);
 }
 
+bool Session::is_clean() const { return state_->left_behind == Leaves::nothing; }
+
 bool Session::clean() {
   const Leaves left = std::exchange(state_->left_behind, Leaves::nothing);
   if (left == Leaves::prepared_statements) return false;

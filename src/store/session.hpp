@@ -55,6 +55,9 @@ class Session {
   // Throws: DatabaseError where it does not prepare.
   UserStatement& prepared(std::string_view text);
 
+  // Whether there is nothing that clean() would have to undo.
+  bool is_clean() const;
+
   // Undoes what a handler's SQL may have left in this session for the next message: search_path and
   // other settings, roles, LISTEN, session advisory locks, temporary tables, cursors. Nothing where
   // only plain queries ran since the last time. False where the session must be replaced instead.

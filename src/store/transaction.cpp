@@ -6,6 +6,11 @@
 #include "store/session_state.hpp"
 
 namespace hapax::store {
+namespace {
+
+constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;";
+
+}  // namespace
 
 // Empty begin and commit: the texts that hapax sends hold BEGIN and COMMIT themselves.
 class Transaction::Work final : public pqxx::dbtransaction {
@@ -181,13 +186,14 @@ Rows Transaction::send(const std::string& statement) { return rows_of(exchange(s
 // What was closed, then `statement`; rows that may still grow stay.
 pqxx::result Transaction::exchange(const std::string& statement) {
   append(statement);
-  std::string text = std::exchange(pending_, {});
+  if (!begun_) pending_.insert(0, kBegin);
+  begun_ = true;
+  return exchange_text(std::exchange(pending_, {}));
+}
+
+pqxx::result Transaction::exchange_text(std::string text) {
   try {
     if (!work_) work_ = std::make_unique<Work>(session_.state_->connection);
-    if (!begun_) {
-      text.insert(0, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;");
-      begun_ = true;
-    }
     return work_->exec(text);
   } catch (...) {
     rethrow(session_.state_->connection, std::move(text));
@@ -196,6 +202,10 @@ pqxx::result Transaction::exchange(const std::string& statement) {
 
 Rows Transaction::run(const Statement& statement, const std::vector<Parameter>& values) {
   return run(session_.execute(statement, values));
+}
+
+Rows Transaction::run_outside(const std::string& statement) {
+  return rows_of(exchange_text(statement));
 }
 
 Rows Transaction::roll_back_and_run(const std::string& statement) {
@@ -210,18 +220,30 @@ void Transaction::commit() {
     done_ = true;
     return;
   }
+  run_with_commit("COMMIT");
   try {
-    run("COMMIT");
     work_->commit();
+  } catch (...) {
+    rethrow(session_.state_->connection, "COMMIT");
+  }
+  done_ = true;
+}
+
+Rows Transaction::commit_and_run(const std::string& statement) {
+  close_rows();
+  append("COMMIT");
+  return run_with_commit(kBegin + statement);
+}
+
+Rows Transaction::run_with_commit(const std::string& statement) {
+  try {
+    return run(statement);
   } catch (const DatabaseError& error) {
     Fault fault = error.fault();
     if (fault.kind != Fault::Kind::connection) throw;
     fault.kind = Fault::Kind::in_doubt;
     throw DatabaseError(fault, error.statement());
-  } catch (...) {
-    rethrow(session_.state_->connection, "COMMIT");
   }
-  done_ = true;
 }
 
 void Transaction::drop_pending() noexcept {

@@ -61,6 +61,9 @@ class Transaction {
   // transaction, with its own BEGIN. For reading why nothing could be done. Throws: DatabaseError.
   Rows roll_back_and_run(const std::string& statement);
 
+  // Runs `statement` alone, before any BEGIN. Throws: DatabaseError. Precondition: !has_begun().
+  Rows run_outside(const std::string& statement);
+
   // Whether anything was sent since the last BEGIN.
   bool has_begun() const { return begun_; }
 
@@ -68,6 +71,12 @@ class Transaction {
   // of the text, COMMIT included.
   // Throws: DatabaseError; kind in_doubt where the answer to COMMIT was lost.
   void commit();
+
+  // The same, and with it the first statement of a new transaction, which this object then is; its
+  // rows. That one's error comes out of here too, when what came before is committed already: ask
+  // outside, by roll_back_and_run(), which of them failed.
+  // Throws: DatabaseError; kind in_doubt as in commit().
+  Rows commit_and_run(const std::string& statement);
 
   // Throws: nothing; a connection that is gone has rolled back by itself.
   void rollback() noexcept;
@@ -99,6 +108,8 @@ class Transaction {
   void close_rows();
   Rows send(const std::string& statement);
   pqxx::result exchange(const std::string& statement);
+  pqxx::result exchange_text(std::string text);
+  Rows run_with_commit(const std::string& statement);
   void roll_back_by_hand() noexcept;
 
   Session& session_;

@@ -66,16 +66,30 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   Batch batch;
   batch.cautious = alone_ = cautious_;
   while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
-    batch.works.push_back(take_strand(room, now));
+    Entry& entry = *ready_.front();
+    ready_.pop_front();
+    batch.works.push_back(take_from(entry, room, now));
     room -= batch.works.back().items.size();
   }
   return batch;
 }
 
-Work Dispatcher::take_strand(std::size_t limit, Clock::time_point now) {
-  auto& [id, strand] = *ready_.front();
-  ready_.pop_front();
+std::optional<Work> Dispatcher::take_next(const Work& current, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || cautious_ || alone_) return std::nullopt;
+  ready_the_due(now);
+  Entry& entry = ready_.empty() ? entry_of(current) : *ready_.front();
+  const std::list<Item>& items = entry.second.items;
+  if (entry.first.partition->route().batch > 1 || items.empty() || items.front().not_before > now)
+    return std::nullopt;
+  if (!ready_.empty()) ready_.pop_front();
+  return take_from(entry, 1, now);
+}
+
+Work Dispatcher::take_from(Entry& entry, std::size_t limit, Clock::time_point now) {
+  auto& [id, strand] = entry;
   strand.state = State::running;
+  ++strand.taken;
   ++strand.partition->running;
   ++running_;
   Work work{strand.partition, id.order_key, {}};
@@ -90,22 +104,27 @@ Work Dispatcher::take_strand(std::size_t limit, Clock::time_point now) {
 
 void Dispatcher::finish(Work work, std::size_t settled) {
   const std::lock_guard lock(mutex_);
-  const auto found = strands_.find({work.partition.get(), work.order_key});
-  HAPAX_CHECK(found != strands_.end() && settled <= work.items.size(),
-              "messages were finished that nobody had taken");
+  Entry& entry = entry_of(work);
+  HAPAX_CHECK(settled <= work.items.size(), "more messages were finished than were taken");
   if (--running_ == 0 && (cautious_ || alone_)) work_there_.notify_all();
   if (--work.partition->running == 0) idle_.notify_all();
-  Strand& strand = found->second;
-  const bool all = settled == work.items.size();
-  if (work.partition->over() || (all && strand.items.empty())) {
-    strands_.erase(found);
-    return;
-  }
-  for (std::size_t i = work.items.size(); i > settled; --i) {
+  Strand& strand = entry.second;
+  for (std::size_t i = work.items.size(); i > settled && !work.partition->over(); --i) {
     strand.items.push_front(std::move(work.items[i - 1]));
     ++queued_;
   }
-  line_up(*found);
+  if (--strand.taken > 0) return;  // its lane has the next one, too
+  if (strand.items.empty())
+    strands_.erase(StrandId(entry.first));
+  else
+    line_up(entry);
+}
+
+Dispatcher::Entry& Dispatcher::entry_of(const Work& work) {
+  const auto found = strands_.find({work.partition.get(), work.order_key});
+  HAPAX_CHECK(found != strands_.end() && found->second.taken > 0,
+              "messages are said to be taken that nobody has");
+  return *found;
 }
 
 void Dispatcher::drop(Partition& partition) {

@@ -1,8 +1,9 @@
 // Which message runs next, on any lane: order keys side by side, each in sequence.
 //
 // A strand is the queue of one order key of one partition. One lane at a time has its first
-// messages; one that waits (for a retry, a held key) holds its strand back, and neither a lane nor
-// a connection. Ready strands take turns, so a hot key starves nobody.
+// messages, or its first and then, to go on with, its second; one that waits (for a retry, a held
+// key) holds its strand back, and neither a lane nor a connection. Ready strands take turns, so a
+// hot key starves nobody.
 //
 // Only take() looks at the clock: everything else is told the time, so that tests can turn it.
 //
@@ -65,6 +66,12 @@ class Dispatcher {
   // The same of what may run at `now`. Nothing: there is none, or stop() was called.
   std::optional<Batch> take_now(std::size_t limit, Clock::time_point now);
 
+  // One message for the lane that has `current` to go on with: the next that may run at `now`;
+  // where none is ready, the one behind `current` in its order key. Nothing: there is none, its
+  // route has batches, caution, or stop() was called. Precondition: `current` was taken alone. The
+  // lane runs the new one after `current` has settled, or else finishes it unrun, before `current`.
+  std::optional<Work> take_next(const Work& current, Clock::time_point now);
+
   // The first `settled` of the work are settled. The others stay first of their order key, in
   // order; the first of them says when they run again.
   void finish(Work work, std::size_t settled);
@@ -117,6 +124,7 @@ class Dispatcher {
     std::shared_ptr<Partition> partition;
     std::list<Item> items;  // most have one: a deque would take 600 bytes for it
     State state = State::ready;
+    int taken = 0;  // works of it that its lane has
   };
   using Strands = std::unordered_map<StrandId, Strand, StrandHash>;
   using Entry = Strands::value_type;  // stays where it is while the map grows
@@ -125,7 +133,8 @@ class Dispatcher {
   void make_ready(Entry& entry);
   void ready_the_due(Clock::time_point now);
   std::optional<Batch> take_locked(std::size_t limit, Clock::time_point now);
-  Work take_strand(std::size_t limit, Clock::time_point now);
+  Entry& entry_of(const Work& work);
+  Work take_from(Entry& entry, std::size_t limit, Clock::time_point now);
 
   mutable std::mutex mutex_;
   std::condition_variable work_there_;
@@ -134,7 +143,7 @@ class Dispatcher {
   std::deque<Entry*> ready_;
   std::multimap<Clock::time_point, Entry*> waiting_;
   std::size_t queued_ = 0;
-  int running_ = 0;  // order keys that lanes have
+  int running_ = 0;  // works that lanes have
   bool cautious_ = false;
   bool alone_ = false;  // what was taken last is: to its end, also where caution ends before it
   bool stopped_ = false;

@@ -27,7 +27,12 @@ void Lane::run(const std::stop_token& stop) {
     std::optional<Batch> batch = setup_.dispatcher.take(processor_.batch_limit());
     if (!batch) return;
     setup_.metrics.lane_became_busy();
-    const bool postgres_away = run_batch(std::move(*batch));
+    bool postgres_away = run_batch(std::move(*batch), stop);
+    while (next_) {
+      batch.emplace();
+      batch->works.push_back(*std::exchange(next_, std::nullopt));
+      postgres_away = run_batch(std::move(*batch), stop);
+    }
     setup_.metrics.lane_became_free();
     if (postgres_away) wait_for_postgres(stop);
   }
@@ -53,7 +58,7 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
 }
 
 // True when PostgreSQL is away.
-bool Lane::run_batch(Batch batch) {
+bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   const std::size_t route = batch.works.front().partition->route_index();
   std::vector<flow::Job> jobs;  // all of them before the first runs: set_running() points into it
   for (std::size_t w = 0; w < batch.works.size(); ++w)
@@ -62,11 +67,16 @@ bool Lane::run_batch(Batch batch) {
   const auto began = Clock::now();
   set_running(&jobs.front().task, began);
   const std::vector<Outcome> outcomes =
-      jobs.size() == 1 ? std::vector{processor_.process(jobs.front().task, *handlers_[route])}
-                       : processor_.process(jobs);
+      jobs.size() > 1 ? processor_.process(jobs)
+                      : std::vector{processor_.process(jobs.front().task, *handlers_[route], [&] {
+                          return take_next(batch.works.front());
+                        })};
   const auto ended = Clock::now();
   set_running(nullptr, ended);
   setup_.route_metrics[route].transaction_ended(ended - began);
+  if (next_ && (!flow::is_settled(outcomes.front().result) || stop.stop_requested() ||
+                next_->partition->over()))
+    put_next_back();
   bool postgres_away = false;
   std::size_t at = 0;
   for (Work& work : batch.works) {
@@ -75,6 +85,19 @@ bool Lane::run_batch(Batch batch) {
     postgres_away = settler_.settle(std::move(work), of_work, ended) || postgres_away;
   }
   return postgres_away;
+}
+
+// What the processor shall take the key of with the COMMIT of `current`.
+const flow::Task* Lane::take_next(const Work& current) {
+  next_ = setup_.dispatcher.take_next(current, Clock::now());
+  if (!next_) return nullptr;
+  next_task_.emplace(task_of(*next_, next_->items.front(), false));
+  return &*next_task_;
+}
+
+void Lane::put_next_back() {
+  processor_.abandon();
+  setup_.dispatcher.finish(*std::exchange(next_, std::nullopt), 0);
 }
 
 void Lane::set_running(const flow::Task* task, Clock::time_point now) {

@@ -36,7 +36,9 @@ class Lane {
  private:
   void run(const std::stop_token& stop);
   flow::Task task_of(const Work& work, const Item& item, bool cautious) const;
-  bool run_batch(Batch batch);
+  bool run_batch(Batch batch, const std::stop_token& stop);
+  const flow::Task* take_next(const Work& current);
+  void put_next_back();
   void set_running(const flow::Task* task, Clock::time_point now);
   void wait_for_postgres(const std::stop_token& stop);
 
@@ -47,6 +49,8 @@ class Lane {
   const flow::Task* running_ = nullptr;  // guarded by running_mutex_, as the next
   Clock::time_point running_since_;
   flow::Processor processor_;
+  std::optional<Work> next_;  // one message, whose key processor_ has taken already
+  std::optional<flow::Task> next_task_;
   std::jthread thread_;  // last: it uses all of the above
 };
 

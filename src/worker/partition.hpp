@@ -112,7 +112,7 @@ class Partition {
   };
   Polling polling;
 
-  // Owned by the dispatcher, under its lock: order keys of this partition that lanes have.
+  // Owned by the dispatcher, under its lock: works of this partition that lanes have.
   int running = 0;
 
  private:

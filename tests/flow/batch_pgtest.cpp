@@ -1,6 +1,8 @@
-// Batches against one by one: whatever the messages do, the outcomes are the same.
+// Batches, and messages whose keys are taken with the COMMIT before them, against one by one:
+// whatever the messages do, the outcomes are the same.
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "flow/flow_case.hpp"
@@ -47,9 +49,11 @@ class BatchCase : public FlowCase {
         "CREATE TABLE marks (effect text); GRANT INSERT ON marks TO hapax_worker");
   }
 
+  enum class Taken { together, behind_each_other };
+
   // Settles all messages as a lane does, up to `batch` at once, and returns what each became.
   std::vector<std::string> settle_all(const std::vector<Planned>& plan, std::size_t batch,
-                                      const std::string& name) {
+                                      const std::string& name, Taken how = Taken::together) {
     Route own = route;
     own.key.scope = name;
     own.retry.first = own.retry.max = std::chrono::milliseconds(0);
@@ -65,7 +69,7 @@ class BatchCase : public FlowCase {
         for (const std::size_t i : left)
           if (taken.size() < batch) taken.push_back(i);
       const std::vector<Outcome> results =
-          run(plan, taken, attempts, own, processor, handler, name);
+          run(plan, taken, attempts, own, processor, handler, name, how);
       for (std::size_t n = 0; n < taken.size(); ++n) {
         if (results[n].result == Result::retry) attempts[taken[n]] = results[n].attempts;
         if (!is_settled(results[n].result)) continue;
@@ -112,7 +116,7 @@ class BatchCase : public FlowCase {
  private:
   std::vector<Outcome> run(const std::vector<Planned>& plan, const std::vector<std::size_t>& taken,
                            const std::vector<int>& attempts, const Route& own, Processor& processor,
-                           Handler& handler, const std::string& group) {
+                           Handler& handler, const std::string& group, Taken how) {
     std::vector<Message> messages;
     std::vector<Header> headers(taken.size());
     messages.reserve(taken.size());
@@ -133,7 +137,26 @@ class BatchCase : public FlowCase {
                            .attempts = attempts[taken[n]]},
                       &handler, static_cast<std::size_t>(plan[taken[n]].order_key)});
     if (jobs.size() == 1) return {processor.process(jobs.front().task, handler)};
-    return processor.process(jobs);
+    return how == Taken::together ? processor.process(jobs)
+                                  : run_behind_each_other(jobs, processor);
+  }
+
+  // As a lane does that takes the next message when one has run.
+  static std::vector<Outcome> run_behind_each_other(const std::vector<Job>& jobs,
+                                                    Processor& processor) {
+    std::vector<Outcome> outcomes(jobs.size(), Outcome::of(Result::waits));
+    std::set<std::size_t> blocked;
+    for (std::size_t n = 0; n < jobs.size(); ++n) {
+      if (blocked.contains(jobs[n].order_key)) continue;
+      outcomes[n] = processor.process(jobs[n].task, *jobs[n].handler, [&] {
+        return n + 1 < jobs.size() ? &jobs[n + 1].task : nullptr;
+      });
+      if (is_settled(outcomes[n].result)) continue;
+      blocked.insert(jobs[n].order_key);
+      processor.abandon();
+    }
+    processor.abandon();
+    return outcomes;
   }
 };
 
@@ -171,6 +194,11 @@ TEST_F(BatchCase, EndsAsOneByOneUnderRandomMessages) {
     database.run("TRUNCATE effects, marks");
     EXPECT_EQ(settle_all(plan, size, "many" + suffix), expected) << "batches of " << size;
     EXPECT_EQ(state("many" + suffix), expected_state);
+    EXPECT_EQ(booked(), expected_booked);
+    database.run("TRUNCATE effects, marks");
+    const std::string chain = "chain" + suffix;
+    EXPECT_EQ(settle_all(plan, size, chain, Taken::behind_each_other), expected);
+    EXPECT_EQ(state(chain), expected_state);
     EXPECT_EQ(booked(), expected_booked);
   }
 }

@@ -57,6 +57,32 @@ TEST_F(Claim, RunsWhenTheUncommittedHolderRollsBack) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// From the third on the key is looked at before it is taken: the same table holds.
+TEST_F(Claim, JudgesInAFloodOfDuplicatesAsOutsideOfIt) {
+  EXPECT_EQ(process({}).result, Result::completed);
+  const auto flood = [&] {
+    for (int i = 1; i <= 4; ++i) EXPECT_EQ(process({.offset = i}).result, Result::duplicate);
+  };
+  flood();
+  const Outcome drift = process({.payload = "11", .offset = 5});
+  EXPECT_EQ(drift.reason, "payload_drift");
+  flood();
+  EXPECT_EQ(process({.key = "new", .offset = 6}).result, Result::completed);
+  flood();
+  EXPECT_EQ(
+      process({.key = "k3", .offset = 7}, [](const Message&, Context&) { throw Reject("no"); })
+          .reason,
+      "rejected");
+  flood();
+  EXPECT_EQ(process({.key = "k3", .offset = 7}).reason, "redelivered");
+  flood();
+  EXPECT_EQ(process({.key = "k3", .offset = 8}).result, Result::completed) << "taken over";
+  flood();
+  database.run("UPDATE hapax.idempotency_keys SET status = 'started' WHERE key = 'new'");
+  EXPECT_EQ(process({.key = "new", .offset = 9}).reason, "key_started");
+  EXPECT_EQ(effects(), "k1=10 new=10 k3=10");
+}
+
 TEST_F(Claim, SkipsADuplicateOfTheSameOperation) {
   process({.offset = 1});
   runs = 0;

@@ -236,6 +236,29 @@ TEST_F(GivingUp, ForgetsTheAnnouncementOfARunThatTheProcessSurvived) {
   EXPECT_EQ(database.count("SELECT coalesce(sum(crashes), 0) FROM hapax.attempts"), 0);
 }
 
+// Found by tests/chaos, SEED=4101: each outage that cut a cautious run counted as a crash.
+TEST_F(GivingUp, TakesNoOutageForACrash) {
+  bool away = false;
+  Processor processor(
+      [&] {
+        if (away) throw store::DatabaseError({store::Fault::Kind::connection, "", "away"});
+        return store::Session(options);
+      },
+      1);
+  const Given cautious{.cautious = true};
+  const Body loses_postgres = [&](const Message&, Context& context) {
+    away = true;
+    context.sql("SELECT pg_terminate_backend(pg_backend_pid())");
+  };
+  for (int run = 0; run < 2 * route.retry.max_crashes; ++run) {
+    EXPECT_EQ(process_on(processor, {}, loses_postgres, cautious).result, Result::outage);
+    away = false;
+  }
+  const Outcome outcome = process_on(processor, {}, book, cautious);
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.reason;
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
 TEST(Storable, CutsAndMendsWhatPostgresqlTextCannotHold) {
   EXPECT_EQ(store::storable("caf\u00e9"), "caf\u00e9");
   EXPECT_EQ(store::storable("a\0b"s), "ab");

@@ -75,6 +75,55 @@ TEST_F(DispatcherTest, RunsOneMessageOfAnOrderKeyAtATimeInOrder) {
   dispatcher_.finish(std::move(three), 1);
 }
 
+TEST_F(DispatcherTest, ALaneGoesOnWithWhatIsReadyOrElseWithItsOwnOrderKey) {
+  const auto p = partition();
+  for (int i = 1; i <= 3; ++i) dispatcher_.add(p, 7, item(i));
+  dispatcher_.add(p, 8, item(11));
+  EXPECT_EQ(take(), 1);
+  Work first = give_back();
+  Work other = *dispatcher_.take_next(first, Clock::now());
+  EXPECT_EQ(other.items.front().attempts, 11) << "a hot key starves nobody";
+  Work second = *dispatcher_.take_next(first, Clock::now());
+  EXPECT_EQ(second.items.front().attempts, 2);
+  dispatcher_.finish(std::move(first), 1);
+  EXPECT_FALSE(dispatcher_.has_ready()) << "its lane has the second";
+  dispatcher_.finish(std::move(second), 1);
+  EXPECT_EQ(take(), 3);
+  EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
+  EXPECT_EQ(p->running, 2);
+  dispatcher_.finish(give_back(), 1);
+  dispatcher_.finish(std::move(other), 1);
+  EXPECT_EQ(p->running, 0);
+}
+
+TEST_F(DispatcherTest, WhatALaneDoesNotGoOnWithStaysInItsPlace) {
+  const auto p = partition();
+  for (int i = 1; i <= 3; ++i) dispatcher_.add(p, 7, item(i));
+  EXPECT_EQ(take(), 1);
+  Work first = give_back();
+  Work second = *dispatcher_.take_next(first, Clock::now());
+  dispatcher_.finish(std::move(second), 0);
+  EXPECT_FALSE(dispatcher_.has_ready());
+  dispatcher_.finish(std::move(first), 0);
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(take(), i);
+    dispatcher_.finish(give_back(), 1);
+  }
+}
+
+TEST_F(DispatcherTest, ALaneGoesOnWithNothingInCautionOrOfARouteWithBatches) {
+  const auto p = partition();
+  for (int i = 1; i <= 2; ++i) dispatcher_.add(p, 7, item(i));
+  EXPECT_EQ(take(), 1);
+  dispatcher_.set_cautious(true);
+  EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
+  dispatcher_.set_cautious(false);
+  route_.batch = 10;
+  EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
+  route_.batch = 1;
+  EXPECT_TRUE(dispatcher_.take_next(held_.back(), Clock::now()));
+}
+
 TEST_F(DispatcherTest, AWaitingMessageHoldsItsOrderKeyAndNoOther) {
   const auto p = partition();
   dispatcher_.add(p, 7, item(1));

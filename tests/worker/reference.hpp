@@ -52,6 +52,7 @@ struct Assignment {
   std::int64_t next = 0;
   std::int64_t highest_settled = 0;
   bool over = false;
+  int works = 0;                     // of it that lanes have
   std::vector<Known> messages = {};  // all that it received, ascending
 
   Known& at(std::int64_t offset) {
@@ -138,14 +139,55 @@ class Reference {
     hold(taken <= room, "a batch is larger than it may be");
     for (const Strand& strand : ready(now)) {
       hold(taken == room || assignments_.at(strand.first).route != route ||
-               ready_elsewhere(route, now),
+               ready_elsewhere([&](auto& other) { return other.route != route; }, now),
            "a batch has room, but leaves a message of its route behind");
-      for (const Work& work : batch->works)
-        hold(passed_over_[strand].insert({work.partition.get(), work.order_key}).second,
-             "an order key is taken twice while another is ready");
+      for (const Work& work : batch->works) pass_over(strand, work);
     }
     hold(taken == room || behind_taken(*batch, now) == 0,
          "a batch has room, but leaves behind the next message of an order key in it");
+  }
+
+  // A lane that has `current` asked for one more, and got it, or none.
+  void take_next(const Work& current, const std::optional<Work>& work, Time now) {
+    const std::vector<Known*> line = of(*current.partition).unsettled(current.order_key);
+    const Known* const behind = line.size() > 1 ? line[1] : nullptr;
+    if (!work) {
+      const bool refused = stopped || cautious || alone_;
+      const bool of_batches = ready_elsewhere([&](auto& a) { return batch_.at(a.route) > 1; }, now);
+      hold(refused || of_batches || ready(now).empty(),
+           "a lane gets nothing to go on with, although a message could run");
+      const bool goes_on = behind != nullptr && behind->latest <= now &&
+                           !of(*current.partition).over &&
+                           batch_.at(current.partition->route_index()) == 1;
+      hold(refused || !goes_on || ready_elsewhere([](auto&) { return true; }, now),
+           "a lane gets nothing to go on with, although its order key has a message");
+      return;
+    }
+    hold(!stopped && !cautious && !alone_, "a lane gets more than it may have now");
+    hold(work->items.size() == 1 && batch_.at(work->partition->route_index()) == 1,
+         "a lane gets a batch to go on with");
+    const bool its_own =
+        work->partition == current.partition && work->order_key == current.order_key;
+    if (!its_own) {
+      take(*work, now);
+      for (const Strand& strand : ready(now)) pass_over(strand, *work);
+      return;
+    }
+    hold(ready(now).empty(), "an order key goes on though another is ready");
+    const Item& item = work->items.front();
+    hold(behind != nullptr && behind->place == Known::Place::queued &&
+             behind->offset == item.record->message().offset() && behind->earliest <= now &&
+             item.attempts == behind->attempts,
+         "a lane goes on with another message than the next of its order key");
+    line[1]->place = Known::Place::running;
+    ++of(*work->partition).works;
+  }
+
+  // A lane does not run what it took to go on with.
+  void put_back(const Work& work) {
+    Assignment& assignment = of(*work.partition);
+    --assignment.works;
+    assignment.at(work.items.front().record->message().offset()).place = Known::Place::queued;
   }
 
   struct Ended {
@@ -157,6 +199,7 @@ class Reference {
   // A lane is through with it, with these outcomes.
   Ended end(const Work& work, std::span<const flow::Outcome> outcomes, Time now) {
     Assignment& assignment = of(*work.partition);
+    --assignment.works;
     std::size_t at = 0;
     Ended ended;
     for (; at < outcomes.size() && flow::is_settled(outcomes[at].result); ++at) {
@@ -237,10 +280,16 @@ class Reference {
     return strands;
   }
 
-  // Whether another route may be between: a wait that is drawn at random may be over.
-  bool ready_elsewhere(std::size_t route, Time now) {
+  void pass_over(const Strand& ready, const Work& taken) {
+    hold(passed_over_[ready].insert({taken.partition.get(), taken.order_key}).second,
+         "an order key is taken twice while another is ready");
+  }
+
+  // Whether one of these may be between: a wait that is drawn at random may be over.
+  template <class Which>
+  bool ready_elsewhere(const Which& which, Time now) {
     for (auto& [partition, assignment] : assignments_)
-      if (!assignment.over && assignment.route != route)
+      if (!assignment.over && which(assignment))
         for (const Known* first : in_line(assignment))
           if (first->earliest <= now) return true;
     return false;
@@ -266,6 +315,7 @@ class Reference {
     }
     for (std::size_t i = 0; i < work.items.size(); ++i) line[i]->place = Known::Place::running;
     passed_over_.erase({work.partition.get(), work.order_key});
+    ++assignment.works;
   }
 
   // Messages that could have come along behind the last of a work.

@@ -13,6 +13,7 @@ namespace hapax::worker::simulation {
 enum class Kind {
   arrive,      // messages come to a partition
   take,        // a lane that is free takes what it may
+  next,        // a lane that has one message takes another to go on with
   end,         // a lane is through with what it took
   wait,        // time passes
   serve,       // the poll thread serves what lanes ask for
@@ -38,6 +39,7 @@ struct Ground {
   std::size_t lanes = 1;
   std::array<std::size_t, 2> batch{1, 1};  // by route
   int breaker = 0;
+  bool hot = false;  // all messages of a partition are of one order key
 };
 
 struct Schedule {
@@ -66,13 +68,15 @@ inline Schedule draw_schedule(std::uint64_t seed) {
   Schedule schedule;
   schedule.ground = {1 + random() % 4,
                      {kBatches[random() % kBatches.size()], kBatches[random() % kBatches.size()]},
-                     static_cast<int>(random() % 4)};
+                     static_cast<int>(random() % 4),
+                     random() % 4 == 0};
   struct Weight {
     Kind kind;
     unsigned of_thousand;
   };
-  constexpr std::array<Weight, 13> kWeights{{{Kind::arrive, 150},
-                                             {Kind::take, 310},
+  constexpr std::array<Weight, 14> kWeights{{{Kind::arrive, 150},
+                                             {Kind::take, 260},
+                                             {Kind::next, 50},
                                              {Kind::end, 290},
                                              {Kind::wait, 100},
                                              {Kind::serve, 25},

@@ -64,6 +64,7 @@ class World {
   };
   struct Player {
     std::optional<Batch> batch;
+    std::optional<Work> next;  // behind the one message of the batch
     bool postgres_away = false;
   };
   struct Wanted {
@@ -77,6 +78,7 @@ class World {
   void arrive(Site& site, Digits digits);
   void deliver(Site& site);
   void take(Player& lane, std::size_t limit);
+  void take_next(Player& lane);
   void end(Player& lane, Digits digits);
   std::vector<flow::Outcome> draw_outcomes(const Batch& batch, Digits digits);
   flow::Outcome draw_outcome(Fact& fact, Digits& digits);
@@ -109,6 +111,7 @@ class World {
   std::deque<Settler> settlers_;                        // one a lane
   std::vector<std::shared_ptr<Partition>> partitions_;  // of all assignments there ever were
   Reference reference_;
+  const bool hot_;
 
   Time now_ = kStart;
   std::uint64_t unordered_ = 100;                      // order keys of messages without one

@@ -38,8 +38,8 @@ inline void World::check_partition(const std::shared_ptr<Partition>& partition) 
   const std::ptrdiff_t span = std::ranges::count_if(
       assignment.messages, [&](const Known& k) { return k.offset >= assignment.watermark(); });
   same(progress.span, span, "the span of offsets in hand");
-  const std::size_t running = assignment.running().size();
-  same(partition->running, running, "the number of order keys that run");
+  const int running = assignment.works;
+  same(partition->running, running, "the number of works that lanes have");
   if (assignment.over)
     hold(dispatcher_.wait_idle({partition}, {}) == (running == 0),
          assignment.name + ": whether a dropped partition is idle is not known");

@@ -12,6 +12,7 @@ inline World::World(const Ground& ground, observe::Metrics& metrics)
       sites_{{{"payments", 0}, 0}, {{"payments", 1}, 0}, {{"orders", 0}, 1}},
       lanes_(ground.lanes),
       reference_(ground.batch),
+      hot_(ground.hot),
       given_up_(2) {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     routes_[i].topic = i == 0 ? "payments" : "orders";
@@ -36,6 +37,7 @@ inline void World::play(const Step& step) {
       take(lane, kLimits[digits.next(4)]);
       break;
     }
+    case Kind::next: take_next(lane); break;
     case Kind::end: end(lane, digits); break;
     case Kind::wait:
       now_ += milliseconds(1 + digits.next(3) * 100 + digits.next(2) * digits.next(1000));
@@ -78,7 +80,7 @@ inline void World::play(const Step& step) {
 
 inline void World::arrive(Site& site, Digits digits) {
   for (unsigned count = 1 + digits.next(6); count > 0; --count) {
-    const unsigned order_key = digits.next(5);
+    const unsigned order_key = hot_ ? 0 : digits.next(5);
     site.end += digits.next(8) == 7 ? 3 : 0;  // compaction leaves holes
     site.log.push_back({site.end++, order_key < 4 ? order_key : ++unordered_});
     tell(site.id.first + "/" + std::to_string(site.id.second) + " offset " +
@@ -134,11 +136,35 @@ inline void World::take(Player& lane, std::size_t limit) {
   lane.batch = std::move(batch);
 }
 
+inline void World::take_next(Player& lane) {
+  if (!lane.batch || lane.next || lane.batch->cautious) return;
+  const Work& current = lane.batch->works.front();
+  if (lane.batch->works.size() > 1 || current.items.size() > 1) return;
+  lane.next = dispatcher_.take_next(current, now_);
+  reference_.take_next(current, lane.next, now_);
+  if (!lane.next) return;
+  const bool own =
+      lane.next->partition == current.partition && lane.next->order_key == current.order_key;
+  ++reached_[own ? "goes on with its own order key" : "goes on with another order key"];
+  tell(name(lane) + " takes " + reference_.of(*lane.next->partition).name + ":" +
+       std::to_string(lane.next->items.front().record->message().offset()) + " to go on with");
+}
+
+// As Lane::run_batch does.
 inline void World::end(Player& lane, Digits digits) {
   if (!lane.batch) return;
   Batch batch = std::move(*lane.batch);
   lane.batch.reset();
   const std::vector<flow::Outcome> outcomes = draw_outcomes(batch, digits);
+  if (lane.next && flow::is_settled(outcomes.front().result) && !lane.next->partition->over()) {
+    lane.batch.emplace().works.push_back(std::move(*lane.next));
+  } else if (lane.next) {
+    tell(name(lane) + " puts back what it would have gone on with");
+    ++reached_["put back"];
+    reference_.put_back(*lane.next);
+    dispatcher_.finish(std::move(*lane.next), 0);
+  }
+  lane.next.reset();
   std::size_t at = 0;
   for (Work& work : batch.works) {
     const auto of_work = std::span(outcomes).subspan(at, work.items.size());
