@@ -1,5 +1,6 @@
 // Batches, and messages whose keys are taken with the COMMIT before them, against one by one:
 // whatever the messages do, the outcomes are the same.
+#include <latch>
 #include <map>
 #include <random>
 #include <set>
@@ -53,12 +54,14 @@ class BatchCase : public FlowCase {
 
   // Settles all messages as a lane does, up to `batch` at once, and returns what each became.
   std::vector<std::string> settle_all(const std::vector<Planned>& plan, std::size_t batch,
-                                      const std::string& name, Taken how = Taken::together) {
+                                      const std::string& name, Taken how = Taken::together,
+                                      Handler* other = nullptr) {
     Route own = route;
     own.key.scope = name;
     own.retry.first = own.retry.max = std::chrono::milliseconds(0);
     Processor processor = make_processor();
-    Doing handler;
+    Doing doing;
+    Handler& handler = other == nullptr ? doing : *other;
     std::vector<std::string> outcomes(plan.size());
     std::vector<int> attempts(plan.size(), 0);
     std::map<int, std::vector<std::size_t>> strands;  // what is left, by order key
@@ -272,6 +275,44 @@ TEST_F(BatchCase, TwoWorkersBookOverlappingBatchesOnce) {
   other.join();
   EXPECT_EQ(count("effects"), 150);
   EXPECT_EQ(database.count("SELECT count(DISTINCT key) FROM effects"), 150);
+}
+
+// Moves something from one account to the other; the first time, not before the other has begun.
+class Crossing final : public Handler {
+ public:
+  Crossing(int from, int to, std::latch& both) : from_(from), to_(to), both_(both) {}
+  void handle(const Message&, Context& context) override {
+    context.sql("UPDATE accounts SET n = n - 1 WHERE id = $1", from_);
+    if (!std::exchange(begun_, true)) both_.arrive_and_wait();
+    context.sql("UPDATE accounts SET n = n + 1 WHERE id = $1", to_);
+  }
+
+ private:
+  int from_, to_;
+  std::latch& both_;
+  bool begun_ = false;
+};
+
+TEST_F(BatchCase, TwoBatchesThatDeadlockTakeEffectOnceEach) {
+  database.run(
+      "CREATE TABLE accounts (id int PRIMARY KEY, n int);"
+      "INSERT INTO accounts VALUES (1, 0), (2, 0);"
+      "GRANT SELECT, UPDATE ON accounts TO hapax_worker");
+  std::latch both(2);
+  Crossing there(1, 2, both), back(2, 1, both);
+  std::vector<Planned> plan, reverse;
+  for (int i = 0; i < 9; ++i) plan.push_back({"there" + std::to_string(i), "", i});
+  for (int i = 0; i < 5; ++i) reverse.push_back({"back" + std::to_string(i), "", i});
+  std::vector<std::string> outcomes;
+  std::thread other([&] { outcomes = settle_all(reverse, 5, "back", Taken::together, &back); });
+  EXPECT_EQ(settle_all(plan, 9, "there", Taken::together, &there),
+            std::vector<std::string>(9, "completed "));
+  other.join();
+  EXPECT_EQ(outcomes, std::vector<std::string>(5, "completed "));
+  EXPECT_EQ(database.value("SELECT string_agg(n::text, ' ' ORDER BY id) FROM accounts"), "-4 4");
+  database.wait_until(
+      "SELECT deadlocks > 0 FROM pg_stat_database WHERE datname = current_database()", "t");
+  EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
 TEST_F(BatchCase, ManyRowsOfOneInsertReachPostgresAsOneStatement) {
