@@ -1,15 +1,17 @@
 -- Opens the seal of the claiming transaction (as arm.sql) and takes an idempotency key, as it will
 -- stand once committed; one statement, because each costs a message a twentieth of its time.
 -- $1 key, $2 scope, $3 tenant, $4 fingerprint, $5 its rule, $6 group, $7 topic, $8 generation,
--- $9 partition, $10 offset, $11 retention in seconds, $12 nonce.
+-- $9 partition, $10 offset, $11 retention in seconds, $12 nonce, $13 lock_timeout of this statement
+-- and, where the key was free, $14 of the transaction behind it.
 -- One row when the key was free; none when somebody has it (read_key.sql then says who).
--- Waits for an uncommitted holder, at most lock_timeout (55P03).
+-- Waits for an uncommitted holder, at most $13 (55P03).
 INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, fingerprint_rule,
   group_id, topic, generation, partition, kafka_offset, expires_at)
 SELECT $1::text, $2::text, $3::text, 'completed', $4::bytea, $5::text, $6::text, $7::text, $8::int,
   $9::int, $10::bigint, now() + make_interval(secs => $11)
 FROM (SELECT set_config('hapax.claim', $12, true) AS claim,
-             set_config('hapax.gate', 'arm', true) AS gate OFFSET 0) AS armed
-WHERE armed.claim = $12 AND armed.gate = 'arm'
+             set_config('hapax.gate', 'arm', true) AS gate,
+             set_config('lock_timeout', $13, true) AS patience OFFSET 0) AS armed
+WHERE armed.claim = $12 AND armed.gate = 'arm' AND armed.patience IS NOT NULL
 ON CONFLICT (key, scope, tenant) DO NOTHING
-RETURNING set_config('hapax.gate', 'queued', true)
+RETURNING set_config('hapax.gate', 'queued', true), set_config('lock_timeout', $14, true)

@@ -55,6 +55,15 @@ bool RetryPolicy::exhausted(int failures, std::chrono::milliseconds lasting) con
 }
 
 Outcome Processor::process(const Task& task, Handler& handler, const Next& next) {
+  // Whichever lane it comes to: what this process announced and lives to tell was no crash.
+  if (task.announced) announced_ = source_of(task);
+  Outcome outcome = process_once(task, handler, next);
+  if (!is_settled(outcome.result))
+    outcome.announced = std::exchange(announced_, std::nullopt).has_value();
+  return outcome;
+}
+
+Outcome Processor::process_once(const Task& task, Handler& handler, const Next& next) {
   if (ahead_ && ahead_->message != &task.message) abandon();
   std::string why;
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
@@ -113,7 +122,7 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler, const Next
   clean_session();
   if (is_settled(outcome.result)) batch_limit_.passed(1);
   duplicates_in_a_row_ = outcome.result == Result::duplicate ? duplicates_in_a_row_ + 1 : 0;
-  if (task.attempts > 0 && outcome.result == Result::duplicate) forget_attempts(task);
+  if (task.is_in_attempts() && outcome.result == Result::duplicate) forget_attempts(task);
   return outcome;
 }
 
@@ -146,7 +155,6 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   phase_ = Phase::claim;
   if (is_known_duplicate(task, request, handler)) return Outcome::of(Result::duplicate);
   std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
-  if (ahead && ahead->error) std::rethrow_exception(ahead->error);
   auto opened =
       ahead ? std::move(ahead->transaction) : std::make_unique<store::Transaction>(*session_);
   store::Transaction& transaction = *opened;
@@ -173,7 +181,7 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
 
   // What the handler deferred fails as the handler's, though it travels with the completion.
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
-  if (task.attempts > 0) store::add_forget_attempts(transaction, source);
+  if (task.is_in_attempts()) store::add_forget_attempts(transaction, source);
   complete(std::move(opened), task, request, claim.nonce, context.stored_result(), next);
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};

@@ -38,6 +38,10 @@ struct Task {
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
   bool keep_bytes = true;  // of a dead letter; without where PostgreSQL could not take them
   std::string_view incarnation = {};  // of PostgreSQL at the partition's start; empty: any
+  bool announced = false;   // by this process, in a cautious run that could not be withdrawn
+  bool remembered = false;  // in hapax.attempts at the partition's start
+
+  bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 };
 
 // One message of a batch. Those of one order key follow each other, in offset order.
@@ -96,6 +100,7 @@ class Processor {
   bool reachable(std::string& why);
 
  private:
+  Outcome process_once(const Task& task, Handler& handler, const Next& next);
   Outcome derive_and_run(const Task& task, Handler& handler, const Next& next);
   std::optional<Outcome> announce(const Task& task);
   // A key row or a guard that decides without running the handler.
@@ -114,7 +119,6 @@ class Processor {
     const Message* message;
     key::Identity identity;
     store::TakenKey taken = {};
-    std::exception_ptr error = {};  // of taking it
     std::unique_ptr<store::Transaction> transaction = {};
   };
   std::optional<Ahead> look_ahead(const Task* following) const;

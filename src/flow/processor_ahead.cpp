@@ -1,7 +1,7 @@
 // The next message's key, taken in the round trip that commits the message before it.
 //
 // Both stay transactions of their own: the text says COMMIT between them, and an error before it
-// skips what follows. An error behind it is the next message's, which has it when it is processed.
+// skips what follows. An error behind it is the next message's, which then takes its key by itself.
 #include "flow/processor.hpp"
 
 namespace hapax::flow {
@@ -26,7 +26,7 @@ void Processor::complete(std::unique_ptr<store::Transaction> transaction, const 
     const bool its_own = error.fault().kind != store::Fault::Kind::sql ||
                          !store::was_completed(*transaction, request);
     if (its_own) throw;
-    ahead->error = std::current_exception();
+    return;  // the next one's: it meets it again where it is processed
   }
   ahead_.emplace(std::move(*ahead));
 }

@@ -23,7 +23,7 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 // What only process(task) can do right: history, a guard, an operator's word.
 bool must_run_alone(const Task& task) {
-  return task.cautious || task.skip != nullptr || task.attempts > 0 || task.outages > 0 ||
+  return task.cautious || task.skip != nullptr || task.is_in_attempts() || task.outages > 0 ||
          task.message.offset() < task.guard_below;
 }
 

@@ -77,7 +77,7 @@ class BareLane {
                    ',' + quoted(loop_.scope) + ",''," + quoted(digest(message.payload)) +
                    ",'payload'," + quoted(loop_.group) + ',' + quoted(loop_.topic) + ",1," +
                    std::to_string(message.partition) + ',' + std::to_string(n) + ',' + kRetention +
-                   ',' + quoted(nonce) + ')');
+                   ',' + quoted(nonce) + ",'50','3000')");
     if (claimed.empty()) {
       work_.exec("ROLLBACK;" + read);
       ++duplicates_in_a_row_;

@@ -10,6 +10,9 @@ namespace {
 // often is not chance any more.
 constexpr int kMaxClaimRounds = 5;
 
+// In milliseconds: a message that is committed already waits so long for the next one's key.
+constexpr const char* kAheadLockTimeout = "50";
+
 std::vector<Parameter> claim_parameters(const ClaimRequest& request) {
   const key::Identity& identity = request.identity;
   std::vector<Parameter> parameters = {identity.key, request.scope, identity.tenant,
@@ -48,9 +51,12 @@ bool KeyHolder::is(const Source& source) const {
 
 namespace {
 
-std::string take_text(Session& session, const ClaimRequest& request, const std::string& nonce) {
+std::string take_text(Session& session, const ClaimRequest& request, const std::string& nonce,
+                      const std::string& lock_timeout) {
   std::vector<Parameter> parameters = claim_parameters(request);
   parameters.emplace_back(nonce);
+  parameters.emplace_back(lock_timeout);
+  parameters.emplace_back(session.lock_timeout());
   return session.execute(sql::kClaim, parameters);
 }
 
@@ -75,7 +81,8 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
     if (round == kMaxClaimRounds)
       throw DatabaseError(
           {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
-    taken.ours = !transaction.run(take_text(session, request, taken.nonce)).empty();
+    taken.ours =
+        !transaction.run(take_text(session, request, taken.nonce, session.lock_timeout())).empty();
   }
   return {std::move(taken.nonce), {}};
 }
@@ -85,7 +92,8 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
 Claim claim(Transaction& transaction, const ClaimRequest& request) {
   const bool alone = !transaction.has_begun();
   TakenKey taken{transaction.session().next_nonce()};
-  const std::string take = take_text(transaction.session(), request, taken.nonce);
+  const std::string take =
+      take_text(transaction.session(), request, taken.nonce, transaction.session().lock_timeout());
   taken.ours = !transaction.run(take).empty();
   return claim_taken(transaction, request, std::move(taken), alone);
 }
@@ -161,7 +169,7 @@ TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request
                            Durability durability, const ClaimRequest& next) {
   Session& session = transaction.session();
   TakenKey taken{session.next_nonce()};
-  const std::string take = take_text(session, next, taken.nonce);
+  const std::string take = take_text(session, next, taken.nonce, kAheadLockTimeout);
   add_result(transaction, request, result);
   add_seal(transaction, nonce, durability);
   taken.ours = !transaction.commit_and_run(take).empty();
@@ -176,6 +184,7 @@ bool was_completed(Transaction& transaction, const ClaimRequest& request) {
   } catch (const DatabaseError& error) {
     Fault fault = error.fault();
     fault.kind = Fault::Kind::in_doubt;
+    fault.sqlstate.clear();  // or the table would go by it
     throw DatabaseError(fault, error.statement());
   }
 }

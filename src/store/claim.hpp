@@ -89,7 +89,9 @@ void complete(Transaction& transaction, const ClaimRequest& request, const std::
               Durability durability = Durability::synchronous);
 
 // The same, and the key of the `next` message taken in a new transaction, in one round trip.
-// Throws: DatabaseError, of either of them: was_completed() tells. Blocks: as claim().
+// Throws: DatabaseError, of either of them: was_completed() tells. Blocks: at most 50 ms for
+// another
+//   transaction's uncommitted claim.
 TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
                            const std::string& nonce, const std::optional<std::string>& result,
                            Durability durability, const ClaimRequest& next);

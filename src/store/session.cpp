@@ -59,6 +59,7 @@ Session::Session(const ConnectOptions& options) {
 #pragma GCC diagnostic pop
 #endif
     state_->settings = settings_of(options);
+    state_->lock_timeout = std::to_string(options.lock_timeout.count());
     pqxx::nontransaction work(state_->connection);
     work.exec(state_->settings);
   } catch (...) {
@@ -147,6 +148,8 @@ bool Session::clean() {
     rethrow(state_->connection, "cleaning the session");
   }
 }
+
+const std::string& Session::lock_timeout() const { return state_->lock_timeout; }
 
 std::string Session::next_nonce() {
   return state_->nonce_prefix + std::to_string(++state_->nonce_count);

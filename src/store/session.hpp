@@ -55,6 +55,9 @@ class Session {
   // Throws: DatabaseError where it does not prepare.
   UserStatement& prepared(std::string_view text);
 
+  // lock_timeout in milliseconds, as PostgreSQL's setting.
+  const std::string& lock_timeout() const;
+
   // Whether there is nothing that clean() would have to undo.
   bool is_clean() const;
 

@@ -54,7 +54,9 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           skip == beginning.ahead.skips.end() ? nullptr : &skip->second,
           item.failing,
           true,
-          beginning.incarnation};
+          beginning.incarnation,
+          item.announced,
+          item.remembered};
 }
 
 // True when PostgreSQL is away.
@@ -90,7 +92,8 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
 // What the processor shall take the key of with the COMMIT of `current`.
 const flow::Task* Lane::take_next(const Work& current) {
   next_ = setup_.dispatcher.take_next(current, Clock::now());
-  if (!next_) return nullptr;
+  // One that has waited, for a key or for a retry, may well wait again; `current` must not.
+  if (!next_ || next_->items.front().not_before != Clock::time_point{}) return nullptr;
   next_task_.emplace(task_of(*next_, next_->items.front(), false));
   return &*next_task_;
 }

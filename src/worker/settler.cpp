@@ -26,6 +26,7 @@ observe::SettledAs settled_as(Result result) {
 milliseconds wait_after(Item& item, const Outcome& outcome) {
   if (outcome.result == Result::retry) item.attempts = outcome.attempts;
   if (outcome.lost_in_handler) ++item.outages;
+  if (outcome.result != Result::waits) item.announced = outcome.announced;
   item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
   // First of its order key for ever: nothing behind it may pass before the halt is served.
   if (flow::is_halt(outcome.result)) return std::chrono::hours(24);

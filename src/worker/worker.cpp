@@ -205,6 +205,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   Item item;
   const auto& attempts = partition->beginning().ahead.attempts;
   if (const auto prior = attempts.find(message.offset()); prior != attempts.end()) {
+    item.remembered = true;
     item.attempts = prior->second.count;
     item.failing = milliseconds(prior->second.lasting_ms);
     item.not_before = Clock::now() + milliseconds(prior->second.wait_ms);

@@ -1,10 +1,18 @@
 // The next message's key is taken with the COMMIT of the one before: what that saves, and that
 // neither of the two pays for the other.
+#include <thread>
+
 #include "flow/flow_case.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::flow {
 namespace {
+
+constexpr const char* kHeld =
+    "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+    "partition, "
+    "kafka_offset, expires_at) VALUES ('k2', 'booking', 'failed', 'other', 'payments', 1, 3, 1, "
+    "now())";
 
 class Ahead : public FlowCase {
  protected:
@@ -120,6 +128,64 @@ TEST_F(Ahead, AKeyThatIsHeldDoesNotUndoTheMessageBefore) {
   EXPECT_EQ(count("hapax.attempts"), 0);
   holds.reset();
   EXPECT_EQ(process_on(processor, {.key = "k2", .offset = 1}, book).result, Result::completed);
+}
+
+// Only for a moment, however long the next one may wait for it.
+TEST_F(Ahead, AKeyThatIsHeldDoesNotHoldUpTheMessageBefore) {
+  options.lock_timeout = std::chrono::milliseconds(0);  // for ever: so long this test would last
+  processor = make_processor();
+  store::Session holder(database.owner());
+  store::Transaction holds(holder);
+  holds.run(kHeld);
+  const Queued one(route, {"k1"}), two(route, {.key = "k2", .offset = 1});
+  const Task tasks[] = {task(one.message), task(two.message)};
+  Doing books(book);
+  EXPECT_EQ(processor.process(tasks[0], books, [&] { return &tasks[1]; }).result,
+            Result::completed);
+}
+
+TEST_F(Ahead, TheNextOnesHandlerWaitsForLocksAsLongAsAnyOnes) {
+  const auto seen = [&](const Processor::Next& next) {
+    std::string timeout;
+    const Queued one(route, {"k1"}), two(route, {.key = "k2", .offset = 1});
+    const Task tasks[] = {task(one.message), task(two.message)};
+    Doing books(book), looks([&](const Message&, Context&context) {
+      timeout = context.sql("SHOW lock_timeout")[0][0].text();
+    });
+    EXPECT_EQ(processor.process(tasks[0], books, [&] { return next ? &tasks[1] : nullptr; }).result,
+              Result::completed);
+    EXPECT_EQ(processor.process(tasks[1], looks).result, Result::completed);
+    database.run("DELETE FROM hapax.idempotency_keys");
+    return timeout;
+  };
+  const std::string alone = seen({});
+  EXPECT_EQ(seen([] { return nullptr; }), alone);
+  EXPECT_NE(alone, "50ms");
+}
+
+// The key is free for a moment between the failure and the look whose it was.
+TEST_F(Ahead, AFailureWhoseKeyAnotherWorkerCompletesMeanwhileIsNotTheNextOnes) {
+  int completed_elsewhere = 0;
+  for (int i = 0; i < 300 && completed_elsewhere == 0; ++i) {
+    database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM hapax.attempts");
+    Processor owner = make_processor();
+    std::thread other;
+    const auto [first, second] = both(
+        [&](const Message&, Context& context) {
+          other = std::thread([&] {
+            Doing nothing([](const Message&, Context&) {});
+            const Queued same(route, {"k1"});
+            owner.process(task(same.message), nothing);
+          });
+          database.wait_until("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+          context.write("INSERT INTO effects (key, note) SELECT 'lost', 1 / $1::int", 0);
+        },
+        book);
+    other.join();
+    completed_elsewhere += first.result == Result::completed;
+    EXPECT_EQ(second.result, Result::completed) << second.reason << second.detail;
+  }
+  EXPECT_GT(completed_elsewhere, 0) << "it never came to that";
 }
 
 TEST_F(Ahead, AFailedWriteIsItsOwnMessagesAndNotTheNextOnes) {

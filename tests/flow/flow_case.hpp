@@ -40,6 +40,8 @@ struct Given {
   std::optional<std::string> skip = std::nullopt;
   std::chrono::milliseconds failing{0};
   std::string incarnation = "";
+  bool announced = false;
+  bool remembered = false;
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -100,7 +102,9 @@ class FlowCase : public testing::Test {
                     .cautious = given.cautious,
                     .skip = given.skip ? &*given.skip : nullptr,
                     .failing = given.failing,
-                    .incarnation = given.incarnation};
+                    .incarnation = given.incarnation,
+                    .announced = given.announced,
+                    .remembered = given.remembered};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }

@@ -9,6 +9,14 @@ using Guard = FlowCase;
 
 void refuse(const Message&, Context&) { throw std::runtime_error("not today"); }
 
+// Cautious mode announces whatever comes: that is no memory of it.
+TEST_F(Guard, HaltsAForgottenMessageInCautionToo) {
+  for (const bool cautious : {false, true})
+    EXPECT_EQ(process({.offset = 5}, book, {.guard_below = 10, .cautious = cautious}).reason,
+              "unknown_below_highest");
+  EXPECT_EQ(effects(), "");
+}
+
 TEST_F(Guard, HaltsAtAMessageThatNobodyKnowsBelowTheHighestCheckpoint) {
   const Outcome outcome = process({.offset = 4}, book, {.guard_below = 5});
   EXPECT_EQ(outcome.result, Result::halt_partition);
