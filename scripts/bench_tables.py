@@ -40,10 +40,10 @@ def throughput(runs):
 
 
 def latency(runs):
-    return table(["latency", "load, messages/s", "p50", "p99", "p99.9"],
-                 [[mode_name(figures), number(figures["rate"])] +
-                  [f"{figures[name]:.1f} ms" for name in ("p50_ms", "p99_ms", "p99_9_ms")]
-                  for figures in runs["base"]["latency"] if "p50_ms" in figures])
+    rows = [[mode_name(figures), number(figures["rate"])] +
+            [f"{figures[name]:.1f} ms" for name in ("p50_ms", "p99_ms", "p99_9_ms")]
+            for figures in runs["base"]["latency"] if "p50_ms" in figures]
+    return table(["latency", "load, messages/s", "p50", "p99", "p99.9"], rows) if rows else None
 
 
 def further(runs):
