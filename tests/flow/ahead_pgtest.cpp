@@ -1,5 +1,6 @@
 // The next message's key is taken with the COMMIT of the one before: what that saves, and that
 // neither of the two pays for the other.
+#include <future>
 #include <thread>
 
 #include "flow/flow_case.hpp"
@@ -142,6 +143,33 @@ TEST_F(Ahead, AKeyThatIsHeldDoesNotHoldUpTheMessageBefore) {
   Doing books(book);
   EXPECT_EQ(processor.process(tasks[0], books, [&] { return &tasks[1]; }).result,
             Result::completed);
+}
+
+// A table lock, as of a migration, comes between the COMMIT and the look whose failure it was.
+TEST_F(Ahead, ACommittedMessageThatNobodyCanLookAtIsInDoubtAndNoFailedAttempt) {
+  options.lock_timeout = std::chrono::milliseconds(200);
+  processor = make_processor();
+  std::promise<void> looked;
+  std::thread migration;
+  const Queued one(route, {"k1"}), two(route, {.key = "k2", .offset = 1});
+  const Task tasks[] = {task(one.message), task(two.message)};
+  Doing books([&](const Message& message, Context& context) {
+    book(message, context);
+    migration = std::thread([&] {
+      store::Session session(database.owner());
+      store::Transaction transaction(session);
+      transaction.run("LOCK TABLE hapax.idempotency_keys IN ACCESS EXCLUSIVE MODE");
+      looked.get_future().wait();
+    });
+    database.wait_until("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+  });
+  const Outcome outcome = processor.process(tasks[0], books, [&] { return &tasks[1]; });
+  looked.set_value();
+  migration.join();
+  EXPECT_EQ(outcome.result, Result::again) << outcome.reason << outcome.sqlstate;
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  EXPECT_EQ(processor.process(tasks[0], books).result, Result::duplicate);
+  EXPECT_EQ(effects(), "k1=10");
 }
 
 TEST_F(Ahead, TheNextOnesHandlerWaitsForLocksAsLongAsAnyOnes) {
