@@ -18,15 +18,16 @@ constexpr const char* kHeld =
 class Ahead : public FlowCase {
  protected:
   struct Queued {
-    Queued(const Route& route, const Sent& sent)
-        : headers{{"id", sent.key}}, message(parts(route, sent)) {}
-    Message::Parts parts(const Route& route, const Sent& sent) const {
+    Queued(const Route& route, Sent given)
+        : sent(std::move(given)), headers{{"id", sent.key}}, message(parts(route)) {}
+    Message::Parts parts(const Route& route) const {
       Message::Parts parts;
       parts.coordinates = {route.topic, 3, sent.offset};
       parts.payload = sent.payload;
       parts.headers = headers;
       return parts;
     }
+    const Sent sent;  // the message looks into it
     std::vector<Header> headers;
     Message message;
   };
