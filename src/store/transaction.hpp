@@ -73,8 +73,8 @@ class Transaction {
   void commit();
 
   // The same, and with it the first statement of a new transaction, which this object then is; its
-  // rows. That one's error comes out of here too, when what came before is committed already: ask
-  // outside, by roll_back_and_run(), which of them failed.
+  // rows. That one's error comes out of here too, when what came before is committed already: roll
+  // back and ask outside which of them failed.
   // Throws: DatabaseError; kind in_doubt as in commit().
   Rows commit_and_run(const std::string& statement);
 

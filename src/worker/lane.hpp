@@ -49,7 +49,7 @@ class Lane {
   const flow::Task* running_ = nullptr;  // guarded by running_mutex_, as the next
   Clock::time_point running_since_;
   flow::Processor processor_;
-  std::optional<Work> next_;  // one message, whose key processor_ has taken already
+  std::optional<Work> next_;  // one message to go on with; processor_ may have its key already
   std::optional<flow::Task> next_task_;
   std::jthread thread_;  // last: it uses all of the above
 };
