@@ -9,9 +9,7 @@ INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, fin
   group_id, topic, generation, partition, kafka_offset, expires_at)
 SELECT $1::text, $2::text, $3::text, 'completed', $4::bytea, $5::text, $6::text, $7::text, $8::int,
   $9::int, $10::bigint, now() + make_interval(secs => $11)
-FROM (SELECT set_config('hapax.claim', $12, true) AS claim,
-             set_config('hapax.gate', 'arm', true) AS gate,
-             set_config('lock_timeout', $13, true) AS patience OFFSET 0) AS armed
-WHERE armed.claim = $12 AND armed.gate = 'arm' AND armed.patience IS NOT NULL
+WHERE set_config('hapax.claim', $12, true) = $12 AND set_config('hapax.gate', 'arm', true) = 'arm'
+  AND set_config('lock_timeout', $13, true) IS NOT NULL
 ON CONFLICT (key, scope, tenant) DO NOTHING
 RETURNING set_config('hapax.gate', 'queued', true), set_config('lock_timeout', $14, true)

@@ -35,6 +35,14 @@ constexpr std::pair<const char*, const char*> kOptional[] = {
     {"fetch.queue.backoff.ms", "50"},
 };
 
+// Before 2.2 librdkafka, once its queue was full, looks for room in it once a second.
+constexpr int kLooksForRoomByItself = 0x02020000;
+
+// What has come since it was last made to look, before it is again: less cannot have filled it.
+constexpr std::size_t kBulk = 1U << 20;
+constexpr std::size_t kLeastOfAMessage = 1024;
+constexpr milliseconds kMostToWake{1};  // the request wakes, not its answer
+
 ConfHandle configure(const Properties& properties) {
   ConfHandle conf(rd_kafka_conf_new());
   char error[512];
@@ -243,13 +251,32 @@ void Consumer::subscribe(const std::vector<std::string>& topics) {
 
 Event Consumer::poll(milliseconds timeout) {
   if (!in_flight_.empty()) poll_commits();
-  const MessageHandle message(rd_kafka_consumer_poll(client_, timeout_of(timeout)));
+  const bool may_sleep = unwoken_ >= kBulk && rd_kafka_version() < kLooksForRoomByItself;
+  MessageHandle message(rd_kafka_consumer_poll(client_, may_sleep ? 0 : timeout_of(timeout)));
   rethrow();
+  if (may_sleep && !message) {
+    wake_fetchers();
+    message.reset(rd_kafka_consumer_poll(client_, timeout_of(timeout)));
+    rethrow();
+  }
   if (!message) return std::monostate{};
-  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return std::make_unique<Record>(*message);
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    unwoken_ += std::max(message->len, kLeastOfAMessage);
+    return std::make_unique<Record>(*message);
+  }
   if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
     return EndOfPartition{{rd_kafka_topic_name(message->rkt), message->partition}, message->offset};
   return event_of_error(*message);
+}
+
+// Whatever is asked of a partition's leader makes the thread that fetches from it look for room.
+void Consumer::wake_fetchers() {
+  unwoken_ = 0;
+  rd_kafka_topic_partition_list_t* assigned = nullptr;
+  if (rd_kafka_assignment(client_, &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  const ListHandle list(assigned);
+  for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = RD_KAFKA_OFFSET_END;
+  if (list->cnt > 0) rd_kafka_offsets_for_times(client_, list.get(), timeout_of(kMostToWake));
 }
 
 void Consumer::rethrow() {

@@ -150,6 +150,7 @@ class Consumer {
  private:
   struct Callbacks;
   void poll_commits();
+  void wake_fetchers();
   void rethrow();
   std::string explained(int error, const std::string& text);
 
@@ -158,6 +159,7 @@ class Consumer {
   rd_kafka_queue_s* commits_ = nullptr;
   std::vector<Commit> in_flight_;  // sent and not yet answered
   bool closed_ = false;
+  std::size_t unwoken_ = 0;  // bytes received since the fetching threads were last woken
   std::exception_ptr thrown_;
   std::string mechanism_;  // sasl.mechanism, or ""
   std::mutex causes_mutex_;

@@ -80,7 +80,7 @@ class Worker final : public kafka::Listener {
 
   // worker_queue.cpp
   struct Hand {
-    std::size_t messages = 0;  // offsets from the watermarks on
+    std::size_t messages = 0;  // received and not settled
     std::size_t bytes = 0;
     void operator+=(const Hand& more) {
       messages += more.messages;
@@ -89,7 +89,7 @@ class Worker final : public kafka::Listener {
   };
   Hand all_in_hand() const;
   bool is_over(const Hand& hand, std::size_t shares) const;
-  bool has_more_than(const Partition& partition, std::size_t shares) const;
+  bool is_ahead(const Partition::Progress& progress, std::size_t parts) const;
   bool room_comes();
   void bound_queue(Partition& partition);
   void resume_paused();

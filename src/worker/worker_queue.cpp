@@ -5,6 +5,9 @@
 //
 // A pause is dear: it drops what librdkafka has fetched ahead, and fetching that again takes a turn
 // with the broker. While the lanes have all they can do, waiting for them costs nothing instead.
+//
+// What is settled ahead of an older message takes no room, but a restart would look at it again: a
+// partition that is too far ahead of its watermark is paused, too.
 #include <thread>
 
 #include "worker/worker.hpp"
@@ -18,6 +21,8 @@ using std::chrono::milliseconds;
 constexpr microseconds kLookForRoom{500};
 // So long the group and everything else may wait for the poll thread; then the partition is paused.
 constexpr milliseconds kMostForRoom{50};
+// So many times worker.queue.messages a partition may be ahead of its watermark.
+constexpr std::size_t kReach = 10;
 
 }  // namespace
 
@@ -26,7 +31,7 @@ Worker::Hand Worker::all_in_hand() const {
   for (const auto& [id, partition] : partitions_) {
     if (!partition->polling.started) continue;
     const Partition::Progress progress = partition->progress();
-    all += {progress.span, progress.bytes};
+    all += {progress.messages, progress.bytes};
   }
   return all;
 }
@@ -37,9 +42,9 @@ bool Worker::is_over(const Hand& hand, std::size_t shares) const {
          hand.bytes >= config_.worker.queue.bytes / shares;
 }
 
-bool Worker::has_more_than(const Partition& partition, std::size_t shares) const {
-  const Partition::Progress progress = partition.progress();
-  return is_over({progress.span, progress.bytes}, shares);
+// Ahead of its watermark by more than one of so many parts of the reach.
+bool Worker::is_ahead(const Partition::Progress& progress, std::size_t parts) const {
+  return progress.span >= std::max(kReach, kReach * config_.worker.queue.messages / parts);
 }
 
 // Waits while the lanes are busy anyway. False where no room came.
@@ -53,10 +58,15 @@ bool Worker::room_comes() {
 }
 
 void Worker::bound_queue(Partition& partition) {
-  const std::size_t shares = std::max<std::size_t>(1, partitions_.size());
-  if (partition.polling.paused || !is_over(in_hand_, 1)) return;
-  // Within its share it never waits: another's messages may fill the queue for hours.
-  if (!has_more_than(partition, shares) || room_comes()) return;
+  if (partition.polling.paused) return;
+  const Partition::Progress progress = partition.progress();
+  if (!is_ahead(progress, 1)) {
+    const std::size_t shares = std::max<std::size_t>(1, partitions_.size());
+    // Within its share it never waits: another's messages may fill the queue for hours.
+    if (!is_over(in_hand_, 1) || !is_over({progress.messages, progress.bytes}, shares) ||
+        room_comes())
+      return;
+  }
   consumer_->pause(partition.id());
   partition.polling.paused = true;
   ++paused_;
@@ -65,8 +75,12 @@ void Worker::bound_queue(Partition& partition) {
 // With hysteresis, for a pause is dear.
 void Worker::resume_paused() {
   const std::size_t shares = 2 * std::max<std::size_t>(1, partitions_.size());
-  for (const auto& [id, partition] : partitions_)
-    if (partition->polling.paused && !has_more_than(*partition, shares)) unpause(*partition);
+  for (const auto& [id, partition] : partitions_) {
+    if (!partition->polling.paused) continue;
+    const Partition::Progress progress = partition->progress();
+    if (!is_over({progress.messages, progress.bytes}, shares) && !is_ahead(progress, 2))
+      unpause(*partition);
+  }
 }
 
 // librdkafka remembers a pause beyond the assignment, and must not be resumed twice.

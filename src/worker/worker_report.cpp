@@ -62,8 +62,8 @@ std::optional<std::int64_t> Worker::blocked_at(Partition& partition, std::int64_
                   {"offset", watermark},
                   {"attempts", by->attempts},
                   {"record_key", key.size() <= kShownKey ? key : key.substr(0, kShownKey) + "…"}},
-                 "the partition's share of worker.queue is full behind a message that waits for "
-                 "its next try; the error is in hapax.attempts, see `hapax status`");
+                 "the partition is as far ahead of a message that waits for its next try as "
+                 "worker.queue lets it; the error is in hapax.attempts, see `hapax status`");
   }
   if (by) blocked = watermark;
   if (blocked && !paused && watermark > *blocked) {

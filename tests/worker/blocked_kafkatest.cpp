@@ -1,5 +1,5 @@
-// A partition whose queue is full behind a message that waits for a retry says so, once, and names
-// the message; others of the partition pass it up to the bound.
+// A partition that is as far ahead of a message that waits for a retry as it may be says so, once,
+// and names the message; others of the partition pass it up to there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,8 @@ namespace hapax::support {
 namespace {
 
 constexpr int kQueue = 20;
-constexpr int kPayments = 60;
+constexpr int kReach = 10 * kQueue;
+constexpr int kPayments = kReach + 40;
 
 TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
   Site site = Site::on_mock_cluster(1);
@@ -27,12 +28,12 @@ TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
             {"worker", {{"lanes", 1}, {"queue", {{"messages", kQueue}}}}}});
 
   const auto said = worker->await("partition_paused", {{"partition", 0}, {"offset", 0}});
-  EXPECT_GE(site.database().count("SELECT count(*) FROM payments"), kQueue - 2)
+  EXPECT_GE(site.database().count("SELECT count(*) FROM payments"), kReach - 2)
       << "the lane was still at work";
   EXPECT_GT(said.at("attempts"), 0);
   EXPECT_THAT(said.at("record_key").get<std::string>(), testing::StartsWith("a0\x1b[2Jxxx"));
   EXPECT_LT(said.at("record_key").get<std::string>().size(), 200U);
-  site.await("SELECT count(*) FROM payments", std::to_string(kQueue - 1));
+  site.await("SELECT count(*) FROM payments", std::to_string(kReach - 1));
   const std::string gauge =
       "hapax_partition_blocked_offset{partition=\"0\",topic=\"" + site.topic() + "\"} 0";
   EXPECT_THAT(worker->get("/metrics").body, testing::HasSubstr(gauge));
