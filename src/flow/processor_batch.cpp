@@ -5,7 +5,8 @@
 // nothing, what stood in the way runs alone and the rest is tried again. Every round settles
 // something, sets one apart, halves the segment or makes batches take turns, so it ends.
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <tuple>
 
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
@@ -25,6 +26,21 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 bool must_run_alone(const Task& task) {
   return task.cautious || task.skip != nullptr || task.is_in_attempts() || task.outages > 0 ||
          task.message.offset() < task.guard_below;
+}
+
+bool has_key_of(const key::Identity& one, const key::Identity& other) {
+  return one.key == other.key && one.tenant == other.tenant;
+}
+
+// In the order in which every process takes locks; those of one key as they came.
+std::vector<std::size_t> by_key(std::span<const std::optional<key::Identity>> identities) {
+  std::vector<std::size_t> order(identities.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
+    return std::tie(identities[left]->key, identities[left]->tenant, left) <
+           std::tie(identities[right]->key, identities[right]->tenant, right);
+  });
+  return order;
 }
 
 bool is_plain_duplicate(const store::KeyHolder& holder, const store::ClaimRequest& request) {
@@ -101,35 +117,36 @@ Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities 
 // `running`: which one's handler runs, for whoever catches.
 Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities identities,
                                           std::span<Outcome> outcomes, std::size_t& running) {
-  // A key that comes twice is claimed once; its second message is a duplicate of the first, and
-  // settles with it.
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> firsts;
-  std::vector<std::size_t> claimed;
+  const Route& route = jobs.front().task.route;
+  std::vector<std::size_t> claimed;  // whose keys: the first message of each
   std::vector<store::Source> sources;
   sources.reserve(jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const key::Identity& identity = *identities[i];
-    const auto [first, is_first] = firsts.try_emplace({identity.key, identity.tenant}, i);
-    if (!is_first && (identities[first->second]->fingerprint != identity.fingerprint ||
-                      jobs[i].handler->wants_duplicates()))
-      return {Tried::one_alone, i, {}};
-    if (is_first) claimed.push_back(i);
-    sources.push_back(source_of(jobs[i].task));
-  }
-  const Route& route = jobs.front().task.route;
   std::vector<store::ClaimRequest> requests;
-  for (const std::size_t i : claimed)
-    requests.push_back({*identities[i], route.key.scope, sources[i], route.retention});
+  for (const std::size_t i : by_key(identities)) {
+    const key::Identity& identity = *identities[i];
+    if (!claimed.empty() && has_key_of(identity, *identities[claimed.back()])) {
+      // A duplicate of the first, which settles with it.
+      if (identities[claimed.back()]->fingerprint != identity.fingerprint ||
+          jobs[i].handler->wants_duplicates())
+        return {Tried::one_alone, i, {}};
+      continue;
+    }
+    claimed.push_back(i);
+    sources.push_back(source_of(jobs[i].task));
+    requests.push_back({identity, route.key.scope, sources.back(), route.retention});
+  }
 
   phase_ = Phase::claim;
   store::Transaction transaction(*session_);
   const store::BatchClaim claim =
       store::claim_batch(transaction, requests, batch_limit_.one_at_a_time());
   std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
+  std::vector<std::optional<std::size_t>> ours(jobs.size());  // the number of their request
   bool any = false;
   for (std::size_t n = 0; n < claimed.size(); ++n) {
     if (claim.keys[n].ours) {
       any = true;
+      ours[claimed[n]] = n;
       outcomes[claimed[n]].result = Result::completed;
     } else if (!claim.keys[n].holder || !is_plain_duplicate(*claim.keys[n].holder, requests[n]) ||
                jobs[claimed[n]].handler->wants_duplicates()) {
@@ -141,10 +158,10 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
 
   std::vector<std::pair<std::size_t, std::string>> results;  // by request
   auto now = Clock::now();
-  for (std::size_t n = 0; n < claimed.size(); ++n) {
-    if (!claim.keys[n].ours) continue;
-    running = claimed[n];
-    const Job& job = jobs[running];
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!ours[i]) continue;
+    running = i;
+    const Job& job = jobs[i];
     phase_ = Phase::handler;
     if (about_to_run_) about_to_run_(job.task, now);
     LentContext context(transaction, route.max_result_bytes);
@@ -155,8 +172,8 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
       throw;
     }
     const auto began = std::exchange(now, Clock::now());
-    outcomes[running].handler_time = now - began;
-    if (context.stored_result()) results.emplace_back(n, *context.stored_result());
+    outcomes[i].handler_time = now - began;
+    if (context.stored_result()) results.emplace_back(*ours[i], *context.stored_result());
   }
   crash_point("batch_handled");
   running = kNone;

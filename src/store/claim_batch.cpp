@@ -1,9 +1,7 @@
 #include "store/claim_batch.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 #include "sql_statements.hpp"
 #include "store/quote.hpp"
@@ -11,38 +9,14 @@
 namespace hapax::store {
 namespace {
 
-using Order = std::vector<std::size_t>;
-
-// In which every process takes locks.
-Order bytewise(std::span<const ClaimRequest> requests) {
-  Order order(requests.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
-    const key::Identity& a = requests[left].identity;
-    const key::Identity& b = requests[right].identity;
-    const int keys = a.key.compare(b.key);
-    return keys != 0 ? keys < 0 : a.tenant < b.tenant;
-  });
-  return order;
-}
-
-// The literal of one value of each request, in that order; `add` adds it.
+// The literal of one value of each request; `add` adds it.
 template <class Add>
-std::string array(std::span<const ClaimRequest> requests, const Order& order, Add add) {
+std::string array(std::span<const ClaimRequest> requests, Add add) {
   ArrayLiteral literal;
-  for (const std::size_t i : order) {
-    add(literal, requests[i]);
-    if (i == order.front()) literal.reserve((order.size() + 1) * literal.size());
-  }
+  add(literal, requests.front());
+  literal.reserve((requests.size() + 1) * literal.size());
+  for (const ClaimRequest& request : requests.subspan(1)) add(literal, request);
   return std::move(literal).text();
-}
-
-std::string keys_of(std::span<const ClaimRequest> requests, const Order& order) {
-  return array(requests, order, [](auto& to, const auto& of) { to.add(of.identity.key); });
-}
-
-std::string tenants_of(std::span<const ClaimRequest> requests, const Order& order) {
-  return array(requests, order, [](auto& to, const auto& of) { to.add(of.identity.tenant); });
 }
 
 }  // namespace
@@ -53,11 +27,12 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
   BatchClaim claim;
   claim.nonce = session.next_nonce();
   claim.keys.resize(requests.size());
-  const Order order = bytewise(requests);
   const ClaimRequest& first = requests.front();
-  const std::string keys = keys_of(requests, order);
+  const std::string keys =
+      array(requests, [](auto& to, const auto& of) { to.add(of.identity.key); });
   const std::string scope = text_literal(first.scope);
-  const std::string tenants = tenants_of(requests, order);
+  const std::string tenants =
+      array(requests, [](auto& to, const auto& of) { to.add(of.identity.tenant); });
 
   if (one_at_a_time)
     transaction.add(session.execute(sql::kLockBatches, {first.source.group, first.source.topic}));
@@ -67,14 +42,14 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
       keys,
       scope,
       tenants,
-      array(requests, order,
+      array(requests,
             [](auto& to, const auto& of) { to.add_bytes(of.identity.fingerprint.digest); }),
       text_literal(first.identity.fingerprint.rule),
       text_literal(first.source.group),
       text_literal(first.source.topic),
-      array(requests, order, [](auto& to, const auto& of) { to.add(of.source.generation); }),
-      array(requests, order, [](auto& to, const auto& of) { to.add(of.source.partition); }),
-      array(requests, order, [](auto& to, const auto& of) { to.add(of.source.offset); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.source.generation); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.source.partition); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.source.offset); }),
       std::to_string(first.retention.count())};
   const std::optional<Rows> won =
       transaction.run_unless(requests.size(), session.execute_literals(sql::kClaimBatch, literals));
@@ -94,7 +69,7 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
   const std::string read =
       session.execute_literals(sql::kReadBatchKeys, std::array{keys, scope, tenants});
   for (const Row row : won->empty() ? transaction.roll_back_and_run(read) : transaction.run(read)) {
-    BatchClaim::Key& key = claim.keys[order[row["n"].as<std::size_t>() - 1]];
+    BatchClaim::Key& key = claim.keys[row["n"].as<std::size_t>() - 1];
     if (!key.ours) key.holder = holder_of(row);
   }
   if (won->empty()) transaction.add(arm);

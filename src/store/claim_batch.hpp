@@ -23,9 +23,10 @@ struct BatchClaim {
 };
 
 // Opens the transaction and takes what is free. `one_at_a_time`: after every other batch of this
-// group and topic that also says so. Precondition: one scope, group, topic, fingerprint rule and
-// retention; no (key, tenant) twice. Throws: DatabaseError (Phase::claim). Blocks: at most
-// lock_timeout for each held key, and for its turn.
+// group and topic that also says so. Precondition: ascending by (key, tenant), bytewise, which is
+// the order in which every process takes locks; none twice; one scope, group, topic, fingerprint
+// rule and retention. Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for each
+// held key, and for its turn.
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
                        bool one_at_a_time = false);
 

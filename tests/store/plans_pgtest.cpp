@@ -88,8 +88,8 @@ TEST_F(Plans, OfBatchesAreBoundedToo) {
       std::list<Source> sources;
       std::vector<ClaimRequest> requests;
       for (int i = begin; i < begin + 100; ++i) {
-        const auto& identity = identities.emplace_back(
-            key::Identity{"key-" + std::to_string(i), "", {std::string(32, 'f'), "payload"}});
+        const auto& identity = identities.emplace_back(key::Identity{
+            "key-" + std::to_string(1'000'000 + i), "", {std::string(32, 'f'), "payload"}});
         const auto& source = sources.emplace_back(Source{group, "payments", 1, 0, i});
         requests.push_back({identity, scope, source, std::chrono::hours(1)});
       }
