@@ -9,7 +9,7 @@ constexpr std::string_view kCheckpointMissing[] = {"checkpoint_missing"};
 constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster"};
 constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated", "other_cluster",
                                            "offset_above_end", "offset_out_of_range"};
-constexpr std::string_view kOutOfRange[] = {"offset_out_of_range"};
+constexpr std::string_view kEarliest[] = {"offset_out_of_range", "checkpoint_missing"};
 constexpr std::string_view kKeySpec[] = {"key_spec_changed"};
 constexpr std::string_view kUnknown[] = {"unknown_below_highest"};
 constexpr std::string_view kOneMessage[] = {"unknown_below_highest", "handler_ended_transaction",
@@ -21,13 +21,14 @@ constexpr Decision kAll[] = {
     {"retry", {}, false, "the cause is mended: go on where it stopped"},
     {"accept_kafka", kCheckpointMissing, false,
      "start where the group stands in Kafka; what was settled beyond that runs again, unless its "
-     "key is known"},
+     "key is known. Not after a restore of PostgreSQL, which took back effects before that, too"},
     {"same_topic", kSameTopic, false, "it is the same topic: go on at the checkpoint"},
     {"recreated", kRecreated, true,
      "the topic was made again: a new generation starts at kafka.initial, and nothing of the old "
      "checkpoint counts"},
-    {"earliest", kOutOfRange, true,
-     "go on at the oldest message there is; those that Kafka deleted are lost"},
+    {"earliest", kEarliest, true,
+     "go on at the oldest message there is: what this database does not know runs (again), what "
+     "Kafka deleted is lost"},
     {"accept", kKeySpec, false,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key"},

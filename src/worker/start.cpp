@@ -94,8 +94,8 @@ Start decide_start(const StartFacts& facts) {
         "checkpoint_missing",
         "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
             facts.provenance->store_id + ", but store " + facts.store_id +
-            " has no checkpoint for it: PostgreSQL lost its tables, or postgres.url names the "
-            "wrong database"};
+            " has no checkpoint for it: PostgreSQL lost its tables or was restored to before this "
+            "partition's first start, or postgres.url names the wrong database"};
   }
   const std::string decided = facts.row->start_as.value_or("");
   if (decided == "initial") return initial(facts);

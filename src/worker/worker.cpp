@@ -17,6 +17,8 @@ namespace log = observe::log;
 constexpr milliseconds kPollTimeout{100};
 // Starts of a partition since its checkpoint last moved; more of them, and something kills them.
 constexpr int kTrustedRuns = 1;
+// So many times what the lanes run at once a cautious partition goes through.
+constexpr std::int64_t kCaution = 2;
 
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
@@ -291,32 +293,24 @@ void Worker::serve(const Started& started) {
   if (started.partition->beginning().started_runs > kTrustedRuns) {
     log::warning("cautious", {{"topic", id.first}, {"partition", id.second}},
                  "the last owners of this partition died before its checkpoint moved: one message "
-                 "at a time until it does, so that the one that kills the process names itself");
+                 "at a time for a while, so that the one that kills the process names itself");
     cautious_.push_back(started.partition);
     dispatcher_.set_cautious(true);
   }
   fetch_changed_ = true;
 }
 
-// Caution ends where the checkpoint has moved, or where there is nothing to be cautious about.
+// Caution ends behind all that can have run beside the one that kills, or where there is nothing to
+// be cautious about. Ended by each slow message before that one it would cost a death each time.
 void Worker::end_caution() {
   if (cautious_.empty()) return;
-  std::erase_if(cautious_, [](const std::shared_ptr<Partition>& partition) {
-    return partition->over() || partition->checkpointed() > partition->beginning().offset ||
+  std::erase_if(cautious_, [&](const std::shared_ptr<Partition>& partition) {
+    const auto running = static_cast<std::int64_t>(config_.worker.lanes * partition->route().batch);
+    return partition->over() ||
+           partition->checkpointed() >= partition->beginning().offset + kCaution * running ||
            (partition->polling.at_end && partition->progress().messages == 0);
   });
   if (cautious_.empty()) dispatcher_.set_cautious(false);
-}
-
-// librdkafka takes whole lists: those that run go on where they are.
-void Worker::fetch_all() {
-  std::vector<kafka::Position> positions;
-  for (const auto& [id, partition] : partitions_) {
-    if (partition->over() || !partition->polling.started) continue;
-    positions.push_back({id, partition->progress().next});
-    unpause(*partition);
-  }
-  consumer_->start(positions);
 }
 
 void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {

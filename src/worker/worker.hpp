@@ -76,7 +76,6 @@ class Worker final : public kafka::Listener {
   void serve(const Fenced& fenced);
   void stop_partition(const std::shared_ptr<Partition>& partition);
   void take_again(const TopicPartition& id, std::chrono::milliseconds after);
-  void fetch_all();
 
   // worker_queue.cpp
   struct Hand {
@@ -94,6 +93,7 @@ class Worker final : public kafka::Listener {
   void bound_queue(Partition& partition);
   void resume_paused();
   void unpause(Partition& partition);
+  void fetch_all();
   void commit_offsets();
   std::vector<kafka::Commit> due_commits(
       const std::vector<std::shared_ptr<Partition>>& partitions) const;

@@ -91,4 +91,15 @@ void Worker::unpause(Partition& partition) {
   --paused_;
 }
 
+// librdkafka takes whole lists: those that run go on where they are.
+void Worker::fetch_all() {
+  std::vector<kafka::Position> positions;
+  for (const auto& [id, partition] : partitions_) {
+    if (partition->over() || !partition->polling.started) continue;
+    positions.push_back({id, partition->progress().next});
+    unpause(*partition);
+  }
+  consumer_->start(positions);
+}
+
 }  // namespace hapax::worker

@@ -57,7 +57,7 @@ TEST(Place, IsNothingElse) {
 // Every reason that a worker halts for (start.cpp, processor.cpp, worker.cpp, keeper.cpp).
 TEST(Decisions, FitTheirReasons) {
   const std::pair<const char*, const char*> table[] = {
-      {"checkpoint_missing", "retry, accept_kafka"},
+      {"checkpoint_missing", "retry, accept_kafka, earliest"},
       {"offset_unproven", "retry, same_topic, recreated"},
       {"topic_recreated", "retry, same_topic, recreated"},
       {"other_cluster", "retry, same_topic, recreated"},

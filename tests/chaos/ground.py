@@ -93,6 +93,7 @@ class Site:
         self.proxy = self.kafka = self.postgres = self.pooler = self.fleet = None
         self.healed = False
         self.moves = 0    # of checkpoints, by an operator
+        self.taken_back = False  # by a promotion or a restore
         self.skips = []   # (partition, from, to)
 
     def start(self):
@@ -153,6 +154,7 @@ class Site:
 
     def redirect(self, port):
         """PostgreSQL is there from now on."""
+        self.taken_back = True
         self.proxy.order("replica", "target", port)
         self.proxy.order("pooled", "target", port)
         if not self.pooler:
@@ -175,6 +177,19 @@ class Site:
             self.skips.pop()  # refused: nothing was left out
         self.moves += 1
         self.say(f"  {verb} of partition {partition} from {at} to {to}: exit code {code}")
+
+    def start_lost_partitions(self):
+        """As an operator does where PostgreSQL was taken back to before a partition's first start."""
+        try:
+            halts = self.postgres.server.ask("SELECT partition FROM hapax.halts "
+                                             "WHERE ended_at IS NULL AND reason = 'checkpoint_missing'")
+        except psycopg2.Error:
+            return
+        for (partition,) in halts if self.taken_back else ():
+            self.moves += 1
+            code = self.command("resume", f"{self.topic}/{partition}", "--decision", "earliest")
+            self.moves += 1
+            self.say(f"  partition {partition} starts again at its earliest: exit code {code}")
 
     def replay_all(self):
         code = self.command("dead", "replay", "--reason", "attempts_exhausted", "--no-wait")
@@ -209,6 +224,7 @@ class Site:
         left = "nothing was asked"
         while left and time.monotonic() < deadline:
             self.fleet.keep_alive()
+            self.start_lost_partitions()
             left = self.left(reader)
             time.sleep(0.3)
         reader.close()

@@ -64,6 +64,35 @@ nlohmann::json crashes(int max_crashes) {
   return {{"route", {{"retry", {{"max_crashes", max_crashes}}}}}};
 }
 
+// Each slow one that settles moves the checkpoint, with the one that kills still far ahead of it.
+TEST(DeathAhead, BehindSlowMessagesDoesNotCostALifeForEachOfThem) {
+  HAPAX_NEEDS_KAFKA();
+  constexpr int kSlow = 30;
+  Site site(1);
+  Producer producer(site.bootstrap());
+  for (int n = 0; n <= kSlow; ++n) {
+    Outgoing message = site.payment(n, n < kSlow ? nlohmann::json{{"do", "sleep"}, {"seconds", 0.1}}
+                                                 : nlohmann::json{{"do", "abort"}});
+    message.key = "k" + std::to_string(n);  // each an order key, so that two batches take them all
+    producer.produce(message);
+  }
+  producer.flush();
+  nlohmann::json patch = crashes(1);
+  patch["route"]["batch"] = 20;
+  patch["worker"]["checkpoint_interval"] = "50ms";
+  patch["kafka"]["group.instance.id"] = "w";
+  const auto worker = site.worker("w", patch);
+  int lives = 1;
+  for (; worker->dies_before("dead_letter"); ++lives) {
+    ASSERT_LT(lives, kMostLives) << worker->output();
+    worker->start_again();
+  }
+  EXPECT_LE(lives, 6) << "two without progress, a cautious one to the end, and two to give it up";
+  site.await_no_lag();
+  site.expect_exact(kSlow, 1);
+  expect_leaves(*worker);
+}
+
 // The shortest there is.
 nlohmann::json watched() {
   return {{"postgres", {{"statement_timeout", "500ms"}, {"lock_timeout", "100ms"}}},

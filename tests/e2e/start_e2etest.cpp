@@ -173,5 +173,26 @@ TEST(Start, HaltsOnADatabaseThatHasNoCheckpointForTheGroupsOffsets) {
   expect_leaves(*worker);
 }
 
+// As a restore to a time before a partition's first start leaves it, seven of its effects included.
+TEST(Start, MakesAgainWhatARestoreTookBackOfAPartitionWithItsCheckpoint) {
+  HAPAX_NEEDS_KAFKA();
+  const auto site = worked_site();
+  site->database().run(
+      "DELETE FROM hapax.checkpoints WHERE partition = 1;"
+      "DELETE FROM hapax.idempotency_keys WHERE partition = 1 AND kafka_offset >= 3;"
+      "DELETE FROM payments WHERE id IN ('p7', 'p9', 'p11', 'p13', 'p15', 'p17', 'p19')");
+  const auto worker = site->worker("w");
+  site->await(kOpenHalts, "1|checkpoint_missing");
+  const Said said = hapax({"resume", site->topic() + "/1", "--decision", "earliest", "--why",
+                           "restored", "--yes", "--url", site->database().owner().url},
+                          worker->config());
+  EXPECT_EQ(said.code, 0) << said.text;
+  worker->await("partition_started", {{"partition", 1}, {"offset", 0}});
+  site->await("SELECT count(*) FROM payments", "20");
+  site->await_no_lag();
+  site->expect_exact(20);
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support
