@@ -270,6 +270,7 @@ Event Consumer::poll(milliseconds timeout) {
 }
 
 // Whatever is asked of a partition's leader makes the thread that fetches from it look for room.
+// One that fetches from a follower (client.rack) is not reached.
 void Consumer::wake_fetchers() {
   unwoken_ = 0;
   rd_kafka_topic_partition_list_t* assigned = nullptr;

@@ -28,7 +28,8 @@ constexpr Decision kAll[] = {
      "checkpoint counts"},
     {"earliest", kEarliest, true,
      "go on at the oldest message there is: what this database does not know runs (again), what "
-     "Kafka deleted is lost"},
+     "Kafka deleted is lost. For checkpoint_missing only where all that Kafka still has was for "
+     "hapax to process, and no key has expired"},
     {"accept", kKeySpec, false,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key"},

@@ -17,8 +17,8 @@ namespace log = observe::log;
 constexpr milliseconds kPollTimeout{100};
 // Starts of a partition since its checkpoint last moved; more of them, and something kills them.
 constexpr int kTrustedRuns = 1;
-// So many times what the lanes run at once a cautious partition goes through.
-constexpr std::int64_t kCaution = 2;
+// Caution lasts for twice what lanes run at once, and so many runs at most.
+constexpr std::size_t kMostCautiousRuns = 1000;
 
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
@@ -295,19 +295,23 @@ void Worker::serve(const Started& started) {
                  "the last owners of this partition died before its checkpoint moved: one message "
                  "at a time for a while, so that the one that kills the process names itself");
     cautious_.push_back(started.partition);
+    const std::size_t at_once = config_.worker.lanes * started.partition->route().batch;
+    cautious_until_ = lane_setup_.handler_runs + std::min(2 * at_once, kMostCautiousRuns);
     dispatcher_.set_cautious(true);
   }
   fetch_changed_ = true;
 }
 
-// Caution ends behind all that can have run beside the one that kills, or where there is nothing to
-// be cautious about. Ended by each slow message before that one it would cost a death each time.
+// Caution ends when as many handlers as can have run beside the one that kills have come back, or
+// where there is nothing to be cautious about. A moved checkpoint is not enough: each slow message
+// before the one that kills would cost a death. Duplicates are what the dead process had settled.
 void Worker::end_caution() {
   if (cautious_.empty()) return;
+  const bool enough = lane_setup_.handler_runs >= cautious_until_;
   std::erase_if(cautious_, [&](const std::shared_ptr<Partition>& partition) {
-    const auto running = static_cast<std::int64_t>(config_.worker.lanes * partition->route().batch);
-    return partition->over() ||
-           partition->checkpointed() >= partition->beginning().offset + kCaution * running ||
+    const std::int64_t passed = partition->checkpointed() - partition->beginning().offset;
+    return enough || partition->over() ||
+           passed >= static_cast<std::int64_t>(config_.worker.queue.messages) ||
            (partition->polling.at_end && partition->progress().messages == 0);
   });
   if (cautious_.empty()) dispatcher_.set_cautious(false);

@@ -132,6 +132,7 @@ class Worker final : public kafka::Listener {
   Partitions partitions_;                             // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;      // assigned and halted
   std::vector<std::shared_ptr<Partition>> cautious_;  // whose last owners died early
+  std::uint64_t cautious_until_ = 0;                  // so many handler_runs
   std::size_t paused_ = 0;
   Hand in_hand_;                // at the last turn, and what came since: never less than what is
   bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn
