@@ -35,4 +35,9 @@ void MockCluster::create_topic(const std::string& name, int partitions) {
     throw std::runtime_error("mock cluster: topic " + name + ": " + rd_kafka_err2str(error));
 }
 
+void MockCluster::refuse_a_fetch() {
+  constexpr std::int16_t kFetch = 1;  // Kafka's number of the request
+  rd_kafka_mock_push_request_errors(cluster_, kFetch, 1, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
+}
+
 }  // namespace hapax::kafka

@@ -28,6 +28,9 @@ class MockCluster {
   // Throws: std::runtime_error (it is there already).
   void create_topic(const std::string& name, int partitions);
 
+  // The next fetch is answered with OFFSET_OUT_OF_RANGE.
+  void refuse_a_fetch();
+
  private:
   rd_kafka_s* client_;
   rd_kafka_mock_cluster_s* cluster_;

@@ -174,6 +174,7 @@ StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& 
   if (committed.offset) facts.provenance = kafka::Provenance::parse(committed.metadata);
   facts.low = range.low;
   facts.high = range.high;
+  facts.reached = partition.reached;
   facts.cluster_id = cluster_id();
   facts.topic_id = topic_id;
   facts.row = store::read_checkpoint(session(), setup_.group, id);

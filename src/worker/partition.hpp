@@ -50,6 +50,10 @@ class Partition {
   const flow::Route& route() const { return route_; }
   std::size_t route_index() const { return route_index_; }
 
+  // Read by this worker in the assignment before, so that the log must hold it. Set before the
+  // keeper has the partition.
+  std::int64_t reached = 0;
+
   // By the keeper, once, before it posts Started. Before that only the above may be used.
   void begin(Beginning beginning) {
     beginning_ = std::move(beginning);

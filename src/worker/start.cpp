@@ -83,6 +83,7 @@ Start with_row(const StartFacts& facts, bool ours) {
 }  // namespace
 
 Start decide_start(const StartFacts& facts) {
+  if (facts.reached > facts.high) return in_range(facts, facts.reached, "what was read of it");
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
   const bool ours = here && facts.provenance->store_id == facts.store_id;
   if (!facts.row) {

@@ -20,6 +20,7 @@ struct StartFacts {
   std::optional<kafka::Provenance> provenance;  // of that commit; nothing: not a commit of hapax
   std::int64_t low = 0;                         // the oldest offset in the log
   std::int64_t high = 0;                        // one more than the newest
+  std::int64_t reached = 0;                     // what was read of it already
   std::string cluster_id;
   std::string topic_id;  // empty: this librdkafka cannot tell
   // PostgreSQL's side

@@ -238,40 +238,6 @@ void Worker::serve(const kafka::EndOfPartition& end) {
   found->second->polling.at_end = true;
 }
 
-// An error that stands at an offset pins the watermark there; librdkafka would go on behind it.
-void Worker::serve(const kafka::PartitionError& error) {
-  using Kind = kafka::PartitionError::Kind;
-  const auto found = partitions_.find(error.partition);
-  if (error.kind == Kind::no_topic || found == partitions_.end()) {
-    log::warning("partition_error",
-                 {{"topic", error.partition.first},
-                  {"partition", error.partition.second},
-                  {"error", error.name}},
-                 error.text);
-    return;
-  }
-  const std::shared_ptr<Partition> partition = found->second;
-  const Beginning& beginning = partition->beginning();
-  if (error.kind == Kind::unreadable && beginning.ahead.skips.contains(error.offset)) return;
-  store::Halt halt{0,
-                   error.partition.first,
-                   error.partition.second,
-                   false,
-                   beginning.generation,
-                   {},
-                   "offset_out_of_range",
-                   error.text,
-                   {},
-                   config_.worker.name};
-  if (error.offset >= 0) halt.offset = error.offset;
-  if (error.kind == Kind::unreadable) {
-    halt.reason = "unreadable";
-    halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(error.offset) +
-                  " (" + error.name + ": " + error.text + ")";
-  }
-  notices_.post(HaltWanted{partition, halt, false});
-}
-
 void Worker::serve_notices() {
   for (const Notice& notice : notices_.take())
     std::visit([this](const auto& what) { serve(what); }, notice);
@@ -372,25 +338,12 @@ void Worker::serve(const Fenced& fenced) {
   take_again(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0));
 }
 
-void Worker::take_again(const TopicPartition& id, milliseconds after) {
+void Worker::take_again(const TopicPartition& id, milliseconds after, std::int64_t reached) {
   const std::size_t index = route_index_.at(id.first);
   const auto partition = std::make_shared<Partition>(id, routes_[index], index);
+  partition->reached = reached;
   partitions_[id] = partition;
   keeper_->acquire({partition}, after);
-}
-
-void Worker::on_client_error(const kafka::ClientError& error) {
-  if (error.fatal) {
-    log::error("kafka_fatal", {{"error", error.name}}, error.text);
-    health_.fatal("Kafka: " + error.text);
-    fatal_ = true;
-    return;
-  }
-  kafka_in_doubt_ = true;
-  // Each attempt to connect fails with one more; that all are down is their consequence.
-  if (error.text == kafka_error_) return;
-  log::warning("kafka_error", {{"error", error.name}}, error.text);
-  if (error.name != "_ALL_BROKERS_DOWN" || kafka_error_.empty()) kafka_error_ = error.text;
 }
 
 }  // namespace hapax::worker

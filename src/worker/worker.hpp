@@ -75,7 +75,9 @@ class Worker final : public kafka::Listener {
   void serve(const HaltEnded& ended);
   void serve(const Fenced& fenced);
   void stop_partition(const std::shared_ptr<Partition>& partition);
-  void take_again(const TopicPartition& id, std::chrono::milliseconds after);
+  void take_again(const TopicPartition& id, std::chrono::milliseconds after,
+                  std::int64_t reached = 0);
+  bool asks_again(const std::shared_ptr<Partition>& partition);
 
   // worker_queue.cpp
   struct Hand {
@@ -129,10 +131,11 @@ class Worker final : public kafka::Listener {
   std::vector<observe::RouteMetrics> route_metrics_;
   std::map<std::string, std::size_t> route_index_;
 
-  Partitions partitions_;                             // assigned and not halted
-  std::map<TopicPartition, store::Halt> halted_;      // assigned and halted
-  std::vector<std::shared_ptr<Partition>> cautious_;  // whose last owners died early
-  std::uint64_t cautious_until_ = 0;                  // so many handler_runs
+  Partitions partitions_;                                    // assigned and not halted
+  std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
+  std::vector<std::shared_ptr<Partition>> cautious_;         // whose last owners died early
+  std::uint64_t cautious_until_ = 0;                         // so many handler_runs
+  std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
   std::size_t paused_ = 0;
   Hand in_hand_;                // at the last turn, and what came since: never less than what is
   bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn

@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "kafka/mock_cluster.hpp"
 #include "support/group_lag.hpp"
 #include "support/kafka_admin.hpp"
 
@@ -52,11 +51,15 @@ Site::Site(int partitions, const std::map<std::string, std::string>& topic_confi
     : Site(shared_kafka().bootstrap(), made_topic(partitions, topic_configs), partitions,
            kSessionTimeoutMs) {}
 
-Site Site::on_mock_cluster(int partitions) {
+kafka::MockCluster& Site::mock_cluster() {
   static kafka::MockCluster cluster;
+  return cluster;
+}
+
+Site Site::on_mock_cluster(int partitions) {
   const std::string topic = next_topic();
-  cluster.create_topic(topic, partitions);
-  return Site(cluster.bootstrap(), topic, partitions, kMockSessionTimeoutMs);
+  mock_cluster().create_topic(topic, partitions);
+  return Site(mock_cluster().bootstrap(), topic, partitions, kMockSessionTimeoutMs);
 }
 
 Site::Site(std::string bootstrap, std::string topic, int partitions, int session_timeout_ms)

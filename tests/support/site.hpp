@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "kafka/mock_cluster.hpp"
 #include "support/database.hpp"
 #include "support/kafka_server.hpp"
 #include "support/producer.hpp"
@@ -26,6 +27,7 @@ class Site {
   // On librdkafka's mock cluster, shared by the process: needs no Java, but each joining takes
   // seconds.
   static Site on_mock_cluster(int partitions);
+  static kafka::MockCluster& mock_cluster();
 
   const std::string& bootstrap() const { return bootstrap_; }
   const std::string& topic() const { return topic_; }

@@ -130,6 +130,14 @@ TEST(Start, OutOfRangeHaltsOrCountsTheGap) {
   EXPECT_EQ(at(all), (StartAt{30, false, 20, Jump::log_start}));
 }
 
+TEST(Start, ALogThatEndsBelowWhatWasReadOfItHalts) {
+  StartFacts all = with(10, true, row(10));
+  all.reached = 100;
+  EXPECT_EQ(at(all), (StartAt{10, false, 0}));
+  all.reached = 101;
+  EXPECT_EQ(halt(all), "offset_above_end");
+}
+
 TEST(Start, AboveTheEndHaltsWhateverThePolicy) {
   StartFacts all = with(101, true, row(101));
   all.earliest_when_out_of_range = true;

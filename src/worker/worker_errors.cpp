@@ -1,0 +1,83 @@
+// What the consumer reports that is no message.
+#include "observe/log.hpp"
+#include "worker/worker.hpp"
+
+namespace hapax::worker {
+namespace {
+
+namespace log = observe::log;
+
+// For the client to hear who leads.
+constexpr std::chrono::seconds kAskAgainAfter{3};
+constexpr std::chrono::minutes kAskAgainOnceIn{1};
+
+}  // namespace
+
+// An error that stands at an offset pins the watermark there; librdkafka would go on behind it.
+void Worker::serve(const kafka::PartitionError& error) {
+  using Kind = kafka::PartitionError::Kind;
+  const auto found = partitions_.find(error.partition);
+  if (error.kind == Kind::no_topic || found == partitions_.end()) {
+    log::warning("partition_error",
+                 {{"topic", error.partition.first},
+                  {"partition", error.partition.second},
+                  {"error", error.name}},
+                 error.text);
+    return;
+  }
+  const std::shared_ptr<Partition> partition = found->second;
+  if (error.kind == Kind::out_of_range && asks_again(partition)) return;
+  const Beginning& beginning = partition->beginning();
+  if (error.kind == Kind::unreadable && beginning.ahead.skips.contains(error.offset)) return;
+  store::Halt halt{0,
+                   error.partition.first,
+                   error.partition.second,
+                   false,
+                   beginning.generation,
+                   {},
+                   "offset_out_of_range",
+                   error.text,
+                   {},
+                   config_.worker.name};
+  if (error.offset >= 0) halt.offset = error.offset;
+  if (error.kind == Kind::unreadable) {
+    halt.reason = "unreadable";
+    halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(error.offset) +
+                  " (" + error.name + ": " + error.text + ")";
+  }
+  notices_.post(HaltWanted{partition, halt, false});
+}
+
+// A broker that only believes that it leads (it stood still) may lack what its followers have: the
+// partition starts again, which asks for the range of the log, also against what was read of it.
+// False where that was done just now.
+bool Worker::asks_again(const std::shared_ptr<Partition>& partition) {
+  const TopicPartition id = partition->id();
+  const auto now = Clock::now();
+  const auto [last, is_first] = asked_again_.try_emplace(id, now);
+  if (!is_first && now - last->second < kAskAgainOnceIn) return false;
+  last->second = now;
+  const std::int64_t reached = partition->polling.started ? partition->progress().next : 0;
+  log::warning("out_of_range", {{"topic", id.first}, {"partition", id.second}, {"offset", reached}},
+               "a broker says that its log does not hold this offset; asking again, and starting "
+               "from the checkpoint if it does");
+  stop_partition(partition);
+  take_again(id, kAskAgainAfter, reached);
+  return true;
+}
+
+void Worker::on_client_error(const kafka::ClientError& error) {
+  if (error.fatal) {
+    log::error("kafka_fatal", {{"error", error.name}}, error.text);
+    health_.fatal("Kafka: " + error.text);
+    fatal_ = true;
+    return;
+  }
+  kafka_in_doubt_ = true;
+  // Each attempt to connect fails with one more; that all are down is their consequence.
+  if (error.text == kafka_error_) return;
+  log::warning("kafka_error", {{"error", error.name}}, error.text);
+  if (error.name != "_ALL_BROKERS_DOWN" || kafka_error_.empty()) kafka_error_ = error.text;
+}
+
+}  // namespace hapax::worker
