@@ -17,7 +17,7 @@ TEST(KafkaServer, SurvivesAKillAndAStopOnTheSamePorts) {
   KafkaServer server;
   const std::string bootstrap = server.bootstrap();
   create_topic(bootstrap, "t", 2);
-  Producer producer(bootstrap);
+  Producer producer(bootstrap, {{"max.in.flight", "1"}});  // a retry must not be overtaken
   const auto sent = sample_records("t");
   for (const Outgoing& record : sent) producer.produce(record);
   producer.flush();
