@@ -83,7 +83,6 @@ Start with_row(const StartFacts& facts, bool ours) {
 }  // namespace
 
 Start decide_start(const StartFacts& facts) {
-  if (facts.reached > facts.high) return in_range(facts, facts.reached, "what was read of it");
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
   const bool ours = here && facts.provenance->store_id == facts.store_id;
   if (!facts.row) {
@@ -109,6 +108,7 @@ Start decide_start(const StartFacts& facts) {
   if (decided == "checkpoint" && facts.row->next_offset)
     return in_range(facts, *facts.row->next_offset, "the checkpoint");
   if (auto halt = recreated(facts)) return *halt;
+  if (facts.reached > facts.high) return in_range(facts, facts.reached, "what was read of it");
   if (auto halt = key_spec_changed(facts)) return *halt;
   return with_row(facts, ours);
 }

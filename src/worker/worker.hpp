@@ -68,7 +68,6 @@ class Worker final : public kafka::Listener {
   void serve(kafka::Event event);
   void receive(std::unique_ptr<kafka::Record> record);
   void serve(const kafka::EndOfPartition& end);
-  void serve(const kafka::PartitionError& error);
   void serve_notices();
   void serve(const Started& started);
   void serve(const HaltWanted& wanted);
@@ -77,6 +76,9 @@ class Worker final : public kafka::Listener {
   void stop_partition(const std::shared_ptr<Partition>& partition);
   void take_again(const TopicPartition& id, std::chrono::milliseconds after,
                   std::int64_t reached = 0);
+
+  // worker_errors.cpp
+  void serve(const kafka::PartitionError& error);
   bool asks_again(const std::shared_ptr<Partition>& partition);
 
   // worker_queue.cpp

@@ -17,7 +17,9 @@ constexpr std::chrono::minutes kAskAgainOnceIn{1};
 void Worker::serve(const kafka::PartitionError& error) {
   using Kind = kafka::PartitionError::Kind;
   const auto found = partitions_.find(error.partition);
-  if (error.kind == Kind::no_topic || found == partitions_.end()) {
+  // Of one that has not started again yet it is the old fetch's.
+  if (error.kind == Kind::no_topic || found == partitions_.end() || found->second->over() ||
+      !found->second->polling.started) {
     log::warning("partition_error",
                  {{"topic", error.partition.first},
                   {"partition", error.partition.second},
@@ -57,7 +59,7 @@ bool Worker::asks_again(const std::shared_ptr<Partition>& partition) {
   const auto [last, is_first] = asked_again_.try_emplace(id, now);
   if (!is_first && now - last->second < kAskAgainOnceIn) return false;
   last->second = now;
-  const std::int64_t reached = partition->polling.started ? partition->progress().next : 0;
+  const std::int64_t reached = partition->progress().next;
   log::warning("out_of_range", {{"topic", id.first}, {"partition", id.second}, {"offset", reached}},
                "a broker says that its log does not hold this offset; asking again, and starting "
                "from the checkpoint if it does");

@@ -173,6 +173,49 @@ TEST(Start, HaltsOnADatabaseThatHasNoCheckpointForTheGroupsOffsets) {
   expect_leaves(*worker);
 }
 
+// A worker of one partition that stands at a retry with a full queue, while Kafka deletes what it
+// would read next; then it goes on.
+struct Overtaken {
+  explicit Overtaken(const char* policy) {
+    site.database().run("SELECT pg_advisory_lock(1)");
+    Producer producer(site.bootstrap());
+    producer.produce(site.payment(0, {{"do", "fail while locked"}}));
+    site.pay(producer, 1, 29);
+    worker = site.worker(
+        "w",
+        {{"kafka", {{"out_of_range", policy}}},
+         {"worker", {{"queue", {{"messages", 5}}}, {"ordering", "partition"}}},
+         {"route", {{"retry", {{"max_attempts", 1'000'000}, {"first", "1s"}, {"max", "1s"}}}}}});
+    worker->await("partition_paused");
+    delete_records(site.bootstrap(), site.topic(), 0, kLogStart);
+    site.database().run("SELECT pg_advisory_unlock(1)");
+    worker->await("out_of_range", {{"partition", 0}});
+  }
+
+  static constexpr int kLogStart = 20;
+  Site site{1};
+  std::unique_ptr<WorkerProcess> worker;
+};
+
+TEST(Start, HaltsWhereKafkaDeletesWhatAWorkerWouldReadNext) {
+  HAPAX_NEEDS_KAFKA();
+  Overtaken overtaken("halt");
+  overtaken.site.await(kOpenHalts, "0|offset_out_of_range");
+  expect_leaves(*overtaken.worker);
+}
+
+TEST(Start, GoesOnAtTheEarliestWhereKafkaDeletesWhatAWorkerWouldReadNext) {
+  HAPAX_NEEDS_KAFKA();
+  Overtaken overtaken("earliest");
+  overtaken.worker->await("messages_lost", {{"partition", 0}});
+  overtaken.worker->await("partition_started", {{"offset", Overtaken::kLogStart}});
+  overtaken.site.await("SELECT count(*) FROM payments WHERE substr(id, 2)::int >= 20", "10");
+  EXPECT_EQ(overtaken.site.database().value("SELECT count(*) - count(DISTINCT id) FROM payments"),
+            "0");
+  EXPECT_EQ(overtaken.worker->count("halted"), 0U);
+  expect_leaves(*overtaken.worker);
+}
+
 // As a restore to a time before a partition's first start leaves it, seven of its effects included.
 TEST(Start, MakesAgainWhatARestoreTookBackOfAPartitionWithItsCheckpoint) {
   HAPAX_NEEDS_KAFKA();

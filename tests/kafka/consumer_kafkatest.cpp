@@ -27,7 +27,7 @@ class Assigned final : public Listener {
 // librdkafka before 2.2 looks once a second whether its full queue has room again, and this queue
 // is full after each fetch.
 TEST(Consumer, DoesNotWaitForLibrdkafkaToLookForRoomInItsQueue) {
-  constexpr int kFetches = 40, kMessages = 25;  // one batch a fetch, 2.5 MB without its compression
+  constexpr int kFetches = 80, kMessages = 25;  // one batch a fetch, 2.5 MB without its compression
   MockCluster cluster;
   cluster.create_topic("t", 1);
   support::Producer producer(cluster.bootstrap(), {{"message.max.bytes", "4000000"},
@@ -46,14 +46,14 @@ TEST(Consumer, DoesNotWaitForLibrdkafkaToLookForRoomInItsQueue) {
                      {"fetch.wait.max.ms", "20"}},
                     assigned);
   consumer.subscribe({"t"});
-  const auto deadline = steady_clock::now() + seconds(10);
+  const auto deadline = steady_clock::now() + seconds(20);
   int received = 0;
   while (received < kFetches * kMessages && steady_clock::now() < deadline) {
     const Event event = consumer.poll(seconds(1));
     if (std::holds_alternative<std::unique_ptr<Record>>(event)) ++received;
     if (!assigned.positions.empty()) consumer.start(std::exchange(assigned.positions, {}));
   }
-  EXPECT_EQ(received, kFetches * kMessages) << "after ten seconds";
+  EXPECT_EQ(received, kFetches * kMessages) << "after twenty seconds";
   EXPECT_TRUE(consumer.close(seconds(5)));
 }
 
