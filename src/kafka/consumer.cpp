@@ -249,6 +249,16 @@ void Consumer::subscribe(const std::vector<std::string>& topics) {
     throw error_of("cannot subscribe", error);
 }
 
+void Consumer::rejoin() {
+  rd_kafka_topic_partition_list_t* subscribed = nullptr;
+  if (const auto error = rd_kafka_subscription(client_, &subscribed))
+    throw error_of("cannot read the subscription", error);
+  const ListHandle list(subscribed);
+  rd_kafka_unsubscribe(client_);  // subscribing alone would not leave
+  if (const auto error = rd_kafka_subscribe(client_, list.get()))
+    throw error_of("cannot subscribe", error);
+}
+
 Event Consumer::poll(milliseconds timeout) {
   if (!in_flight_.empty()) poll_commits();
   const bool may_sleep = unwoken_ >= kBulk && rd_kafka_version() < kLooksForRoomByItself;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -103,6 +104,10 @@ class Consumer {
 
   void subscribe(const std::vector<std::string>& topics);
 
+  // Leaves the group and comes back, so that it assigns all partitions anew; a static member, too.
+  // on_revoked comes inside a later poll(). Throws: std::runtime_error.
+  void rejoin();
+
   // Blocks: at most `timeout`. Throws: what a callback of the listener threw.
   Event poll(std::chrono::milliseconds timeout);
 
@@ -136,6 +141,10 @@ class Consumer {
   std::string cluster_id(std::chrono::milliseconds timeout) const;
   // Number of partitions, or 0 where the topic does not exist.
   int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const;
+  // Which partitions the group's members have; nothing where it is not stable. Any thread.
+  // Throws: std::runtime_error. Blocks: at most `timeout`.
+  std::optional<std::set<TopicPartition>> assigned_in_group(
+      const std::string& group, std::chrono::milliseconds timeout) const;
   // One more than the newest offset, as the last fetch said it; nothing before that. Any thread.
   std::optional<std::int64_t> known_end(const TopicPartition& partition) const;
   // The topic's id; empty where this librdkafka or the cluster cannot tell. Any thread.

@@ -103,6 +103,31 @@ int Consumer::partition_count(const std::string& topic, milliseconds timeout) co
   return found.partition_cnt;
 }
 
+std::optional<std::set<TopicPartition>> Consumer::assigned_in_group(const std::string& group,
+                                                                    milliseconds timeout) const {
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  const char* groups[] = {group.c_str()};
+  rd_kafka_DescribeConsumerGroups(client_, groups, 1, nullptr, queue.get());
+  const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
+  if (!event) throw std::runtime_error("no broker described the group in time");
+  if (const auto error = rd_kafka_event_error(event.get()))
+    throw error_of("describing the group", error);
+  std::size_t count = 0;
+  const auto** described = rd_kafka_DescribeConsumerGroups_result_groups(
+      rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
+  if (count != 1 ||
+      rd_kafka_ConsumerGroupDescription_state(described[0]) != RD_KAFKA_CONSUMER_GROUP_STATE_STABLE)
+    return std::nullopt;
+  std::set<TopicPartition> assigned;
+  for (std::size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(described[0]); ++i) {
+    const auto* list = rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(
+        rd_kafka_ConsumerGroupDescription_member(described[0], i)));
+    for (int j = 0; list != nullptr && j < list->cnt; ++j)
+      assigned.emplace(list->elems[j].topic, list->elems[j].partition);
+  }
+  return assigned;
+}
+
 std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition) const {
   std::int64_t low = -1, high = -1;
   if (rd_kafka_get_watermark_offsets(client_, partition.first.c_str(), partition.second, &low,

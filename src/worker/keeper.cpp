@@ -59,6 +59,7 @@ void Keeper::run(const std::stop_token& stop) {
       serve_halts();
       find_fenced();
       look_for_postgres();
+      look_at_group();
     }
     std::unique_lock lock(mutex_);
     auto until = next_checkpoint;

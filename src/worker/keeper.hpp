@@ -33,6 +33,7 @@ struct KeeperSetup {
   std::chrono::milliseconds checkpoint_interval{1000};
   bool initial_latest = false;
   bool earliest_when_out_of_range = false;
+  std::vector<std::string> topics_of_static_member;  // empty where it is none
 };
 
 class Keeper {
@@ -40,6 +41,10 @@ class Keeper {
   Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices, PostgresState& postgres,
          observe::Metrics& metrics);
   ~Keeper();
+
+  // The group has assigned something. Posts NobodyHas where a static member came back to a group
+  // that does not know of new partitions; looks once in a process.
+  void joined();
 
   // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
   // is over. `after`: not before.
@@ -82,6 +87,7 @@ class Keeper {
   bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
   void find_fenced();
+  void look_at_group();
   void look_for_postgres();
   std::vector<store::Halt> unrecorded() const;
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
@@ -102,12 +108,14 @@ class Keeper {
 
   mutable std::mutex mutex_;
   std::condition_variable_any woken_;
-  std::vector<Wanted> wanted_;  // guarded by mutex_, as to cluster_id_
+  std::vector<Wanted> wanted_;  // guarded by mutex_, as to joined_
   std::map<TopicPartition, std::shared_ptr<Partition>> held_;
   std::vector<store::Halt> to_record_;
   std::map<TopicPartition, store::Halt> halted_;  // recorded, not ended
   store::StoreIdentity store_;
   std::string cluster_id_;
+  std::optional<std::chrono::steady_clock::time_point> look_at_group_;
+  bool joined_ = false;
 
   std::optional<store::Session> session_;  // keeper thread only
 

@@ -38,7 +38,12 @@ struct Fenced {
   bool by_another = false;  // another worker has it: give it time to be ours or theirs
 };
 
-using Notice = std::variant<Started, HaltWanted, HaltEnded, Fenced>;
+// The group is stable, and nobody has this one and perhaps others: it must assign anew.
+struct NobodyHas {
+  TopicPartition partition;
+};
+
+using Notice = std::variant<Started, HaltWanted, HaltEnded, Fenced, NobodyHas>;
 
 class Notices {
  public:

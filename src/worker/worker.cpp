@@ -137,17 +137,19 @@ Ended Worker::run(const StopSignal& stop) {
   for (auto& handlers : handlers_)
     lanes_.push_back(std::make_unique<Lane>(lane_setup_, std::move(handlers), random()));
   metrics_.lanes(lanes_.size());
+  std::vector<std::string> topics;
+  for (const flow::Route& route : routes_) topics.push_back(route.topic);
+  const bool is_static = config_.kafka.properties.contains("group.instance.id");
   keeper_ = std::make_unique<Keeper>(
       KeeperSetup{group_, config_.worker.name, lane_setup_.connect,
                   config_.worker.checkpoint_interval,
                   config_.kafka.initial == config::Initial::latest,
-                  config_.kafka.out_of_range == config::OutOfRange::earliest},
+                  config_.kafka.out_of_range == config::OutOfRange::earliest,
+                  is_static ? topics : std::vector<std::string>()},
       *consumer_, notices_, postgres_, metrics_);
   retention_ = std::make_unique<Retention>(lane_setup_.connect, config_.worker.name);
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   publish_dead_letters();
-  std::vector<std::string> topics;
-  for (const flow::Route& route : routes_) topics.push_back(route.topic);
   consumer_->subscribe(topics);
   health_.started();
 

@@ -73,6 +73,7 @@ class Worker final : public kafka::Listener {
   void serve(const HaltWanted& wanted);
   void serve(const HaltEnded& ended);
   void serve(const Fenced& fenced);
+  void serve(const NobodyHas& nobody_has);
   void stop_partition(const std::shared_ptr<Partition>& partition);
   void take_again(const TopicPartition& id, std::chrono::milliseconds after,
                   std::int64_t reached = 0);

@@ -24,6 +24,15 @@ void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
     health_.partition_assigned(id.first, id.second);
   }
   keeper_->acquire(taken);
+  keeper_->joined();
+}
+
+void Worker::serve(const NobodyHas& nobody_has) {
+  log::warning("unassigned",
+               {{"topic", nobody_has.partition.first}, {"partition", nobody_has.partition.second}},
+               "the group is stable and no member has this partition: joining it again, so that "
+               "it assigns anew");
+  consumer_->rejoin();
 }
 
 // What is queued is dropped, what runs is waited for, and the halts that it asked for are served:

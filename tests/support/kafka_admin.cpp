@@ -16,6 +16,8 @@ using Client = std::unique_ptr<rd_kafka_t, kafka::Destroyer<rd_kafka_destroy>>;
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, kafka::Destroyer<rd_kafka_NewTopic_destroy>>;
 using OldTopic =
     std::unique_ptr<rd_kafka_DeleteTopic_t, kafka::Destroyer<rd_kafka_DeleteTopic_destroy>>;
+using NewPartitions =
+    std::unique_ptr<rd_kafka_NewPartitions_t, kafka::Destroyer<rd_kafka_NewPartitions_destroy>>;
 using Options =
     std::unique_ptr<rd_kafka_AdminOptions_t, kafka::Destroyer<rd_kafka_AdminOptions_destroy>>;
 
@@ -77,6 +79,23 @@ void create_topic(const std::string& bootstrap, const std::string& name, int par
   std::size_t count = 0;
   check_topic(rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()),
                                                   &count)[0]);
+}
+
+void add_partitions(const std::string& bootstrap, const std::string& topic, int partitions) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  char error[512];
+  const NewPartitions wanted(rd_kafka_NewPartitions_new(
+      topic.c_str(), static_cast<std::size_t>(partitions), error, sizeof error));
+  if (!wanted) throw std::runtime_error(error);
+  rd_kafka_NewPartitions_t* all[] = {wanted.get()};
+  rd_kafka_CreatePartitions(admin.get(), all, 1,
+                            until_done(admin.get(), RD_KAFKA_ADMIN_OP_CREATEPARTITIONS).get(),
+                            queue.get());
+  const auto event = answer(queue.get(), "add_partitions");
+  std::size_t count = 0;
+  check_topic(rd_kafka_CreatePartitions_result_topics(
+      rd_kafka_event_CreatePartitions_result(event.get()), &count)[0]);
 }
 
 void delete_topic(const std::string& bootstrap, const std::string& name) {

@@ -16,6 +16,9 @@ namespace hapax::support {
 void create_topic(const std::string& bootstrap, const std::string& name, int partitions,
                   const std::map<std::string, std::string>& configs = {});
 
+// So that there are `partitions` in all. Not on the mock cluster.
+void add_partitions(const std::string& bootstrap, const std::string& topic, int partitions);
+
 // Returns when the topic is gone. Not on the mock cluster.
 void delete_topic(const std::string& bootstrap, const std::string& name);
 
