@@ -86,15 +86,14 @@ Outcome Processor::process_once(const Task& task, Handler& handler, const Next& 
 // process names itself, and after max_crashes is kept without being run.
 std::optional<Outcome> Processor::announce(const Task& task) {
   int crashes = 0;
+  announced_ = source_of(task);  // also where the answer is lost: it may stand
   try {
-    crashes = store::announce_run(*session_, source_of(task), task.route.handler.name);
+    crashes = store::announce_run(*session_, *announced_, task.route.handler.name);
   } catch (...) {
     return account_failed(std::current_exception());
   }
-  if (crashes <= task.route.retry.max_crashes) {
-    announced_ = source_of(task);
-    return std::nullopt;
-  }
+  if (crashes <= task.route.retry.max_crashes) return std::nullopt;
+  announced_.reset();
   return give_up(task, nullptr,
                  gave_up("crashed",
                          "the worker process ended " + std::to_string(crashes - 1) +

@@ -243,6 +243,22 @@ TEST_F(InDoubt, DeferredWritesInDoubtAreNoAttempt) {
   EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
+// Nor is its withdrawal, of which the later COMMITs are.
+TEST_F(InDoubt, AnAnnouncementIsNoCrash) {
+  Processor lane([this] { return store::Session(options); }, 1);
+  Given given{.cautious = true};
+  for (int run = 0; run < 2 * route.retry.max_crashes; ++run) {
+    proxy.cut_next(std::string("COMMIT", 7), CuttingProxy::Cut::after_answer);  // with its NUL
+    const Outcome outcome = process_on(lane, {}, book, given);
+    EXPECT_FALSE(is_settled(outcome.result)) << outcome.reason;
+    EXPECT_EQ(proxy.cuts(), run + 1);
+    EXPECT_LE(database.count("SELECT coalesce(sum(crashes), 0) FROM hapax.attempts"), 1);
+    given.announced = outcome.announced;
+  }
+  EXPECT_EQ(process_on(lane, {}, book, given).result, Result::completed);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
 // The dead letter is committed, its answer lost: a redelivery finds it.
 TEST_F(InDoubt, AGivingUpInDoubtIsFoundByTheNextRun) {
   const Body reject = [](const Message&, Context&) { throw Reject("no"); };
