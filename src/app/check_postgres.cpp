@@ -57,10 +57,10 @@ void check_role(const Json& server, Findings& findings) {
 }
 
 void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  // Two of the keeper, the report, retention, replays; the publisher of dead letters.
+  // Three of the keeper, the report, retention, replays; the publisher of dead letters.
   const bool publishes = std::ranges::any_of(
       config.routes, [](const config::Route& route) { return !route.dead_letter_topic.empty(); });
-  const std::int64_t beside = publishes ? 6 : 5;
+  const std::int64_t beside = publishes ? 7 : 6;
   const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
                          server.at("reserved_connections").get<std::int64_t>();

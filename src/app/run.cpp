@@ -125,10 +125,10 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
           "gave_up_waiting", {},
           "a handler or Kafka does not answer; leaving all the same, PostgreSQL rolls back");
       std::_Exit(kDone);
-    case worker::Ended::handler_hangs: std::_Exit(kFailed);
+    case worker::Ended::handler_hangs:
     case worker::Ended::fatal: break;
   }
-  return kFailed;
+  std::_Exit(kFailed);  // a handler may hang, and to destroy its lane would wait for it
 }
 
 }  // namespace

@@ -127,8 +127,9 @@ Event event_of_error(const rd_kafka_message_t& message) {
     case ConsumerMeaning::fatal: return ClientError{true, name, text};
     case ConsumerMeaning::information: break;
   }
-  // Whatever it is: an error that stands at an offset must not be passed over.
-  if (message.partition >= 0 && message.offset >= 0)
+  // Whatever it is: an error of librdkafka's own that stands at an offset must not be passed over.
+  // After a broker's it asks for that offset again.
+  if (message.partition >= 0 && message.offset >= 0 && message.err < RD_KAFKA_RESP_ERR__END)
     return PartitionError{Kind::unreadable, partition, message.offset, name, text};
   return ClientError{false, name, text};
 }

@@ -130,7 +130,8 @@ class Consumer {
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   void commit_and_wait(const std::vector<Commit>& commits, std::chrono::milliseconds timeout);
 
-  // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`.
+  // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`. Without those that Kafka has
+  // an error for, such as a topic that we may not read.
   std::map<TopicPartition, Committed> committed(const std::vector<TopicPartition>& partitions,
                                                 std::chrono::milliseconds timeout) const;
   // The first offset whose message is not older than `since` (milliseconds since 1970); one more

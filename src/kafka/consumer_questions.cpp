@@ -37,6 +37,22 @@ bool has_controller(rd_kafka_t* client, milliseconds timeout) {
 }
 #endif
 
+// Of a time in milliseconds since 1970, or of the log's beginning or end: not by
+// rd_kafka_query_watermark_offsets, which waits for a frozen broker beyond its timeout.
+std::int64_t offset_for(rd_kafka_t* client, const TopicPartition& partition, std::int64_t time,
+                        milliseconds timeout) {
+  const ListHandle list = new_list();
+  rd_kafka_topic_partition_t& entry = add(list, partition);
+  entry.offset = time;
+  auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout));
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = entry.err;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw error_of(
+        "reading the offsets of " + partition.first + "/" + std::to_string(partition.second),
+        error);
+  return entry.offset;
+}
+
 }  // namespace
 
 std::map<TopicPartition, Committed> Consumer::committed(
@@ -48,7 +64,7 @@ std::map<TopicPartition, Committed> Consumer::committed(
   std::map<TopicPartition, Committed> found;
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& entry = list->elems[i];
-    if (entry.err) throw error_of("reading committed offsets", entry.err);
+    if (entry.err) continue;
     Committed& committed = found[{entry.topic, entry.partition}];
     if (entry.offset < 0) continue;
     committed.offset = entry.offset;
@@ -59,28 +75,14 @@ std::map<TopicPartition, Committed> Consumer::committed(
 }
 
 OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeout) const {
-  OffsetRange range;
-  if (const auto error =
-          rd_kafka_query_watermark_offsets(client_, partition.first.c_str(), partition.second,
-                                           &range.low, &range.high, timeout_of(timeout)))
-    throw error_of(
-        "reading the offsets of " + partition.first + "/" + std::to_string(partition.second),
-        error);
-  return range;
+  const std::int64_t low = offset_for(client_, partition, RD_KAFKA_OFFSET_BEGINNING, timeout);
+  return {low, offset_for(client_, partition, RD_KAFKA_OFFSET_END, timeout)};
 }
 
 std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t since,
                                  milliseconds timeout) const {
-  const ListHandle list = new_list();
-  rd_kafka_topic_partition_t& entry = add(list, partition);
-  entry.offset = since;
-  auto error = rd_kafka_offsets_for_times(client_, list.get(), timeout_of(timeout));
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = entry.err;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    throw error_of("reading the offset of a time in " + partition.first + "/" +
-                       std::to_string(partition.second),
-                   error);
-  return entry.offset >= 0 ? entry.offset : range(partition, timeout).high;
+  const std::int64_t found = offset_for(client_, partition, since, timeout);
+  return found >= 0 ? found : range(partition, timeout).high;
 }
 
 std::string Consumer::cluster_id(milliseconds timeout) const {

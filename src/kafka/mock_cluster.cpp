@@ -35,9 +35,14 @@ void MockCluster::create_topic(const std::string& name, int partitions) {
     throw std::runtime_error("mock cluster: topic " + name + ": " + rd_kafka_err2str(error));
 }
 
-void MockCluster::refuse_a_fetch() {
-  constexpr std::int16_t kFetch = 1;  // Kafka's number of the request
-  rd_kafka_mock_push_request_errors(cluster_, kFetch, 1, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
+void MockCluster::refuse(Request request, Error error) {
+  rd_kafka_mock_push_request_errors(cluster_, static_cast<std::int16_t>(request), 1,
+                                    static_cast<rd_kafka_resp_err_t>(error));
+}
+
+void MockCluster::set_led(const std::string& topic, int partition, bool led) {
+  constexpr int kFirst = 1, kNobody = -1;
+  rd_kafka_mock_partition_set_leader(cluster_, topic.c_str(), partition, led ? kFirst : kNobody);
 }
 
 }  // namespace hapax::kafka

@@ -6,6 +6,7 @@
 // it too.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 struct rd_kafka_s;
@@ -28,8 +29,13 @@ class MockCluster {
   // Throws: std::runtime_error (it is there already).
   void create_topic(const std::string& name, int partitions);
 
-  // The next fetch is answered with OFFSET_OUT_OF_RANGE.
-  void refuse_a_fetch();
+  // The next request of this kind is answered with this error. Both by Kafka's numbers.
+  enum class Request : std::int16_t { fetch = 1, list_offsets = 2 };
+  enum class Error { unknown = -1, offset_out_of_range = 1, corrupt_message = 2, not_leader = 6 };
+  void refuse(Request request, Error error);
+
+  // Whether anybody leads the partition, for clients that ask from now on.
+  void set_led(const std::string& topic, int partition, bool led);
 
  private:
   rd_kafka_s* client_;

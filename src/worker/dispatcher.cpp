@@ -1,5 +1,7 @@
 #include "worker/dispatcher.hpp"
 
+#include <algorithm>
+
 #include "worker/check.hpp"
 
 namespace hapax::worker {
@@ -60,11 +62,12 @@ std::optional<Batch> Dispatcher::take_now(std::size_t limit, Clock::time_point n
 std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_point now) {
   if (stopped_) return std::nullopt;
   ready_the_due(now);
-  if (ready_.empty() || (running_ > 0 && (cautious_ || alone_))) return std::nullopt;
+  if (ready_.empty() || (running_ > 0 && (is_cautious() || alone_))) return std::nullopt;
+  if (is_cautious()) bring_forward();
   const flow::Route& route = ready_.front()->first.partition->route();
-  std::size_t room = cautious_ ? 1 : std::min(route.batch, limit);
+  std::size_t room = is_cautious() ? 1 : std::min(route.batch, limit);
   Batch batch;
-  batch.cautious = alone_ = cautious_;
+  batch.cautious = alone_ = is_cautious();
   while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
     Entry& entry = *ready_.front();
     ready_.pop_front();
@@ -74,9 +77,17 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   return batch;
 }
 
+// The first strand that caution is about.
+void Dispatcher::bring_forward() {
+  const auto found = std::ranges::find_if(ready_, [&](const Entry* entry) {
+    return std::ranges::find(cautious_, entry->second.partition) != cautious_.end();
+  });
+  if (found != ready_.end()) std::rotate(ready_.begin(), found, found + 1);
+}
+
 std::optional<Work> Dispatcher::take_next(const Work& current, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (stopped_ || cautious_ || alone_) return std::nullopt;
+  if (stopped_ || is_cautious() || alone_) return std::nullopt;
   ready_the_due(now);
   Entry& entry = ready_.empty() ? entry_of(current) : *ready_.front();
   const std::list<Item>& items = entry.second.items;
@@ -106,7 +117,7 @@ void Dispatcher::finish(Work work, std::size_t settled) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entry_of(work);
   HAPAX_CHECK(settled <= work.items.size(), "more messages were finished than were taken");
-  if (--running_ == 0 && (cautious_ || alone_)) work_there_.notify_all();
+  if (--running_ == 0 && (is_cautious() || alone_)) work_there_.notify_all();
   if (--work.partition->running == 0) idle_.notify_all();
   Strand& strand = entry.second;
   for (std::size_t i = work.items.size(); i > settled && !work.partition->over(); --i) {
@@ -155,9 +166,9 @@ bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partit
   });
 }
 
-void Dispatcher::set_cautious(bool cautious) {
+void Dispatcher::set_cautious(std::vector<std::shared_ptr<Partition>> about) {
   const std::lock_guard lock(mutex_);
-  cautious_ = cautious;
+  cautious_ = std::move(about);
   work_there_.notify_all();
 }
 

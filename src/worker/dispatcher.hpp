@@ -86,9 +86,10 @@ class Dispatcher {
   bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions,
                  Clock::time_point until);
 
-  // Cautious: one message at a time in the whole process, so that no innocent neighbour is blamed
-  // when it dies. Who was taken alone stays alone.
-  void set_cautious(bool cautious);
+  // Cautious about these: one message at a time in the whole process, so that no innocent neighbour
+  // is blamed when it dies; theirs first, or others' backlog would come before them. None: the end
+  // of caution. Who was taken alone stays alone.
+  void set_cautious(std::vector<std::shared_ptr<Partition>> about);
 
   // Every take() returns nothing from now on.
   void stop();
@@ -131,6 +132,8 @@ class Dispatcher {
   using Strands = std::unordered_map<StrandId, Strand, StrandHash>;
   using Entry = Strands::value_type;  // stays where it is while the map grows
 
+  bool is_cautious() const { return !cautious_.empty(); }
+  void bring_forward();
   void line_up(Entry& entry);
   void make_ready(Entry& entry);
   void ready_the_due(Clock::time_point now);
@@ -146,7 +149,7 @@ class Dispatcher {
   std::multimap<Clock::time_point, Entry*> waiting_;
   std::size_t queued_ = 0;
   int running_ = 0;  // works that lanes have
-  bool cautious_ = false;
+  std::vector<std::shared_ptr<Partition>> cautious_;
   bool alone_ = false;  // what was taken last is: to its end, also where caution ends before it
   bool stopped_ = false;
 };

@@ -12,12 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Bounds each question to Kafka; the group goes on polling meanwhile.
-constexpr milliseconds kKafkaTimeout{10000};
-
-// After a start that could not be agreed.
-constexpr milliseconds kStartAgain{500};
-
 }  // namespace
 
 Keeper::Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices,
@@ -27,7 +21,8 @@ Keeper::Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices,
       notices_(notices),
       postgres_(postgres),
       metrics_(metrics),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+      thread_([this](const std::stop_token& stop) { run(stop); }),
+      starts_([this](const std::stop_token& stop) { run_starts(stop); }) {}
 
 Keeper::~Keeper() = default;
 
@@ -35,7 +30,8 @@ void Keeper::acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
                      milliseconds after) {
   const std::lock_guard lock(mutex_);
   for (const auto& partition : partitions)
-    wanted_.push_back({partition, steady_clock::now() + after});
+    if (std::ranges::find(wanted_, partition, &Wanted::partition) == wanted_.end())
+      wanted_.push_back({partition, steady_clock::now() + after});
   woken_.notify_all();
 }
 
@@ -52,186 +48,16 @@ std::string Keeper::cluster_id() const {
 void Keeper::run(const std::stop_token& stop) {
   auto next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
   while (!stop.stop_requested()) {
-    serve_starts();
     if (steady_clock::now() >= next_checkpoint) {
       next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
       checkpoint(held());
-      serve_halts();
       find_fenced();
       look_for_postgres();
-      look_at_group();
     }
+    serve_halts();
     std::unique_lock lock(mutex_);
-    auto until = next_checkpoint;
-    for (const Wanted& wanted : wanted_) until = std::min(until, wanted.not_before);
-    woken_.wait_until(lock, stop, until, [&] {
-      return std::ranges::any_of(
-          wanted_, [](const Wanted& w) { return w.not_before <= steady_clock::now(); });
-    });
+    woken_.wait_until(lock, stop, next_checkpoint, [&] { return halt_is_new_; });
   }
-}
-
-// Takes what is due and tries; what fails is put back for later.
-void Keeper::serve_starts() {
-  std::vector<std::shared_ptr<Partition>> due;
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.partition->over(); });
-    for (const Wanted& wanted : wanted_)
-      if (wanted.not_before <= steady_clock::now()) due.push_back(wanted.partition);
-    std::erase_if(wanted_, [&](const Wanted& wanted) {
-      return std::ranges::find(due, wanted.partition) != due.end();
-    });
-  }
-  if (due.empty()) return;
-  try {
-    start(due);
-    return;
-  } catch (const store::DatabaseError& error) {
-    session_.reset();
-    broke("agreeing where partitions start", error);
-  } catch (const std::exception& error) {
-    observe::log::warning("start_delayed", {{"error", error.what()}},
-                          "Kafka did not tell where partitions stand; trying again");
-  }
-  std::erase_if(due, [&](const auto& partition) {
-    const std::lock_guard lock(mutex_);
-    return held_.contains(partition->id()) || halted_.contains(partition->id());
-  });
-  acquire(due, kStartAgain);
-}
-
-// The starts, agreed on both sides before anything is fetched: decided for all, taken in
-// PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
-// finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
-void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
-  const store::StoreIdentity store = store::read_store(session());
-  std::string cluster = consumer_.cluster_id(kKafkaTimeout);
-  {
-    const std::lock_guard lock(mutex_);
-    store_ = store;
-    cluster_id_ = std::move(cluster);
-  }
-  std::vector<Starting> starting = decide(partitions);
-  take(starting);
-  flow::crash_point("taken");
-  std::vector<kafka::Commit> first;
-  for (const Starting& one : starting)
-    if (one.at.first)
-      first.push_back({one.partition->id(), one.at.offset, -1, provenance(one.taken.epoch).text()});
-  if (!first.empty()) consumer_.commit_and_wait(first, kKafkaTimeout);
-  flow::crash_point("start_committed");
-  for (const Starting& one : starting)
-    if (!agree(one, store.incarnation)) acquire({one.partition}, kStartAgain);
-  flow::crash_point("start_agreed");
-}
-
-// What stands in the way of each is posted as HaltWanted; the rest may start.
-std::vector<Keeper::Starting> Keeper::decide(
-    const std::vector<std::shared_ptr<Partition>>& partitions) {
-  const std::vector<store::Halt> halts = store::read_halts(session(), setup_.group);
-  std::vector<TopicPartition> ids;
-  for (const auto& partition : partitions) ids.push_back(partition->id());
-  const auto committed = consumer_.committed(ids, kKafkaTimeout);
-  std::map<std::string, std::string> topic_ids;
-  std::vector<Starting> starting;
-  for (const auto& partition : partitions) {
-    const TopicPartition& id = partition->id();
-    store::Halt halt{0, id.first, id.second, false, 1, {}, {}, {}, {}, setup_.worker_name};
-    const auto open =
-        std::ranges::find_if(halts, [&](const store::Halt& other) { return other.stops(id); });
-    if (open != halts.end()) {
-      notices_.post(HaltWanted{partition, *open, true});
-      continue;
-    }
-    if (store_.copied) {
-      halt.reason = "store_copied";
-      halt.detail = "the database is a copy: hapax.store was " + store_.facts;
-      notices_.post(HaltWanted{partition, halt, false});
-      continue;
-    }
-    const auto [topic_id, is_new] = topic_ids.try_emplace(id.first);
-    if (is_new) topic_id->second = consumer_.topic_id(id.first, kKafkaTimeout);
-    StartFacts facts = facts_of(*partition, committed.at(id), topic_id->second);
-    const auto decision = decide_start(facts);
-    if (const auto* refused = std::get_if<StartHalt>(&decision)) {
-      halt.generation = facts.row ? facts.row->generation : 1;
-      halt.reason = refused->reason;
-      halt.detail = refused->detail;
-      notices_.post(HaltWanted{partition, halt, false});
-      continue;
-    }
-    starting.push_back({partition, std::move(facts), std::get<StartAt>(decision), {}});
-  }
-  return starting;
-}
-
-StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& committed,
-                            const std::string& topic_id) {
-  const TopicPartition& id = partition.id();
-  const kafka::OffsetRange range = consumer_.range(id, kKafkaTimeout);
-  StartFacts facts;
-  facts.committed = committed.offset;
-  if (committed.offset) facts.provenance = kafka::Provenance::parse(committed.metadata);
-  facts.low = range.low;
-  facts.high = range.high;
-  facts.reached = partition.reached;
-  facts.cluster_id = cluster_id();
-  facts.topic_id = topic_id;
-  facts.row = store::read_checkpoint(session(), setup_.group, id);
-  facts.store_id = store_id();
-  facts.key_spec = key::spec_digest(partition.route().key);
-  facts.initial_latest = setup_.initial_latest;
-  facts.earliest_when_out_of_range = setup_.earliest_when_out_of_range;
-  return facts;
-}
-
-// Raises the epoch of each; one that somebody took meanwhile is left for later.
-void Keeper::take(std::vector<Starting>& starting) {
-  std::erase_if(starting, [&](Starting& one) {
-    if (one.partition->over()) return true;
-    store::Taking taking = taking_of(*one.partition);
-    taking.read_epoch = one.facts.row ? one.facts.row->epoch : 0;
-    const auto taken = store::take_partition(session(), taking);
-    one.taken = taken.value_or(store::Taken{});
-    if (!taken) acquire({one.partition}, kStartAgain);
-    return !taken;
-  });
-}
-
-bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
-  const std::shared_ptr<Partition>& partition = starting.partition;
-  if (partition->over()) return true;  // the group has taken it away: this run never began
-  const StartFacts& facts = starting.facts;
-  const auto highest =
-      store::agree_start(session(), taking_of(*partition),
-                         {starting.taken.epoch, starting.at.offset, facts.cluster_id,
-                          facts.topic_id, facts.row ? facts.row->generation : 1,
-                          facts.row ? facts.row->next_offset : std::nullopt, starting.at.jump});
-  if (!highest) return false;
-  if (starting.at.gap > 0)
-    observe::log::error("messages_lost",
-                        {{"topic", partition->id().first},
-                         {"partition", partition->id().second},
-                         {"messages", starting.at.gap}},
-                        "Kafka deleted messages before they were processed; going on at the "
-                        "earliest, as kafka.out_of_range says");
-  Beginning beginning;
-  beginning.epoch = starting.taken.epoch;
-  beginning.started_runs = starting.taken.started_runs;
-  beginning.incarnation = incarnation;
-  beginning.generation = facts.row ? facts.row->generation : 1;
-  beginning.offset = starting.at.offset;
-  beginning.guard_below = *highest;
-  beginning.ahead = store::read_ahead(session(), setup_.group, partition->id(),
-                                      beginning.generation, starting.at.offset);
-  partition->begin(std::move(beginning));
-  {
-    const std::lock_guard lock(mutex_);
-    held_[partition->id()] = partition;
-  }
-  notices_.post(Started{partition});
-  return true;
 }
 
 std::vector<std::shared_ptr<Partition>> Keeper::held() const {
@@ -289,7 +115,7 @@ void Keeper::find_fenced() {
   if (partitions.empty() || postgres_.is_down()) return;
   std::vector<std::shared_ptr<Partition>> fenced;
   try {
-    const auto held = store::read_held(session(), setup_.group, setup_.worker_name);
+    const auto held = store::read_held(session(session_), setup_.group, setup_.worker_name);
     for (const auto& partition : partitions) {
       const Beginning& beginning = partition->beginning();
       const auto found = held.find(partition->id());
@@ -376,10 +202,6 @@ store::Taking Keeper::taking_of(const Partition& partition) const {
           key::spec_digest(partition.route().key),
           partition.route().key.scope,
           0};
-}
-
-kafka::Provenance Keeper::provenance(std::int64_t epoch) const {
-  return {store_id(), cluster_id(), epoch};
 }
 
 }  // namespace hapax::worker

@@ -1,9 +1,9 @@
 // Keeps what PostgreSQL knows of this worker's partitions: agrees their starts, writes their
-// checkpoints, records and watches halts. A thread of its own, so that neither the poll thread nor
-// a lane waits for it.
+// checkpoints, records and watches halts, so that neither the poll thread nor a lane waits for it.
 //
-// Two sessions: one for starts and halts, which may wait for Kafka in between; one for checkpoints,
-// shared under a lock with the poll thread, which writes the last ones before a revoke.
+// Two threads: one for starts, which may wait long for Kafka, and one for what must go on
+// meanwhile. Each has a session; checkpoints have another, shared under a lock with the poll
+// thread, which writes the last ones before a revoke.
 #pragma once
 
 #include <chrono>
@@ -72,6 +72,7 @@ class Keeper {
   };
 
   void run(const std::stop_token& stop);
+  void run_starts(const std::stop_token& stop);
   void serve_starts();
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);
   StartFacts facts_of(const Partition& partition, const kafka::Committed& committed,
@@ -83,6 +84,10 @@ class Keeper {
     store::Taken taken;
   };
   std::vector<Starting> decide(const std::vector<std::shared_ptr<Partition>>& partitions);
+  std::optional<Starting> decide(const std::shared_ptr<Partition>& partition,
+                                 const std::vector<store::Halt>& halts,
+                                 const std::map<TopicPartition, kafka::Committed>& committed,
+                                 std::map<std::string, std::string>& topic_ids);
   void take(std::vector<Starting>& starting);
   bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
@@ -95,7 +100,7 @@ class Keeper {
   void missed(const std::shared_ptr<Partition>& partition);
   std::vector<std::shared_ptr<Partition>> held() const;
   store::Session connect();
-  store::Session& session();
+  store::Session& session(std::optional<store::Session>& kept);
   void broke(const char* what, const store::DatabaseError& error);
   store::Taking taking_of(const Partition& partition) const;
   kafka::Provenance provenance(std::int64_t epoch) const;
@@ -109,6 +114,7 @@ class Keeper {
   mutable std::mutex mutex_;
   std::condition_variable_any woken_;
   std::vector<Wanted> wanted_;  // guarded by mutex_, as to joined_
+  bool halt_is_new_ = false;    // since to_record_ was last tried
   std::map<TopicPartition, std::shared_ptr<Partition>> held_;
   std::vector<store::Halt> to_record_;
   std::map<TopicPartition, store::Halt> halted_;  // recorded, not ended
@@ -117,12 +123,14 @@ class Keeper {
   std::optional<std::chrono::steady_clock::time_point> look_at_group_;
   bool joined_ = false;
 
-  std::optional<store::Session> session_;  // keeper thread only
+  std::optional<store::Session> starts_session_;  // starts' thread only
+  std::optional<store::Session> session_;         // the other's
 
   std::mutex checkpoint_mutex_;
   std::optional<store::Session> checkpoint_session_;  // guarded by checkpoint_mutex_
 
   std::jthread thread_;
+  std::jthread starts_;
 };
 
 }  // namespace hapax::worker

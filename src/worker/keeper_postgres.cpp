@@ -10,9 +10,9 @@ store::Session Keeper::connect() {
   return made;
 }
 
-store::Session& Keeper::session() {
-  if (!session_) session_.emplace(connect());
-  return *session_;
+store::Session& Keeper::session(std::optional<store::Session>& kept) {
+  if (!kept) kept.emplace(connect());
+  return *kept;
 }
 
 // A connection that was lost may be from before an outage that is over by now: a new one tells.

@@ -1,8 +1,6 @@
 // What all lanes of a worker share. Outlives them.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
@@ -30,7 +28,6 @@ struct LaneSetup {
   // Called by the lane for each message once its fate is committed; for measuring. May be empty.
   // Blocks the lane, and must not throw.
   std::function<void(const Message&)> settled = {};
-  std::atomic<std::uint64_t> handler_runs = 0;  // that came back and took effect or will be retried
 };
 
 }  // namespace hapax::worker

@@ -105,6 +105,9 @@ class Partition {
   bool over() const { return over_; }
   void end() { over_ = true; }
 
+  // That came back and took effect or will be retried. Any thread.
+  std::atomic<std::size_t> handler_runs{0};
+
   // Owned by the poll thread.
   struct Polling {
     bool started = false;  // its start is agreed; from here on everything may be used

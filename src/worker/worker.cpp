@@ -263,26 +263,26 @@ void Worker::serve(const Started& started) {
                  "the last owners of this partition died before its checkpoint moved: one message "
                  "at a time for a while, so that the one that kills the process names itself");
     cautious_.push_back(started.partition);
-    const std::size_t at_once = config_.worker.lanes * started.partition->route().batch;
-    cautious_until_ = lane_setup_.handler_runs + std::min(2 * at_once, kMostCautiousRuns);
-    dispatcher_.set_cautious(true);
+    dispatcher_.set_cautious(cautious_);
   }
   fetch_changed_ = true;
 }
 
-// Caution ends when as many handlers as can have run beside the one that kills have come back, or
-// where there is nothing to be cautious about. A moved checkpoint is not enough: each slow message
-// before the one that kills would cost a death. Duplicates are what the dead process had settled.
+// Caution ends when as many of a partition's handlers as can have run beside the one that kills
+// have come back, or where there is nothing to be cautious about. A moved checkpoint is not enough:
+// each slow message before the one that kills would cost a death. Duplicates are what the dead
+// process had settled.
 void Worker::end_caution() {
   if (cautious_.empty()) return;
-  const bool enough = lane_setup_.handler_runs >= cautious_until_;
-  std::erase_if(cautious_, [&](const std::shared_ptr<Partition>& partition) {
+  const auto ended = std::erase_if(cautious_, [&](const std::shared_ptr<Partition>& partition) {
+    const std::size_t at_once = config_.worker.lanes * partition->route().batch;
     const std::int64_t passed = partition->checkpointed() - partition->beginning().offset;
-    return enough || partition->over() ||
+    return partition->handler_runs >= std::min(2 * at_once, kMostCautiousRuns) ||
+           partition->over() ||
            passed >= static_cast<std::int64_t>(config_.worker.queue.messages) ||
            (partition->polling.at_end && partition->progress().messages == 0);
   });
-  if (cautious_.empty()) dispatcher_.set_cautious(false);
+  if (ended > 0) dispatcher_.set_cautious(cautious_);
 }
 
 void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
@@ -298,9 +298,10 @@ void Worker::serve(const HaltWanted& wanted) {
     if (partition == wanted.partition || (wanted.halt.whole_route && id.first == wanted.halt.topic))
       stopping.push_back(partition);
   if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
-    // Stopped already; but a route's halt stands even where the partition is another's by now.
-    if (wanted.halt.whole_route && !wanted.recorded) keeper_->halted(wanted.halt, false);
-    return;
+    if (!wanted.halt.whole_route) return;  // stopped already
+    // A route's halt stands even where the partition is another's by now, or another assignment's.
+    if (!wanted.recorded) keeper_->halted(wanted.halt, false);
+    if (stopping.empty()) return;
   }
   log::error("halted",
              {{"topic", wanted.halt.topic},

@@ -36,7 +36,7 @@ enum class Ended {
   gave_up_waiting,  // the same, but a handler or Kafka does not answer: destroying the Worker would
                     // wait for it, so leave the process with _Exit
   handler_hangs,    // a handler ran longer than worker.handler_timeout; leave with _Exit
-  fatal,            // the consumer cannot go on; the log says why
+  fatal,            // the consumer cannot go on; the log says why; leave with _Exit
 };
 
 class Worker final : public kafka::Listener {
@@ -137,7 +137,6 @@ class Worker final : public kafka::Listener {
   Partitions partitions_;                                    // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
   std::vector<std::shared_ptr<Partition>> cautious_;         // whose last owners died early
-  std::uint64_t cautious_until_ = 0;                         // so many handler_runs
   std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
   std::size_t paused_ = 0;
   Hand in_hand_;                // at the last turn, and what came since: never less than what is

@@ -13,7 +13,8 @@ constexpr std::chrono::minutes kAskAgainOnceIn{1};
 
 }  // namespace
 
-// An error that stands at an offset pins the watermark there; librdkafka would go on behind it.
+// An error that stands at an offset halts before anything behind it is received, so that the
+// watermark cannot pass it.
 void Worker::serve(const kafka::PartitionError& error) {
   using Kind = kafka::PartitionError::Kind;
   const auto found = partitions_.find(error.partition);
@@ -47,17 +48,18 @@ void Worker::serve(const kafka::PartitionError& error) {
     halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(error.offset) +
                   " (" + error.name + ": " + error.text + ")";
   }
-  notices_.post(HaltWanted{partition, halt, false});
+  serve(HaltWanted{partition, halt, false});  // now: librdkafka goes on behind it
 }
 
 // A broker that only believes that it leads (it stood still) may lack what its followers have: the
 // partition starts again, which asks for the range of the log, also against what was read of it.
-// False where that was done just now.
+// False where that was done just now; with `earliest` retention may well be ahead of it again.
 bool Worker::asks_again(const std::shared_ptr<Partition>& partition) {
   const TopicPartition id = partition->id();
   const auto now = Clock::now();
   const auto [last, is_first] = asked_again_.try_emplace(id, now);
-  if (!is_first && now - last->second < kAskAgainOnceIn) return false;
+  const bool goes_on = config_.kafka.out_of_range == config::OutOfRange::earliest;
+  if (!is_first && !goes_on && now - last->second < kAskAgainOnceIn) return false;
   last->second = now;
   const std::int64_t reached = partition->progress().next;
   log::warning("out_of_range", {{"topic", id.first}, {"partition", id.second}, {"offset", reached}},

@@ -69,6 +69,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
     if (const auto found = partitions_.find(id); found != partitions_.end()) found->second->end();
     partitions_.erase(id);
     halted_.erase(id);
+    asked_again_.erase(id);
     metrics_.partition_gone(id.first, id.second);
     health_.partition_gone(id.first, id.second);
   }

@@ -101,6 +101,34 @@ TEST_P(DeathAhead, BehindSlowMessagesDoesNotCostALifeForEachOfThem) {
   expect_leaves(*worker);
 }
 
+// The backlog of others is queued first, and comes back by the thousand.
+TEST(DeathBeside, ABacklogOfOtherPartitionsDoesNotEndCaution) {
+  HAPAX_NEEDS_KAFKA();
+  constexpr int kPartitions = 4, kBacklog = 12'000;
+  Site site(kPartitions);
+  Producer producer(site.bootstrap());
+  for (int n = 0; n <= kBacklog; ++n) {
+    const bool kills = n == kBacklog;
+    Outgoing message = site.payment(n, {{"do", kills ? "abort" : "sleep"}, {"seconds", 0.002}});
+    message.partition = kills ? kPartitions - 1 : n % (kPartitions - 1);
+    message.key = "k" + std::to_string(n);
+    producer.produce(message);
+  }
+  producer.flush();
+  nlohmann::json patch = crashes(1);
+  patch["kafka"]["group.instance.id"] = "w";
+  const auto worker = site.worker("w", patch);
+  int lives = 1;
+  for (; worker->dies_before("dead_letter"); ++lives) {
+    ASSERT_LT(lives, kMostLives) << worker->output();
+    worker->start_again();
+  }
+  EXPECT_LE(lives, 4);
+  site.await_no_lag();
+  site.expect_exact(kBacklog, 1);
+  expect_leaves(*worker);
+}
+
 INSTANTIATE_TEST_SUITE_P(QuickOnesBetween, DeathAhead, testing::Values(0, 9));
 
 // The shortest there is.

@@ -115,9 +115,9 @@ TEST_F(DispatcherTest, ALaneGoesOnWithNothingInCautionOrOfARouteWithBatches) {
   const auto p = partition();
   for (int i = 1; i <= 2; ++i) dispatcher_.add(p, 7, item(i));
   EXPECT_EQ(take(), 1);
-  dispatcher_.set_cautious(true);
+  dispatcher_.set_cautious({p});
   EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
-  dispatcher_.set_cautious(false);
+  dispatcher_.set_cautious({});
   route_.batch = 10;
   EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
   route_.batch = 1;
@@ -219,7 +219,7 @@ TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
   dispatcher_.add(p, 7, item(1));
   dispatcher_.add(p, 7, item(2));
   dispatcher_.add(p, 8, item(3));
-  dispatcher_.set_cautious(true);
+  dispatcher_.set_cautious({p});
   Batch batch = *dispatcher_.take(100);
   EXPECT_TRUE(batch.cautious);
   EXPECT_EQ(numbers(batch), (std::vector{1}));
@@ -228,14 +228,26 @@ TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
   lane.join();
 }
 
+TEST_F(DispatcherTest, CautionTakesTheMessagesThatItIsAboutFirst) {
+  const auto innocent = partition();
+  const auto suspect = partition();
+  for (int i = 1; i <= 3; ++i) dispatcher_.add(innocent, static_cast<std::uint64_t>(i), item(i));
+  dispatcher_.add(suspect, 7, item(4));
+  dispatcher_.set_cautious({suspect});
+  for (const int next : {4, 1, 2, 3}) {
+    EXPECT_EQ(take(), next);
+    dispatcher_.finish(give_back(), 1);
+  }
+}
+
 TEST_F(DispatcherTest, WhatWasTakenCautiouslyRunsAloneThoughCautionEnds) {
   const auto p = partition();
   dispatcher_.add(p, 7, item(1));
   dispatcher_.add(p, 8, item(2));
   dispatcher_.add(p, 9, item(3));
-  dispatcher_.set_cautious(true);
+  dispatcher_.set_cautious({p});
   EXPECT_EQ(take(), 1);
-  dispatcher_.set_cautious(false);
+  dispatcher_.set_cautious({});
   EXPECT_FALSE(dispatcher_.take_now(1, {})) << "it would be blamed where 2 ends the process";
   dispatcher_.finish(give_back(), 1);
   EXPECT_EQ(take(), 2);

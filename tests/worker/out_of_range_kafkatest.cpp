@@ -6,6 +6,11 @@
 namespace hapax::support {
 namespace {
 
+using Request = kafka::MockCluster::Request;
+using Error = kafka::MockCluster::Error;
+
+void deny_the_offset() { Site::mock_cluster().refuse(Request::fetch, Error::offset_out_of_range); }
+
 TEST(OutOfRange, IsAskedAboutAgainBeforeThePartitionHalts) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
@@ -13,15 +18,48 @@ TEST(OutOfRange, IsAskedAboutAgainBeforeThePartitionHalts) {
   const auto worker = site.worker("w");
   site.await_booked(20);
 
-  Site::mock_cluster().refuse_a_fetch();
+  deny_the_offset();
   worker->await("out_of_range", {{"partition", 0}, {"offset", 20}});
   site.pay(producer, 20, 20);
   site.await_no_lag();
   site.expect_exact(40);
   EXPECT_EQ(worker->count("halted"), 0U);
 
-  Site::mock_cluster().refuse_a_fetch();  // again within a minute: it means it
+  deny_the_offset();  // again within a minute: it means it
   worker->await("halted", {{"partition", 0}, {"reason", "offset_out_of_range"}});
+  expect_leaves(*worker);
+}
+
+// The broker that answers "out of range" is one that does not lead: the next question fails, too.
+TEST(OutOfRange, StartsAgainAlsoWhereThatFailsAtFirst) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 20);
+  const auto worker = site.worker("w");
+  site.await_booked(20);
+  for (int i = 0; i < 3; ++i)
+    Site::mock_cluster().refuse(Request::list_offsets, Error::not_leader);
+  deny_the_offset();
+  worker->await("start_delayed");
+  site.pay(producer, 20, 20);
+  site.await_booked(40);
+  expect_leaves(*worker);
+}
+
+// Retention that is ahead of a worker is so again a moment later.
+TEST(OutOfRange, IsAlwaysAskedAboutWhereTheConfigurationSaysEarliest) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 20);
+  const auto worker = site.worker("w", {{"kafka", {{"out_of_range", "earliest"}}}});
+  for (int time = 1; time <= 2; ++time) {
+    site.await_booked(20 * time);
+    deny_the_offset();
+    worker->await("out_of_range", {{"offset", 20 * time}});
+    site.pay(producer, 20 * time, 20);
+  }
+  site.await_booked(60);
+  EXPECT_EQ(worker->count("halted"), 0U);
   expect_leaves(*worker);
 }
 

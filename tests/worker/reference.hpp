@@ -90,7 +90,7 @@ class Reference {
  public:
   explicit Reference(std::array<std::size_t, 2> batch) : batch_(batch) {}
 
-  bool cautious = false;
+  const Partition* cautious = nullptr;  // about this one
   bool stopped = false;
 
   Assignment& assign(const Partition* partition, Assignment assignment) {
@@ -119,17 +119,17 @@ class Reference {
   // A free lane asked for messages and got these, or none.
   void take(const std::optional<Batch>& batch, std::size_t limit, Time now) {
     if (!batch) {
-      hold(stopped || ((cautious || alone_) && running() > 0) || ready(now).empty(),
+      hold(stopped || ((cautious != nullptr || alone_) && running() > 0) || ready(now).empty(),
            "a free lane gets nothing, although a message could run");
       return;
     }
     hold(!stopped, "messages are handed out after stop()");
     hold(!batch->works.empty(), "a batch of nothing");
-    hold(batch->cautious == cautious, "a batch does not know whether it is cautious");
-    hold(!(cautious || alone_) || running() == 0, "two messages run in cautious mode");
-    alone_ = cautious;
+    hold(batch->cautious == (cautious != nullptr), "a batch does not know whether it is cautious");
+    hold(!(batch->cautious || alone_) || running() == 0, "two messages run in cautious mode");
+    alone_ = batch->cautious;
     const std::size_t route = batch->works.front().partition->route_index();
-    const std::size_t room = cautious ? 1 : std::min(limit, batch_.at(route));
+    const std::size_t room = batch->cautious ? 1 : std::min(limit, batch_.at(route));
     std::size_t taken = 0;
     for (const Work& work : batch->works) {
       hold(work.partition->route_index() == route, "a batch of two routes");
@@ -138,6 +138,8 @@ class Reference {
     }
     hold(taken <= room, "a batch is larger than it may be");
     for (const Strand& strand : ready(now)) {
+      hold(cautious != strand.first || cautious == batch->works.front().partition.get(),
+           "caution is about one partition, and a message of another comes first");
       hold(taken == room || assignments_.at(strand.first).route != route ||
                ready_elsewhere([&](auto& other) { return other.route != route; }, now),
            "a batch has room, but leaves a message of its route behind");
@@ -152,7 +154,7 @@ class Reference {
     const std::vector<Known*> line = of(*current.partition).unsettled(current.order_key);
     const Known* const behind = line.size() > 1 ? line[1] : nullptr;
     if (!work) {
-      const bool refused = stopped || cautious || alone_;
+      const bool refused = stopped || cautious != nullptr || alone_;
       const bool of_batches = ready_elsewhere([&](auto& a) { return batch_.at(a.route) > 1; }, now);
       hold(refused || of_batches || ready(now).empty(),
            "a lane gets nothing to go on with, although a message could run");
@@ -163,7 +165,7 @@ class Reference {
            "a lane gets nothing to go on with, although its order key has a message");
       return;
     }
-    hold(!stopped && !cautious && !alone_, "a lane gets more than it may have now");
+    hold(!stopped && cautious == nullptr && !alone_, "a lane gets more than it may have now");
     hold(work->items.size() == 1 && batch_.at(work->partition->route_index()) == 1,
          "a lane gets a batch to go on with");
     const bool its_own =
@@ -281,6 +283,7 @@ class Reference {
   }
 
   void pass_over(const Strand& ready, const Work& taken) {
+    if (cautious != nullptr && cautious == taken.partition.get()) return;
     hold(passed_over_[ready].insert({taken.partition.get(), taken.order_key}).second,
          "an order key is taken twice while another is ready");
   }
