@@ -1,4 +1,9 @@
 -- What a worker took last, and whether PostgreSQL lost its tail since. $1 group, $2 worker.
--- A row for each partition; incarnation is NULL where nobody has looked since the loss.
+-- A row for each partition, none in a copy of the database; incarnation is NULL where nobody has
+-- looked since the loss.
 SELECT topic, partition, epoch, (SELECT id FROM hapax.incarnation) AS incarnation
-FROM hapax.checkpoints WHERE group_id = $1 AND owner = $2
+FROM hapax.checkpoints
+WHERE group_id = $1 AND owner = $2 AND EXISTS (
+  SELECT FROM hapax.store s JOIN pg_database d ON d.oid = s.database_oid
+  WHERE d.datname = current_database()
+    AND coalesce(s.system_identifier = (SELECT system_identifier FROM pg_control_system()), true))

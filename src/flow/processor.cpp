@@ -237,7 +237,11 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     case FailureClass::busy:
       return later(Result::busy, "key_held", fault, kBusyWait, task.attempts);
     case FailureClass::outage: return lost_connection(task, identity, fault);
-    case FailureClass::attempt: return count_attempt(task, identity, fault, std::nullopt);
+    case FailureClass::attempt: {
+      Outcome counted = count_attempt(task, identity, fault, std::nullopt);
+      if (store::may_be_stale(fault)) session_.reset();
+      return counted;
+    }
     case FailureClass::transaction_ended:
       session_.reset();
       return halt(Result::halt_route, "handler_ended_transaction",
@@ -358,13 +362,15 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
   }
 }
 
-// PostgreSQL lost its tail (a crash, a failover) since the partition's start: what this message
-// follows in its order may be gone. The keeper is about to start the partition again, from the
-// checkpoint; run before that, this message would take effect ahead of the lost ones.
+// PostgreSQL lost its tail (a crash, a failover) since the partition's start, or the url leads to a
+// copy by now: what this message follows in its order may be gone. The keeper is about to start the
+// partition again, from the checkpoint; run before that, this message would take effect ahead of
+// the lost ones.
 bool Processor::is_behind_a_loss(const Task& task) {
   if (has_its_session(task)) return false;
   // Asked, not remembered: a session from before the loss is dead, and only its use tells.
-  incarnation_ = store::read_store(*session_).incarnation;
+  store::StoreIdentity store = store::read_store(*session_);
+  incarnation_ = store.copied ? "" : std::move(store.incarnation);
   return *incarnation_ != task.incarnation;
 }
 

@@ -106,6 +106,8 @@ class Processor {
   // A key row or a guard that decides without running the handler.
   std::optional<Outcome> judge(const Task& task, const store::ClaimRequest& request,
                                const store::Claim& claim, store::Transaction& transaction);
+  static std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& source,
+                                                  store::Transaction& transaction);
   Outcome judge_completed(const Task& task, const store::ClaimRequest& request,
                           const store::KeyHolder& holder, store::Transaction& transaction);
   static bool is_same(const Task& task, const store::ClaimRequest& request,

@@ -20,16 +20,8 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
                                         const store::Claim& claim,
                                         store::Transaction& transaction) {
   if (!claim.holder) {
-    if (task.message.offset() >= task.guard_below) return std::nullopt;
-    const store::Known known = store::known_coordinates(transaction, request.source);
-    if (known.dead_letter) return gave_up("redelivered", "is a dead letter already", task.attempts);
-    if (known.attempted) return std::nullopt;
-    return halt(Result::halt_partition, "unknown_below_highest",
-                "offset " + std::to_string(task.message.offset()) +
-                    " is below the highest checkpoint ever reached (" +
-                    std::to_string(task.guard_below) +
-                    "), and neither its key nor its coordinates are known any more: running it "
-                    "could double an effect that retention has forgotten");
+    if (task.message.offset() >= task.guard_below && !task.remembered) return std::nullopt;
+    return judge_coordinates(task, request.source, transaction);
   }
   const store::KeyHolder& holder = *claim.holder;
   if (holder.status == "completed") return judge_completed(task, request, holder, transaction);
@@ -39,8 +31,25 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
                     ", which no worker of this mode leaves behind");
   if (holder.status == "failed" && holder.is(request.source))
     return gave_up("redelivered", "is a dead letter already", task.attempts);
+  if (holder.status == "failed")  // by another, perhaps after this one
+    if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;
   if (!store::take_over(transaction, request)) return Outcome::of(Result::again);
   return std::nullopt;
+}
+
+// The key says nothing of this message: whether it was given up on already, or must be remembered
+// and is not. Nothing: it may run.
+std::optional<Outcome> Processor::judge_coordinates(const Task& task, const store::Source& source,
+                                                    store::Transaction& transaction) {
+  const store::Known known = store::known_coordinates(transaction, source);
+  if (known.dead_letter) return gave_up("redelivered", "is a dead letter already", task.attempts);
+  if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;
+  return halt(Result::halt_partition, "unknown_below_highest",
+              "offset " + std::to_string(task.message.offset()) +
+                  " is below the highest checkpoint ever reached (" +
+                  std::to_string(task.guard_below) +
+                  "), and neither its key nor its coordinates are known any more: running it "
+                  "could double an effect that retention has forgotten");
 }
 
 bool Processor::is_same(const Task& task, const store::ClaimRequest& request,

@@ -182,6 +182,11 @@ std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter
   if (claim.holder->status == "started")
     return "the key is `started` by " + name_of(*claim.holder) +
            ", which no worker of this mode leaves behind";
+  if (claim.holder->status == "failed" && !claim.holder->is(request.source) &&
+      !letter.keys_are_kept)
+    return "its key failed since for " + name_of(*claim.holder) +
+           ", and it is older than routes[].retention: whether the operation was completed before "
+           "that cannot be told";
   if (!store::take_over(transaction, request))
     throw store::DatabaseError(
         {store::Fault::Kind::sql, "55P03", "somebody else took the key at this moment"});
@@ -210,7 +215,9 @@ store::ReplayNote Replayer::failed(const Claimed& claimed, const Route& route,
     case FailureClass::again_reconnected: drop_session(); return put_back({}, fault);
     case FailureClass::in_doubt:
     case FailureClass::outage: return lost_connection(claimed, route, fault);
-    case FailureClass::attempt: return count_run(claimed, route, fault, std::nullopt);
+    case FailureClass::attempt:
+      if (store::may_be_stale(fault)) drop_session();
+      return count_run(claimed, route, fault, std::nullopt);
     case FailureClass::transaction_ended: drop_session(); return ended_transaction(route, fault);
     case FailureClass::halt: break;
   }

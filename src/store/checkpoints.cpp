@@ -11,13 +11,14 @@ namespace {
 using OptionalText = std::optional<std::string>;
 using OptionalOffset = std::optional<std::int64_t>;
 
-// A one-dimensional array literal. Topics hold letters, digits, '.', '_' and '-' only.
+// A one-dimensional array literal. Topics hold letters, digits, '.', '_' and '-' only; quoted all
+// the same, as one may be called "null".
 template <class Values, class Projection>
 Parameter array_of(const Values& values, Projection projection) {
   std::string text = "{";
   for (const auto& value : values) {
     if (text.size() > 1) text += ',';
-    text += *Parameter(projection(value)).text();
+    text += '"' + *Parameter(projection(value)).text() + '"';
   }
   return text + "}";
 }

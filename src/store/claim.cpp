@@ -124,7 +124,9 @@ void refuse_ended(Transaction& transaction, const std::string& nonce) {
   try {
     transaction.run(sql::kSeal, {nonce});
   } catch (const DatabaseError& error) {
-    if (error.sqlstate() == "HX002") throw;
+    if (error.sqlstate() == "HX002" ||
+        classify(Phase::handler, error.fault()) == FailureClass::outage)
+      throw;
   }
 }
 

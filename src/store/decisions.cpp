@@ -6,7 +6,8 @@ namespace hapax::store {
 namespace {
 
 constexpr std::string_view kCheckpointMissing[] = {"checkpoint_missing"};
-constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster"};
+constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster",
+                                           "other_store"};
 constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated", "other_cluster",
                                            "offset_above_end", "offset_out_of_range"};
 constexpr std::string_view kEarliest[] = {"offset_out_of_range", "checkpoint_missing"};
@@ -22,7 +23,8 @@ constexpr Decision kAll[] = {
     {"accept_kafka", kCheckpointMissing, false,
      "start where the group stands in Kafka; what was settled beyond that runs again, unless its "
      "key is known. Not after a restore of PostgreSQL, which took back effects before that, too"},
-    {"same_topic", kSameTopic, false, "it is the same topic: go on at the checkpoint"},
+    {"same_topic", kSameTopic, false,
+     "it is the same topic, and this database is the one that counts: go on at the checkpoint"},
     {"recreated", kRecreated, true,
      "the topic was made again: a new generation starts at kafka.initial, and nothing of the old "
      "checkpoint counts"},
@@ -36,7 +38,7 @@ constexpr Decision kAll[] = {
     {"run", kUnknown, true,
      "run this message and all unknown ones above it; if one took effect before retention forgot "
      "its key, it takes effect twice"},
-    {"skip", kOneMessage, true, "this one message never runs; it becomes a dead letter"},
+    {"skip", kOneMessage, true, "this one message never runs; it becomes a dead letter where it can be read"},
     {"moved", kCopied, false,
      "this database is the original, moved: it keeps its id and checkpoints"},
     {"copy", kCopied, true,

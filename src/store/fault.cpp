@@ -129,6 +129,10 @@ bool is_the_servers(const Fault& fault) {
       kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
+bool may_be_stale(const Fault& fault) {
+  return fault.sqlstate == "0A000" || fault.sqlstate == "22003";
+}
+
 bool is_too_much(const Fault& fault) {
   constexpr std::string_view kStates[] = {"22", "54", "XX000"};  // XX000: "invalid memory alloc"
   return std::ranges::any_of(

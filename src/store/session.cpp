@@ -109,7 +109,8 @@ UserStatement& Session::prepared(std::string_view text) {
   auto found = known.find(std::string(text));
   if (found == known.end()) {
     UserStatement statement;
-    statement.name = "hapax_user_" + std::to_string(++state_->user_count);
+    // By its text: behind a pooler the name could be another session's statement.
+    statement.name = "hapax_user_" + std::to_string(std::hash<std::string_view>()(text));
     try {
       if (known.size() >= kMaxUserStatements) {
         const UserStatement& oldest = known.at(state_->user_order.front()).statement;

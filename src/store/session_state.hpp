@@ -28,7 +28,6 @@ struct Session::State {
   };
   std::unordered_map<std::string, Known> user_statements;  // by text
   std::deque<std::string> user_order;                      // texts, oldest first
-  std::uint64_t user_count = 0;
   std::string settings;      // to be set again after RESET ALL
   std::string lock_timeout;  // of them, in milliseconds
   Leaves left_behind = Leaves::nothing;

@@ -69,6 +69,14 @@ Start with_row(const StartFacts& facts, bool ours) {
                     : in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start);
   }
   if (ours) return in_range(facts, *row.next_offset, "the checkpoint");
+  if (facts.provenance && facts.provenance->cluster_id == facts.cluster_id)
+    return StartHalt{"other_store",
+                     "Kafka's offset " + text(*facts.committed) +
+                         " was committed by hapax on store " + facts.provenance->store_id +
+                         ", but this is store " + facts.store_id + ", whose checkpoint is " +
+                         text(*row.next_offset) +
+                         ": the group worked on another database in between, and what took effect "
+                         "there did not here"};
   if (!no_kafka)
     return in_range(facts, *facts.committed, "Kafka's offset (not hapax's)", Jump::foreign_reset);
   const bool same_topic = row.cluster_id == facts.cluster_id && row.topic_id &&

@@ -58,6 +58,7 @@ TEST(Place, IsNothingElse) {
 TEST(Decisions, FitTheirReasons) {
   const std::pair<const char*, const char*> table[] = {
       {"checkpoint_missing", "retry, accept_kafka, earliest"},
+      {"other_store", "retry, same_topic"},
       {"offset_unproven", "retry, same_topic, recreated"},
       {"topic_recreated", "retry, same_topic, recreated"},
       {"other_cluster", "retry, same_topic, recreated"},

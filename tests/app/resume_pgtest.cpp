@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"unexpected_error", "retry", kFenced},
                     Case{"offset_unproven", "same_topic", kAtCheckpoint},
                     Case{"topic_recreated", "same_topic", kAtCheckpoint},
+                    Case{"other_store", "same_topic", kAtCheckpoint},
                     Case{"other_cluster", "same_topic", kAtCheckpoint},
                     Case{"offset_unproven", "recreated", kNewGeneration},
                     Case{"topic_recreated", "recreated", kNewGeneration},

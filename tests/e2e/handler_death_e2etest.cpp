@@ -116,6 +116,7 @@ TEST(DeathBeside, ABacklogOfOtherPartitionsDoesNotEndCaution) {
   }
   producer.flush();
   nlohmann::json patch = crashes(1);
+  patch["worker"]["queue"]["messages"] = 400;
   patch["kafka"]["group.instance.id"] = "w";
   const auto worker = site.worker("w", patch);
   int lives = 1;

@@ -54,6 +54,36 @@ TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughItsKeyIsGone) {
   EXPECT_EQ(runs, 0);
 }
 
+// A producer's retry, given up on too, has taken the key; then the worker was killed before the
+// checkpoint had passed the first.
+TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughAnotherHasFailedUnderItsKey) {
+  const Body reject = [](const Message&, Context&) { throw Reject("never"); };
+  process({.offset = 4}, reject);
+  process({.offset = 5}, reject);
+  runs = 0;
+  EXPECT_EQ(process({.offset = 4}).reason, "redelivered");
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(Guard, HaltsAtAForgottenMessageThoughAnotherHasFailedUnderItsKey) {
+  process({.offset = 4});
+  database.run("DELETE FROM hapax.idempotency_keys");  // as retention does
+  process({.offset = 20}, [](const Message&, Context&) { throw Reject("never"); });
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).reason, "unknown_below_highest");
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// Its key could not be derived before the process died.
+TEST_F(Guard, SkipsAMessageWithoutAKeyThatWasGivenUpAsCrashed) {
+  database.run(
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+      "crashes, last_error, handler, next_try) VALUES ('group', 'payments', 1, 3, 4, 0, 9, '', "
+      "'booker', now())");
+  EXPECT_EQ(process({.offset = 4}, book, {.cautious = true}).reason, "crashed");
+  EXPECT_EQ(process({.offset = 4}, book, {.remembered = true}).reason, "redelivered");
+  EXPECT_EQ(effects(), "");
+}
+
 TEST_F(Guard, RunsWhatAnOperatorHasForgottenOnPurpose) {
   process({.offset = 4});
   database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");

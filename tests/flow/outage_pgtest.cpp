@@ -195,6 +195,45 @@ TEST_F(Outage, AFrozenHoldersKeyIsFreeOnceItsBackendIsGone) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// As one that waits for a bank beyond idle_in_transaction_timeout, and then says what the bank
+// said.
+TEST_F(Outage, OfTheHandlersOwnMakingIsCountedThoughItThrowsSomethingElse) {
+  const auto loses_and = [](auto thrown) {
+    return [=](const Message&, Context& context) {
+      try {
+        context.sql("SELECT pg_terminate_backend(pg_backend_pid())");
+      } catch (const SqlError&) {
+      }
+      throw thrown;
+    };
+  };
+  const Body bodies[] = {loses_and(std::runtime_error("the bank timed out")),
+                         loses_and(Reject("the bank says no")),
+                         loses_and(Retry("the bank is busy"))};
+  Processor lane([this] { return store::Session(options); }, 1);
+  for (const Body& body : bodies)
+    EXPECT_EQ(process_on(lane, {}, body, {.outages = 3}).reason,
+              &body == &bodies[2] ? "attempts_exhausted" : "failed");
+  EXPECT_EQ(database.value("SELECT count FROM hapax.attempts"), "3");
+}
+
+// The result of a prepared statement is fixed for as long as its session lives.
+TEST_F(Outage, OfAStalePlanEndsWithTheAttempt) {
+  database.run(
+      "CREATE TABLE accounts (id int); INSERT INTO accounts VALUES (1); "
+      "GRANT SELECT ON accounts TO PUBLIC");
+  const Body reads = [](const Message& message, Context& context) {
+    context.sql("SELECT * FROM accounts");
+    book(message, context);
+  };
+  Processor lane([this] { return store::Session(options); }, 1);
+  EXPECT_EQ(process_on(lane, {.key = "a", .offset = 1}, reads, {}).result, Result::completed);
+  database.run("ALTER TABLE accounts ADD COLUMN name text");
+  EXPECT_EQ(process_on(lane, {.key = "b", .offset = 2}, reads, {}).result, Result::retry);
+  EXPECT_EQ(process_on(lane, {.key = "b", .offset = 2}, reads, {.attempts = 1}).result,
+            Result::completed);
+}
+
 class InDoubt : public FlowCase {
  protected:
   InDoubt() : proxy(test::postgres().port()) {

@@ -132,6 +132,15 @@ TEST_F(Replay, RunsAKeylessLetterWhileKeysSinceThenAreKept) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// What completed it in between, and was forgotten, cannot be told from the failure after that.
+TEST_F(Replay, IsRefusedWhereItsKeyFailedAgainAfterItCouldBeForgotten) {
+  const auto letter = dead();
+  dead({.offset = 77});  // another message of its key
+  database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");
+  want(letter);
+  expect_refused(letter, "older than routes[].retention");
+}
+
 TEST_F(Replay, IsRefusedWhereAKeylessLetterIsOlderThanTheKeys) {
   process({}, book, {.skip = "ann: why not"});
   database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");

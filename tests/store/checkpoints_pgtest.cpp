@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "store/migrate.hpp"
+#include "store/retention.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -197,6 +198,34 @@ TEST_F(Checkpoints, OfAnIdlePartitionTellACrashToo) {
   const std::string again = read_store(*session).incarnation;
   EXPECT_EQ(held().incarnation, again);
   EXPECT_EQ(held().epoch, epoch);
+}
+
+TEST_F(Checkpoints, AreWrittenForATopicOfAnyName) {
+  Taking taking = this->taking(0);
+  taking.partition.first = "null";
+  const auto epoch = take_partition(*session, taking)->epoch;
+  agree_start(*session, taking, {epoch, 40, "cluster", ""});
+  EXPECT_EQ(
+      write_checkpoints(*session, "group", {{{"null", 0}, incarnation, epoch, 40, 41}}).size(), 1U);
+}
+
+TEST_F(Checkpoints, HoldTheKeysOfWhatWasSettledAheadOfThemThoughTheyHaveExpired) {
+  const auto epoch = started(40);
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) SELECT group_id || generation || '/' || kafka_offset, "
+      "'booking', 'completed', group_id, 'payments', generation, 0, kafka_offset, now() - "
+      "interval '1s' FROM (VALUES ('group', 1), ('group', 2), ('other', 1)) g (group_id, "
+      "generation), "
+      "generate_series(39, 42) AS o (kafka_offset)");
+  const auto left = [&] {
+    return database.value("SELECT string_agg(key, ' ' ORDER BY key) FROM hapax.idempotency_keys");
+  };
+  EXPECT_EQ(expire_keys(*session, 100), 9U);
+  EXPECT_EQ(left(), "group1/40 group1/41 group1/42");
+  EXPECT_TRUE(write(epoch, 40, 42));
+  EXPECT_EQ(expire_keys(*session, 100), 2U);
+  EXPECT_EQ(left(), "group1/42");
 }
 
 TEST_F(Checkpoints, GoOnAfterACleanRestart) {

@@ -73,6 +73,14 @@ TEST(Start, AnotherStoreOfThisClusterWithoutACheckpointHalts) {
   EXPECT_EQ(halt(all), "checkpoint_missing");
 }
 
+TEST(Start, AnotherStoreOfThisClusterBesideACheckpointHaltsUntilSomebodyDecides) {
+  StartFacts all = with(60, true, row(50));
+  all.provenance->store_id = "store-2";
+  EXPECT_EQ(halt(all), "other_store");
+  all.row->start_as = "checkpoint";
+  EXPECT_EQ(at(all), (StartAt{50, false, 0}));
+}
+
 TEST(Start, AMirroredCommitIsForeign) {
   StartFacts all = with(60, true, std::nullopt);
   all.provenance->cluster_id = "cluster-2";
