@@ -57,9 +57,11 @@ MUTANTS = {
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "key",
                    "checkpoint_interval": "1s"}),
     "no-seal": Mutant([
-        ("src/store/claim.cpp", "  transaction.add(transaction.session().execute(sql::kSeal, "
-                                "{nonce}));\n  transaction.commit();",
-         "  (void)nonce;\n  transaction.commit();"),
+        ("src/store/claim.cpp",
+         "  transaction.add(transaction.session().execute(text, {nonce}));\n",
+         "  (void)transaction, (void)nonce, (void)text;\n"),
+        ("sql/claim.sql", "set_config('hapax.gate', 'arm', true) = 'arm'",
+         "set_config('hapax.gate', 'sealed', true) IS NOT NULL"),
         ("sql/arm.sql", "set_config('hapax.gate', 'arm', true)",
          "set_config('hapax.gate', 'sealed', true)")]),
     "attempts-not-kept": Mutant([(
@@ -68,9 +70,12 @@ MUTANTS = {
         "src/flow/processor.cpp",
         "case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);",
         "case FailureClass::in_doubt: return Outcome::of(Result::completed);")], POSTGRES),
+    "doubt-of-a-joined-text-is-success": Mutant([(
+        "src/flow/processor_ahead.cpp", "    if (its_own) throw;\n",
+        "    if (its_own && !transaction) throw;\n")], POSTGRES),
     "drift-is-duplicate": Mutant([(
-        "src/flow/processor_judge.cpp", "  if (holder.is(request.source) ||\n",
-        "  if (!holder.topic.empty() ||\n")]),
+        "src/flow/processor_judge.cpp", "  return holder.is(request.source) ||\n",
+        "  return !holder.topic.empty() ||\n")]),
     "aborted-messages-are-read": Mutant([(
         "src/kafka/consumer.cpp", '{"isolation.level", "read_committed"}',
         '{"isolation.level", "read_uncommitted"}')]),
@@ -81,14 +86,14 @@ MUTANTS = {
     "dead-letter-not-kept": Mutant([(
         "sql/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
     "never-cautious": Mutant([(
-        "sql/take_partition.sql", "started_runs = c.started_runs + 1,",
-        "started_runs = c.started_runs,")], "message-that-kills"),
+        "sql/take_partition.sql", "RETURNING epoch, started_runs + 1",
+        "RETURNING epoch, 0")], "message-that-kills"),
     "failed-batch-is-done": Mutant([(
         "src/flow/processor_batch.cpp", "if (attempt.tried != Tried::done)",
         "if (attempt.tried == Tried::smaller)")], POSTGRES, {"batch": 20}),
     "memory-not-freed": Mutant([(
-        "src/worker/lane.cpp", "  set_running(&jobs.front().task);\n",
-        "  set_running(&jobs.front().task);\n  static thread_local std::vector<std::string> kept;\n"
+        "src/worker/lane.cpp", "  set_running(&jobs.front().task, began);\n",
+        "  set_running(&jobs.front().task, began);\n  static thread_local std::vector<std::string> kept;\n"
         "  kept.emplace_back(8192, 'x');\n")], "worker-pause", soak=True),
     "session-not-closed": Mutant([(
         "src/worker/retention.cpp", "  store::Session session = connect_();",
@@ -96,6 +101,6 @@ MUTANTS = {
         "  if (++round % 3 == 0) static_cast<void>(new store::Session(connect_()));\n"
         "  store::Session session = connect_();")], "worker-pause", soak=True),
     "keys-not-removed": Mutant([(
-        "sql/expire_keys.sql", "WHERE expires_at < now()", "WHERE expires_at < '-infinity'")],
+        "sql/expire_keys.sql", "WHERE k.expires_at < now()", "WHERE k.expires_at < '-infinity'")],
         "worker-pause", soak=True),
 }
