@@ -5,7 +5,6 @@
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
-#include "store/checkpoints.hpp"
 #include "store/dead_letter.hpp"
 
 namespace hapax::flow {
@@ -131,16 +130,6 @@ void Processor::forget_attempts(const Task& task) {
     if (session_) store::forget_attempts(*session_, source_of(task));
   } catch (const store::DatabaseError&) {
     session_.reset();  // it is settled all the same; `status` lists it until the checkpoint
-  }
-}
-
-// The next message finds the session as if this one had never been there.
-void Processor::clean_session() {
-  try {
-    if (session_ && about_to_clean_) about_to_clean_(*session_);
-    if (session_ && !session_->clean()) session_.reset();
-  } catch (const store::DatabaseError&) {
-    session_.reset();  // a new one is clean
   }
 }
 
@@ -359,40 +348,6 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
     case FailureClass::transaction_ended:
       return halt(Result::halt_partition, "cannot_account", fault.text, fault.sqlstate);
     default: return later(Result::busy, "account", fault, kBusyWait, 0);
-  }
-}
-
-// PostgreSQL lost its tail (a crash, a failover) since the partition's start, or the url leads to a
-// copy by now: what this message follows in its order may be gone. The keeper is about to start the
-// partition again, from the checkpoint; run before that, this message would take effect ahead of
-// the lost ones.
-bool Processor::is_behind_a_loss(const Task& task) {
-  if (has_its_session(task)) return false;
-  // Asked, not remembered: a session from before the loss is dead, and only its use tells.
-  store::StoreIdentity store = store::read_store(*session_);
-  incarnation_ = store.copied ? "" : std::move(store.incarnation);
-  return *incarnation_ != task.incarnation;
-}
-
-bool Processor::has_its_session(const Task& task) const {
-  return task.incarnation.empty() || incarnation_ == task.incarnation;
-}
-
-bool Processor::reachable(std::string& why) {
-  try {
-    if (!session_) {
-      incarnation_.reset();
-      session_.emplace(connect_());
-    }
-    // Whatever became of the run: the process lives. Where its connection was lost, the next one
-    // says so, or every outage would count as a crash.
-    if (announced_) store::withdraw_run(*session_, *announced_);
-    announced_.reset();
-    return true;
-  } catch (const store::DatabaseError& error) {
-    session_.reset();
-    why = error.what();
-    return false;
   }
 }
 

@@ -61,6 +61,25 @@ TEST_F(Offsets, AForgottenKeyRunsAgainOnceItsMessageComesAgain) {
   expect_leaves(*worker);
 }
 
+// What runs when the partition is moved ends in a halt of the whole route.
+TEST_F(Offsets, AHaltOfTheRouteFromBeforeASkipStopsThePartitionBehindIt) {
+  site->database().run("SELECT pg_advisory_lock(1)");
+  producer->send(site->payment(20, {{"do", "commit"}}));
+  site->await("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "1");
+  EXPECT_EQ(
+      run({"offsets", "skip", site->topic() + "/0", "--to", "21", "--why", "x", "--yes"}).code, 0);
+  worker->await("partition_started", {{"offset", 21}});
+  site->database().run("SELECT pg_advisory_unlock(1)");
+  worker->await_not_ready("halted: handler_ended_transaction");
+  site->await("SELECT reason, whole_route FROM hapax.halts WHERE ended_at IS NULL",
+              "handler_ended_transaction|t");
+  EXPECT_EQ(run({"resume", site->topic(), "--decision", "retry", "--why", "mended"}).code, 0);
+  worker->await("resumed");
+  site->pay(*producer, 21, 5);
+  site->await("SELECT count(*) FROM payments", "25");
+  expect_leaves(*worker);
+}
+
 TEST_F(Offsets, ASkipLeavesOutWhatIsBetweenEvenWhatAWorkerHasInHand) {
   producer->send(site->payment(20, {{"do", "wait"}}));
   worker->await("attempt_failed", {{"offset", 20}});
