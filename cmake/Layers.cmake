@@ -10,6 +10,11 @@ if(HAPAX_SANITIZE)
     -fsanitize=${HAPAX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(hapax_options INTERFACE -fsanitize=${HAPAX_SANITIZE})
 endif()
+if(HAPAX_SANITIZE MATCHES thread)
+  add_library(hapax_c11_threads SHARED ${CMAKE_CURRENT_LIST_DIR}/c11_threads.cpp)
+  target_link_libraries(hapax_c11_threads PRIVATE Threads::Threads)
+  target_link_libraries(hapax_options INTERFACE hapax_c11_threads)
+endif()
 
 # hapax_layer(<folder> [LIBRARIES …]): all .cpp of src/<folder>.
 function(hapax_layer folder)

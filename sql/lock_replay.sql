@@ -11,7 +11,12 @@ SELECT r.edited, d.group_id, d.topic, d.generation, d.partition, d.kafka_offset,
         FROM unnest(d.header_names, d.header_values) WITH ORDINALITY AS h (name, value, i))
          AS headers,
        d.scope, d.key, d.tenant, d.ended_as,
-       d.created_at + make_interval(secs => $3) > clock_timestamp() AS keys_are_kept
+       -- Not where it was skipped because nobody knew whether it had been completed before.
+       d.created_at + make_interval(secs => $3) > clock_timestamp() AND NOT EXISTS (
+         SELECT FROM hapax.halts h
+         WHERE h.group_id = d.group_id AND h.topic = d.topic AND h.generation = d.generation
+           AND h.partition = d.partition AND h.kafka_offset = d.kafka_offset
+           AND h.reason = 'unknown_below_highest') AS keys_are_kept
 FROM hapax.replays r JOIN hapax.dead_letters d ON d.id = r.dead_letter
 WHERE r.id = $1 AND r.runs = $2 AND r.ended_at IS NULL
 FOR UPDATE OF r

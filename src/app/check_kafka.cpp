@@ -3,6 +3,7 @@
 
 #include "app/findings.hpp"
 #include "app/kafka_reader.hpp"
+#include "config/kafka_rules.hpp"
 #include "config/units.hpp"
 #include "kafka/topic_settings.hpp"
 
@@ -77,8 +78,7 @@ void check_transport(const config::Config& config, Findings& findings) {
   std::string protocol = property(config, "security.protocol");
   if (protocol.empty()) protocol = "plaintext";
   const bool tls = protocol.ends_with("ssl") || protocol.ends_with("SSL");
-  if (tls && (property(config, "enable.ssl.certificate.verification") == "false" ||
-              property(config, "ssl.endpoint.identification.algorithm") == "none")) {
+  if (tls && !config::verifies_brokers(config.kafka.properties)) {
     findings.warn(what, protocol + ", and the brokers' certificates are not verified",
                   "anybody between can act as the broker: leave "
                   "enable.ssl.certificate.verification and "

@@ -64,7 +64,12 @@ Meant meant(const OffsetsOptions& options, const config::Config& config, KafkaRe
 Json shown(const store::TopicPartition& id, const Json& row, const KafkaReader& reader) {
   const kafka::Consumer& consumer = reader.consumer();
   const kafka::OffsetRange range = consumer.range(id, kKafkaTimeout);
-  const kafka::Committed committed = consumer.committed({id}, kKafkaTimeout).at(id);
+  const auto all = consumer.committed({id}, kKafkaTimeout);
+  const auto found = all.find(id);
+  if (found == all.end())
+    throw Stop(kUnreachable, "Kafka does not tell the group's offset for " + id.first + "/" +
+                                 std::to_string(id.second) + ": may this user read the topic?");
+  const kafka::Committed& committed = found->second;
   const auto column = [&](const char* name) { return row.is_null() ? Json() : row.at(name); };
   Json whose;
   if (committed.offset)

@@ -74,6 +74,16 @@ std::optional<std::string> assignment_refusal(const std::string& value) {
 
 }  // namespace
 
+bool verifies_brokers(const std::map<std::string, std::string>& properties) {
+  const auto value = [&](const char* name) {
+    const auto found = properties.find(name);
+    return found == properties.end() ? std::string() : lower_case(found->second);
+  };
+  return std::find(kFalse.begin(), kFalse.end(), value("enable.ssl.certificate.verification")) ==
+             kFalse.end() &&
+         value("ssl.endpoint.identification.algorithm") != "none";
+}
+
 std::optional<int> milliseconds_of(const std::string& value) {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);

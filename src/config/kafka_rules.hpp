@@ -2,6 +2,7 @@
 // hapax sets them itself. Everything else passes; whether librdkafka knows it, it says itself.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,9 @@ namespace hapax::config {
 // Why `value` is refused for `property`, and how to mend it; nothing where it may pass. The
 // sentence does not hold the value. Thread safety: pure.
 std::optional<std::string> kafka_refusal(const std::string& property, const std::string& value);
+
+// Whether brokers' certificates are verified, where the transport is TLS. As librdkafka reads it.
+bool verifies_brokers(const std::map<std::string, std::string>& properties);
 
 // max.poll.interval.ms as librdkafka has it, and the least a worker gets along with: a rebalance
 // takes a revoke's wait, and Kafka gives the partitions away before the end of it where this is

@@ -12,7 +12,11 @@ bool Processor::is_behind_a_loss(const Task& task) {
   if (has_its_session(task)) return false;
   // Asked, not remembered: a session from before the loss is dead, and only its use tells.
   store::StoreIdentity store = store::read_store(*session_);
-  incarnation_ = store.copied ? "" : std::move(store.incarnation);
+  incarnation_ = std::move(store.incarnation);
+  if (store.copied) {
+    session_.reset();  // the next connection may lead to the original
+    return true;
+  }
   return *incarnation_ != task.incarnation;
 }
 

@@ -280,7 +280,10 @@ bool Replayer::reachable(std::string& why) {
   if (session_) return true;
   try {
     session_.emplace(setup_.connect());
-    return true;
+    if (!store::read_store(*session_).copied) return true;
+    drop_session();
+    why = "the database is a copy (store_copied)";
+    return false;
   } catch (const store::DatabaseError& error) {
     why = error.what();
     return false;

@@ -39,6 +39,11 @@ void Health::joined() {
   board_.kafka_reachable = true;
 }
 
+void Health::left() {
+  const std::lock_guard lock(mutex_);
+  board_.joined = false;
+}
+
 void Health::kafka_reachable(bool reachable, std::string_view why) {
   const std::lock_guard lock(mutex_);
   board_.kafka_reachable = reachable;

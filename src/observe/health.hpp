@@ -33,6 +33,8 @@ class Health {
 
   // A join completed, with any number of partitions; it proves that Kafka is reachable.
   void joined();
+  // The group has gone on without this member, which must join again.
+  void left();
   // false when librdkafka reports that all brokers are down; true again when any of them answers.
   // `why`: a sentence, no secrets; as to `error_class` of postgres().
   void kafka_reachable(bool reachable, std::string_view why = {});

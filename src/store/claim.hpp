@@ -106,8 +106,8 @@ void seal(Transaction& transaction, const std::string& nonce,
 
 // For a handler that has thrown: whether the transaction that claimed was still there. A handler
 // that commits an effect of its own and then throws would double it with every attempt. Throws:
-// DatabaseError: HX002 where it is gone, or where the connection is; nothing else. Blocks: one round trip. Precondition: the
-// transaction is rolled back afterwards.
+// DatabaseError: HX002 where it is gone, or where the connection is; nothing else. Blocks: one
+// round trip. Precondition: the transaction is rolled back afterwards.
 void refuse_ended(Transaction& transaction, const std::string& nonce);
 
 // Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed.

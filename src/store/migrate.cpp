@@ -127,6 +127,10 @@ std::string migration_text() {
 
 std::optional<std::string> schema_problem(Session& session, int oldest) {
   Transaction transaction(session);
+  const std::string encoding = transaction.run("SHOW server_encoding")[0][0].text();
+  if (encoding != "UTF8" && encoding != "SQL_ASCII")
+    return "the database's encoding is " + encoding +
+           ": hapax keeps text as UTF-8; use a database made WITH ENCODING 'UTF8'";
   const auto applied = read_applied(transaction);
   const int found = applied.empty() ? 0 : applied.rbegin()->first;
   if (found == 0) return "the schema hapax is not there: run `hapax migrate up`";

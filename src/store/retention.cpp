@@ -13,9 +13,11 @@ bool take_lease(Session& session, const std::string& name, const std::string& ho
   return ours;
 }
 
-std::size_t expire_keys(Session& session, std::size_t limit) {
+Removed expire_keys(Session& session, std::size_t limit, const std::string& from) {
   Transaction transaction(session);
-  const std::size_t removed = transaction.run(sql::kExpireKeys, {limit}).affected();
+  const Rows rows = transaction.run(sql::kExpireKeys, {limit, from});
+  const Removed removed{rows[0]["count"].as<std::size_t>(),
+                        rows[0]["until"].as<std::optional<std::string>>().value_or(from)};
   transaction.commit();
   return removed;
 }

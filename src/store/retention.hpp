@@ -14,7 +14,12 @@ namespace hapax::store {
 bool take_lease(Session& session, const std::string& name, const std::string& holder,
                 std::chrono::seconds time);
 
-// Removes at most `limit` expired keys; how many it removed.
-std::size_t expire_keys(Session& session, std::size_t limit);
+struct Removed {
+  std::size_t keys = 0;
+  std::string until;  // when the last of them had expired: where to go on
+};
+
+// Removes at most `limit` expired keys, the oldest of those that expired at `from` or later.
+Removed expire_keys(Session& session, std::size_t limit, const std::string& from = "-infinity");
 
 }  // namespace hapax::store

@@ -1,6 +1,7 @@
 #include "worker/dead_letter_publisher.hpp"
 
 #include <random>
+#include <set>
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
@@ -66,9 +67,18 @@ bool DeadLetterPublisher::turn(const std::stop_token& stop) {
   metrics_.dead_letters_unpublished(store::count_unpublished(*session_, setup_.group, consumed_));
   const auto letters = store::read_unpublished(*session_, setup_.group, consumed_);
   bool all = true;
+  std::set<std::string> refused;  // dead letter topics: their letters stay in order
   for (const store::UnpublishedLetter& letter : letters) {
-    all = !stop.stop_requested() && leads() && publish(letter, stop);
-    if (!all) break;
+    if (stop.stop_requested() || !leads()) {
+      all = false;
+      break;
+    }
+    const std::string& topic = setup_.topics.at(letter.topic);
+    if (refused.contains(topic) || !publish(letter, stop)) {
+      all = false;
+      refused.insert(topic);
+      continue;
+    }
     delivered_.push_back(letter.id);
     flow::crash_point("dead_letter_published");
   }
@@ -77,12 +87,14 @@ bool DeadLetterPublisher::turn(const std::stop_token& stop) {
   return all && !letters.empty();
 }
 
-// False on a schema that is too old: `hapax migrate up` may come later.
+// False on a schema that is too old: `hapax migrate up` may come later. And on a copy.
 bool DeadLetterPublisher::ready() {
   if (session_) return true;
   store::Session session = setup_.connect();
   if (!store::has_publications(session)) return false;
-  store_id_ = store::read_store(session).id;
+  const store::StoreIdentity store = store::read_store(session);
+  if (store.copied) return false;
+  store_id_ = store.id;
   session_.emplace(std::move(session));
   return true;
 }

@@ -1,10 +1,17 @@
 #include "worker/dispatcher.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "worker/check.hpp"
 
 namespace hapax::worker {
+namespace {
+
+// Enough for all lanes to be busy between two suspects.
+constexpr int kOthersTurns = 16;
+
+}  // namespace
 
 void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item) {
   const std::lock_guard lock(mutex_);
@@ -29,7 +36,7 @@ void Dispatcher::line_up(Entry& entry) {
 
 void Dispatcher::make_ready(Entry& entry) {
   entry.second.state = State::ready;
-  ready_.push_back(&entry);
+  (is_suspect(entry) ? suspects_ : ready_).push_back(&entry);
   work_there_.notify_one();
 }
 
@@ -46,7 +53,7 @@ std::optional<Batch> Dispatcher::take(std::size_t limit) {
   for (;;) {
     std::optional<Batch> batch = take_locked(limit, Clock::now());
     if (batch || stopped_) return batch;
-    if (waiting_.empty() || !ready_.empty()) {
+    if (waiting_.empty() || !ready_.empty() || !suspects_.empty()) {
       work_there_.wait(lock);
     } else {
       work_there_.wait_until(lock, Clock::time_point(waiting_.begin()->first));
@@ -62,12 +69,17 @@ std::optional<Batch> Dispatcher::take_now(std::size_t limit, Clock::time_point n
 std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_point now) {
   if (stopped_) return std::nullopt;
   ready_the_due(now);
-  if (ready_.empty() || (running_ > 0 && (is_cautious() || alone_))) return std::nullopt;
-  if (is_cautious()) bring_forward();
+  if (alone_ && running_ > 0) return std::nullopt;
+  if (!suspects_.empty() && (ready_.empty() || others_turns_ == 0)) {
+    if (running_ > 0) return std::nullopt;
+    return take_suspect(now);
+  }
+  if (ready_.empty()) return std::nullopt;
+  if (others_turns_ > 0) --others_turns_;
   const flow::Route& route = ready_.front()->first.partition->route();
-  std::size_t room = is_cautious() ? 1 : std::min(route.batch, limit);
+  std::size_t room = std::min(route.batch, limit);
   Batch batch;
-  batch.cautious = alone_ = is_cautious();
+  alone_ = false;
   while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
     Entry& entry = *ready_.front();
     ready_.pop_front();
@@ -77,21 +89,31 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   return batch;
 }
 
-// The first strand that caution is about.
-void Dispatcher::bring_forward() {
-  const auto found = std::ranges::find_if(ready_, [&](const Entry* entry) {
-    return std::ranges::find(cautious_, entry->second.partition) != cautious_.end();
-  });
-  if (found != ready_.end()) std::rotate(ready_.begin(), found, found + 1);
+// Precondition: no lane has anything.
+Batch Dispatcher::take_suspect(Clock::time_point now) {
+  Entry& entry = *suspects_.front();
+  suspects_.pop_front();
+  others_turns_ = kOthersTurns;
+  alone_ = true;
+  Batch batch;
+  batch.cautious = true;
+  batch.works.push_back(take_from(entry, 1, now));
+  return batch;
+}
+
+bool Dispatcher::is_suspect(const Entry& entry) const {
+  return std::ranges::find(cautious_, entry.second.partition) != cautious_.end();
 }
 
 std::optional<Work> Dispatcher::take_next(const Work& current, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (stopped_ || is_cautious() || alone_) return std::nullopt;
+  if (stopped_ || alone_) return std::nullopt;
   ready_the_due(now);
+  if (!suspects_.empty()) return std::nullopt;
   Entry& entry = ready_.empty() ? entry_of(current) : *ready_.front();
   const std::list<Item>& items = entry.second.items;
-  if (entry.first.partition->route().batch > 1 || items.empty() || items.front().not_before > now)
+  if (entry.first.partition->route().batch > 1 || items.empty() || items.front().not_before > now ||
+      is_suspect(entry))
     return std::nullopt;
   if (!ready_.empty()) ready_.pop_front();
   return take_from(entry, 1, now);
@@ -117,7 +139,7 @@ void Dispatcher::finish(Work work, std::size_t settled) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entry_of(work);
   HAPAX_CHECK(settled <= work.items.size(), "more messages were finished than were taken");
-  if (--running_ == 0 && (is_cautious() || alone_)) work_there_.notify_all();
+  if (--running_ == 0 && (!suspects_.empty() || alone_)) work_there_.notify_all();
   if (--work.partition->running == 0) idle_.notify_all();
   Strand& strand = entry.second;
   for (std::size_t i = work.items.size(); i > settled && !work.partition->over(); --i) {
@@ -143,6 +165,7 @@ void Dispatcher::drop(Partition& partition) {
   partition.end();
   const auto is_dropped = [&](const Entry* entry) { return entry->first.partition == &partition; };
   std::erase_if(ready_, is_dropped);
+  std::erase_if(suspects_, is_dropped);
   std::erase_if(waiting_, [&](const auto& entry) { return is_dropped(entry.second); });
   for (auto entry = strands_.begin(); entry != strands_.end();) {
     Strand& strand = entry->second;
@@ -169,6 +192,10 @@ bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partit
 void Dispatcher::set_cautious(std::vector<std::shared_ptr<Partition>> about) {
   const std::lock_guard lock(mutex_);
   cautious_ = std::move(about);
+  std::deque<Entry*> all = std::exchange(suspects_, {});
+  all.insert(all.end(), ready_.begin(), ready_.end());
+  ready_.clear();
+  for (Entry* const entry : all) (is_suspect(*entry) ? suspects_ : ready_).push_back(entry);
   work_there_.notify_all();
 }
 
@@ -180,7 +207,7 @@ void Dispatcher::stop() {
 
 bool Dispatcher::has_ready() const {
   const std::lock_guard lock(mutex_);
-  return !ready_.empty();
+  return !ready_.empty() || !suspects_.empty();
 }
 
 Dispatcher::Load Dispatcher::load() const {

@@ -86,9 +86,10 @@ class Dispatcher {
   bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions,
                  Clock::time_point until);
 
-  // Cautious about these: one message at a time in the whole process, so that no innocent neighbour
-  // is blamed when it dies; theirs first, or others' backlog would come before them. None: the end
-  // of caution. Who was taken alone stays alone.
+  // Cautious about these: while one message of theirs runs, nothing else does in the whole process,
+  // so that no innocent neighbour is blamed when it dies. They take turns with the others, so that
+  // neither a backlog keeps them from running nor they the others. None: the end of caution. Who
+  // was taken alone stays alone.
   void set_cautious(std::vector<std::shared_ptr<Partition>> about);
 
   // Every take() returns nothing from now on.
@@ -132,8 +133,8 @@ class Dispatcher {
   using Strands = std::unordered_map<StrandId, Strand, StrandHash>;
   using Entry = Strands::value_type;  // stays where it is while the map grows
 
-  bool is_cautious() const { return !cautious_.empty(); }
-  void bring_forward();
+  bool is_suspect(const Entry& entry) const;
+  Batch take_suspect(Clock::time_point now);
   void line_up(Entry& entry);
   void make_ready(Entry& entry);
   void ready_the_due(Clock::time_point now);
@@ -146,6 +147,8 @@ class Dispatcher {
   std::condition_variable idle_;
   Strands strands_;
   std::deque<Entry*> ready_;
+  std::deque<Entry*> suspects_;  // ready, of partitions that caution is about
+  int others_turns_ = 0;         // takes of ready_ before the next of suspects_
   std::multimap<Clock::time_point, Entry*> waiting_;
   std::size_t queued_ = 0;
   int running_ = 0;  // works that lanes have

@@ -89,6 +89,7 @@ class Keeper {
                                  const std::map<TopicPartition, kafka::Committed>& committed,
                                  std::map<std::string, std::string>& topic_ids);
   void take(std::vector<Starting>& starting);
+  static bool is_anothers(const StartFacts& facts);
   bool agree(const Starting& starting, const std::string& incarnation);
   void serve_halts();
   void find_fenced();

@@ -1,5 +1,6 @@
 // Starts: where each partition begins is agreed with Kafka and PostgreSQL before it is fetched.
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "flow/crash_point.hpp"
@@ -74,6 +75,12 @@ void Keeper::serve_starts() {
   acquire(due, kStartAgain);
 }
 
+// Kafka's offset says that another store is ahead. Once a decision is used up, that would halt.
+bool Keeper::is_anothers(const StartFacts& facts) {
+  return facts.provenance && facts.provenance->cluster_id == facts.cluster_id &&
+         facts.provenance->store_id != facts.store_id;
+}
+
 // The starts, agreed on both sides before anything is fetched: decided for all, taken in
 // PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
 // finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
@@ -90,7 +97,7 @@ void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   flow::crash_point("taken");
   std::vector<kafka::Commit> first;
   for (const Starting& one : starting)
-    if (one.at.first)
+    if (one.at.first || is_anothers(one.facts))
       first.push_back({one.partition->id(), one.at.offset, -1, provenance(one.taken.epoch).text()});
   if (!first.empty()) consumer_.commit_and_wait(first, kKafkaTimeout);
   flow::crash_point("start_committed");
@@ -99,30 +106,31 @@ void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   flow::crash_point("start_agreed");
 }
 
-// What stands in the way of each is posted as HaltWanted; the rest may start. One that Kafka does
-// not answer for is tried again alone.
+// What stands in the way of each is posted as HaltWanted; the rest may start. Behind one that Kafka
+// does not answer for, which may have taken long, those that are decided start first.
 std::vector<Keeper::Starting> Keeper::decide(
     const std::vector<std::shared_ptr<Partition>>& partitions) {
-  std::vector<store::Halt> halts = store::read_halts(session(starts_session_), setup_.group);
-  for (store::Halt& halt : unrecorded()) {
-    halt.since = "just now";
-    halts.push_back(std::move(halt));
-  }
+  std::vector<store::Halt> halts = unrecorded();  // before the others: it may become one of them
+  for (store::Halt& halt : halts) halt.since = "just now";
+  std::ranges::move(store::read_halts(session(starts_session_), setup_.group),
+                    std::back_inserter(halts));
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) ids.push_back(partition->id());
   const auto committed = consumer_.committed(ids, kKafkaTimeout);
   std::map<std::string, std::string> topic_ids;
   std::vector<Starting> starting;
-  for (const auto& partition : partitions) {
-    if (partition->over()) continue;
+  for (auto partition = partitions.begin(); partition != partitions.end(); ++partition) {
+    if ((*partition)->over()) continue;
     try {
-      if (auto one = decide(partition, halts, committed, topic_ids))
+      if (auto one = decide(*partition, halts, committed, topic_ids))
         starting.push_back(std::move(*one));
     } catch (const store::DatabaseError&) {
       throw;
     } catch (const std::exception& error) {
       start_delayed(error);
-      acquire({partition}, kStartAgain);
+      acquire({std::next(partition), partitions.end()});
+      acquire({*partition}, kStartAgain);
+      break;
     }
   }
   return starting;

@@ -38,12 +38,12 @@ void Retention::run(const std::stop_token& stop) {
 
 void Retention::remove_expired(const std::stop_token& stop) {
   store::Session session = connect_();
-  std::size_t removed = kBatch;
-  for (int batch = 0; removed == kBatch && !stop.stop_requested(); ++batch) {
+  store::Removed removed{kBatch, "-infinity"};
+  for (int batch = 0; removed.keys == kBatch && !stop.stop_requested(); ++batch) {
     if (batch % kBatchesPerLease == 0 &&
         !store::take_lease(session, "retention", worker_name_, kLease))
       return;
-    removed = store::expire_keys(session, kBatch);
+    removed = store::expire_keys(session, kBatch, removed.until);
     wait_unless_stopped(stop, kBetweenBatches);
   }
 }

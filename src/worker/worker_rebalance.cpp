@@ -32,7 +32,11 @@ void Worker::serve(const NobodyHas& nobody_has) {
                {{"topic", nobody_has.partition.first}, {"partition", nobody_has.partition.second}},
                "the group is stable and no member has this partition: joining it again, so that "
                "it assigns anew");
-  consumer_->rejoin();
+  try {
+    consumer_->rejoin();
+  } catch (const std::exception& error) {
+    log::warning("rejoin_failed", {{"error", error.what()}}, "the next rebalance assigns it");
+  }
 }
 
 // What is queued is dropped, what runs is waited for, and the halts that it asked for are served:
@@ -61,6 +65,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   metrics_.rebalanced(lost ? observe::RebalanceEvent::lost : observe::RebalanceEvent::revoked);
   log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
             "the group takes partitions away");
+  if (lost) health_.left();
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
   keeper_->release(drained.partitions, drained.idle);
   if (!lost) consumer_->commit(due_commits(drained.partitions));

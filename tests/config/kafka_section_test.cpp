@@ -88,5 +88,14 @@ TEST(KafkaSection, RefusesValuesThatAreNoText) {
     EXPECT_TRUE(has(refusal("client.id", value), "allowed: a string, a number, true or false"));
 }
 
+TEST(KafkaRules, KnowHowLibrdkafkaReadsThatBrokersAreNotVerified) {
+  EXPECT_TRUE(verifies_brokers({}));
+  EXPECT_TRUE(verifies_brokers({{"enable.ssl.certificate.verification", "true"},
+                                {"ssl.endpoint.identification.algorithm", "https"}}));
+  for (const char* const no : {"false", "FALSE", "f", "0"})
+    EXPECT_FALSE(verifies_brokers({{"enable.ssl.certificate.verification", no}})) << no;
+  EXPECT_FALSE(verifies_brokers({{"ssl.endpoint.identification.algorithm", "None"}}));
+}
+
 }  // namespace
 }  // namespace hapax::config

@@ -141,6 +141,26 @@ TEST_F(Replay, IsRefusedWhereItsKeyFailedAgainAfterItCouldBeForgotten) {
   expect_refused(letter, "older than routes[].retention");
 }
 
+// Whether it had taken effect before was what nobody knew.
+TEST_F(Replay, IsRefusedWhereTheMessageWasSkippedAsAForgottenOne) {
+  process({.offset = 4}, book, {.skip = "ann: leave it out"});
+  database.run(
+      "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "
+      "kafka_offset, reason, detail, halted_by) VALUES ('group', 'payments', 3, false, 1, "
+      "4, 'unknown_below_highest', '', 'w')");
+  want(1);
+  expect_refused(1, "whether the operation was completed since");
+}
+
+TEST_F(Replay, WaitsWhereTheDatabaseIsACopy) {
+  const auto letter = dead();
+  want(letter);
+  database.run("UPDATE hapax.store SET database_oid = 1");
+  EXPECT_EQ(run_next().result, Replayed::Result::outage);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(state_of(letter), "open");
+}
+
 TEST_F(Replay, IsRefusedWhereAKeylessLetterIsOlderThanTheKeys) {
   process({}, book, {.skip = "ann: why not"});
   database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");

@@ -221,10 +221,11 @@ TEST_F(Checkpoints, HoldTheKeysOfWhatWasSettledAheadOfThemThoughTheyHaveExpired)
   const auto left = [&] {
     return database.value("SELECT string_agg(key, ' ' ORDER BY key) FROM hapax.idempotency_keys");
   };
-  EXPECT_EQ(expire_keys(*session, 100), 9U);
+  EXPECT_EQ(expire_keys(*session, 100).keys, 9U);
   EXPECT_EQ(left(), "group1/40 group1/41 group1/42");
   EXPECT_TRUE(write(epoch, 40, 42));
-  EXPECT_EQ(expire_keys(*session, 100), 2U);
+  EXPECT_EQ(expire_keys(*session, 1).keys, 1U);
+  EXPECT_EQ(expire_keys(*session, 100).keys, 1U);
   EXPECT_EQ(left(), "group1/42");
 }
 

@@ -46,6 +46,19 @@ std::vector<int> all() {
   return numbers;
 }
 
+TEST_F(Migrate, RefusesADatabaseThatWouldKeepOtherCharacters) {
+  database.run(
+      "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+  store::ConnectOptions options = database.owner();
+  const auto name = options.url.rfind(database.name());
+  options.url.replace(name, database.name().size(), "latin");
+  {
+    Session latin(options);
+    EXPECT_NE(schema_problem(latin)->find("LATIN1"), std::string::npos);
+  }
+  database.run("DROP DATABASE latin");
+}
+
 TEST_F(Migrate, UpDownAndUpAgain) {
   EXPECT_EQ(migrate_up(session), all());
   EXPECT_EQ(migrate_up(session), std::vector<int>());

@@ -228,16 +228,37 @@ TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
   lane.join();
 }
 
-TEST_F(DispatcherTest, CautionTakesTheMessagesThatItIsAboutFirst) {
+TEST_F(DispatcherTest, CautionRunsItsMessagesAloneAndInTurnsWithTheOthers) {
   const auto innocent = partition();
   const auto suspect = partition();
-  for (int i = 1; i <= 3; ++i) dispatcher_.add(innocent, static_cast<std::uint64_t>(i), item(i));
-  dispatcher_.add(suspect, 7, item(4));
+  for (int i = 1; i <= 40; ++i) dispatcher_.add(innocent, static_cast<std::uint64_t>(i), item(i));
+  for (int i = 101; i <= 102; ++i) dispatcher_.add(suspect, static_cast<std::uint64_t>(i), item(i));
+  EXPECT_EQ(take(), 1);
   dispatcher_.set_cautious({suspect});
-  for (const int next : {4, 1, 2, 3}) {
-    EXPECT_EQ(take(), next);
-    dispatcher_.finish(give_back(), 1);
-  }
+  EXPECT_FALSE(dispatcher_.take_now(1, {})) << "1 still runs";
+  dispatcher_.finish(give_back(), 1);
+  EXPECT_EQ(take(), 101);
+  EXPECT_FALSE(dispatcher_.take_now(1, {})) << "2 would be blamed";
+  dispatcher_.finish(give_back(), 1);
+  EXPECT_EQ(take(), 2);
+  int others = 1;
+  for (std::optional<Batch> batch; (batch = dispatcher_.take_now(1, {})); ++others)
+    held_.push_back(std::move(batch->works.front()));
+  EXPECT_GE(others, 8);
+  EXPECT_LT(others, 39);
+  while (!held_.empty()) dispatcher_.finish(give_back(), 1);
+  EXPECT_EQ(take(), 102);
+}
+
+TEST_F(DispatcherTest, CautionHoldsUpNobodyWhileItsMessagesWait) {
+  const auto innocent = partition();
+  const auto suspect = partition();
+  dispatcher_.set_cautious({suspect});
+  dispatcher_.add(suspect, 7, item(1, Clock::now() + std::chrono::hours(1)));
+  for (int i = 2; i <= 4; ++i) dispatcher_.add(innocent, static_cast<std::uint64_t>(i), item(i));
+  EXPECT_EQ(take(), 2);
+  EXPECT_EQ(take(), 3);
+  EXPECT_TRUE(dispatcher_.take_next(held_.back(), Clock::now()));
 }
 
 TEST_F(DispatcherTest, WhatWasTakenCautiouslyRunsAloneThoughCautionEnds) {

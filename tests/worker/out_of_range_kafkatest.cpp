@@ -37,8 +37,7 @@ TEST(OutOfRange, StartsAgainAlsoWhereThatFailsAtFirst) {
   site.pay(producer, 0, 20);
   const auto worker = site.worker("w");
   site.await_booked(20);
-  for (int i = 0; i < 3; ++i)
-    Site::mock_cluster().refuse(Request::list_offsets, Error::not_leader);
+  for (int i = 0; i < 3; ++i) Site::mock_cluster().refuse(Request::list_offsets, Error::not_leader);
   deny_the_offset();
   worker->await("start_delayed");
   site.pay(producer, 20, 20);

@@ -90,8 +90,14 @@ class Reference {
  public:
   explicit Reference(std::array<std::size_t, 2> batch) : batch_(batch) {}
 
-  const Partition* cautious = nullptr;  // about this one
   bool stopped = false;
+
+  bool is_cautious() const { return cautious_ != nullptr; }
+  // Nobody promises turns across a change of it.
+  void set_cautious(const Partition* about) {
+    cautious_ = about;
+    passed_over_.clear();
+  }
 
   Assignment& assign(const Partition* partition, Assignment assignment) {
     return assignments_[partition] = std::move(assignment);
@@ -119,13 +125,15 @@ class Reference {
   // A free lane asked for messages and got these, or none.
   void take(const std::optional<Batch>& batch, std::size_t limit, Time now) {
     if (!batch) {
-      hold(stopped || ((cautious != nullptr || alone_) && running() > 0) || ready(now).empty(),
+      hold(stopped || ((suspect_ready(now) || alone_) && running() > 0) || ready(now).empty(),
            "a free lane gets nothing, although a message could run");
       return;
     }
     hold(!stopped, "messages are handed out after stop()");
     hold(!batch->works.empty(), "a batch of nothing");
-    hold(batch->cautious == (cautious != nullptr), "a batch does not know whether it is cautious");
+    for (const Work& work : batch->works)
+      hold(batch->cautious == (work.partition.get() == cautious_),
+           "a batch does not know whether it is cautious");
     hold(!(batch->cautious || alone_) || running() == 0, "two messages run in cautious mode");
     alone_ = batch->cautious;
     const std::size_t route = batch->works.front().partition->route_index();
@@ -138,9 +146,8 @@ class Reference {
     }
     hold(taken <= room, "a batch is larger than it may be");
     for (const Strand& strand : ready(now)) {
-      hold(cautious != strand.first || cautious == batch->works.front().partition.get(),
-           "caution is about one partition, and a message of another comes first");
       hold(taken == room || assignments_.at(strand.first).route != route ||
+               strand.first == cautious_ ||
                ready_elsewhere([&](auto& other) { return other.route != route; }, now),
            "a batch has room, but leaves a message of its route behind");
       for (const Work& work : batch->works) pass_over(strand, work);
@@ -154,18 +161,19 @@ class Reference {
     const std::vector<Known*> line = of(*current.partition).unsettled(current.order_key);
     const Known* const behind = line.size() > 1 ? line[1] : nullptr;
     if (!work) {
-      const bool refused = stopped || cautious != nullptr || alone_;
+      const bool refused = stopped || suspect_ready(now) || alone_;
       const bool of_batches = ready_elsewhere([&](auto& a) { return batch_.at(a.route) > 1; }, now);
       hold(refused || of_batches || ready(now).empty(),
            "a lane gets nothing to go on with, although a message could run");
       const bool goes_on = behind != nullptr && behind->latest <= now &&
-                           !of(*current.partition).over &&
+                           !of(*current.partition).over && current.partition.get() != cautious_ &&
                            batch_.at(current.partition->route_index()) == 1;
       hold(refused || !goes_on || ready_elsewhere([](auto&) { return true; }, now),
            "a lane gets nothing to go on with, although its order key has a message");
       return;
     }
-    hold(!stopped && cautious == nullptr && !alone_, "a lane gets more than it may have now");
+    hold(!stopped && !alone_ && work->partition.get() != cautious_,
+         "a lane gets more than it may have now");
     hold(work->items.size() == 1 && batch_.at(work->partition->route_index()) == 1,
          "a lane gets a batch to go on with");
     const bool its_own =
@@ -258,6 +266,7 @@ class Reference {
   }
 
  private:
+  const Partition* cautious_ = nullptr;  // about this one
   static constexpr int kMostAgains = 20;
   using Strand = std::pair<const Partition*, std::uint64_t>;
 
@@ -282,8 +291,16 @@ class Reference {
     return strands;
   }
 
+  // One that caution is about may be ready.
+  bool suspect_ready(Time now) {
+    const auto found = assignments_.find(cautious_);
+    return found != assignments_.end() && !found->second.over &&
+           std::ranges::any_of(in_line(found->second),
+                               [&](const Known* first) { return first->earliest <= now; });
+  }
+
   void pass_over(const Strand& ready, const Work& taken) {
-    if (cautious != nullptr && cautious == taken.partition.get()) return;
+    if (cautious_ != nullptr) return;
     hold(passed_over_[ready].insert({taken.partition.get(), taken.order_key}).second,
          "an order key is taken twice while another is ready");
   }

@@ -55,12 +55,12 @@ inline void World::play(const Step& step) {
       break;
     case Kind::cautious:
       if (!site.partition) break;
-      reference_.cautious = site.partition.get();
+      reference_.set_cautious(site.partition.get());
       dispatcher_.set_cautious({site.partition});
       tell("one at a time from now on, " + reference_.of(*site.partition).name + " first");
       break;
     case Kind::trusting:
-      reference_.cautious = nullptr;
+      reference_.set_cautious(nullptr);
       dispatcher_.set_cautious({});
       tell("no longer one at a time");
       break;
@@ -134,7 +134,7 @@ inline void World::take(Player& lane, std::size_t limit) {
     ++reached_[batch->cautious ? "taken in caution" : "taken"];
     if (batch->works.size() > 1) ++reached_["several order keys in a batch"];
     if (batch->works.front().items.size() > 1) ++reached_["several of an order key in a batch"];
-  } else if (reference_.cautious != nullptr && reference_.running() > 0) {
+  } else if (reference_.is_cautious() && reference_.running() > 0) {
     ++reached_["refused in caution"];
   }
   reference_.take(batch, limit, now_);
@@ -350,7 +350,7 @@ inline void World::finish() {
       if (site.partition) drop(site);
   for (Site& site : sites_)
     if (!site.partition && !reference_.stopped) assign(site);
-  reference_.cautious = nullptr;
+  reference_.set_cautious(nullptr);
   dispatcher_.set_cautious({});
   for (int turn = 0;; ++turn) {
     hold(turn < kFarTooMany, "it never ends");
