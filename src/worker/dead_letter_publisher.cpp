@@ -121,7 +121,7 @@ bool DeadLetterPublisher::publish(const store::UnpublishedLetter& letter,
   Delivery delivery;
   try {
     if (!producer_)
-      producer_ = std::make_unique<kafka::OrderedProducer>(setup_.properties, kDeliveryTimeout);
+      producer_ = std::make_unique<kafka::OrderedProducer>(setup_.properties(), kDeliveryTimeout);
     for (const LeftOut left_out : {LeftOut::nothing, LeftOut::payload, LeftOut::all_but_error}) {
       delivery = producer_->deliver(
           dead_letter_record(letter, topic, setup_.group, store_id_, left_out), stop);

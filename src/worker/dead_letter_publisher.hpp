@@ -27,7 +27,7 @@ struct DeadLetterPublisherSetup {
   std::string group;
   std::string worker_name;
   std::function<store::Session()> connect;
-  kafka::Properties properties;               // the consumer's
+  std::function<kafka::Properties()> properties;  // the consumer's, as they stand now
   std::map<std::string, std::string> topics;  // consumed topic → dead letter topic
 };
 

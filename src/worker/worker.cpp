@@ -37,6 +37,16 @@ std::vector<flow::Route> as_durable(std::vector<flow::Route> routes, config::Dur
   return routes;
 }
 
+// With what the @files hold now; what cannot be read may be on its way.
+kafka::Properties as_they_stand(const config::Kafka& kafka) {
+  kafka::Properties now = kafka.properties;
+  for (const auto& [name, path] : kafka.files) {
+    const auto file = config::read_value(path);
+    if (const auto* text = std::get_if<config::FileText>(&file)) now[name] = text->text;
+  }
+  return now;
+}
+
 }  // namespace
 
 store::ConnectOptions connect_options(const config::Config& config) {
@@ -174,8 +184,11 @@ Ended Worker::run(const StopSignal& stop) {
 }
 
 void Worker::publish_dead_letters() {
-  DeadLetterPublisherSetup setup{
-      group_, config_.worker.name, lane_setup_.connect, config_.kafka.properties, {}};
+  DeadLetterPublisherSetup setup{group_,
+                                 config_.worker.name,
+                                 lane_setup_.connect,
+                                 [this] { return as_they_stand(config_.kafka); },
+                                 {}};
   for (const config::Route& route : config_.routes)
     if (!route.dead_letter_topic.empty())
       setup.topics.emplace(route.topic, route.dead_letter_topic);

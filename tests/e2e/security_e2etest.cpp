@@ -27,15 +27,18 @@ SecureSite& site() {
   return made;
 }
 
-void await_booked(const SecureSite& at, int wanted) {
+void await(const SecureSite& at, const std::string& sql, const std::string& wanted) {
   const auto deadline = std::chrono::steady_clock::now() + 90s;
   std::string found;
-  while ((found = at.postgres.run("SELECT count(*) FROM payments", "payments")) !=
-         std::to_string(wanted)) {
+  while ((found = at.postgres.run(sql, "payments")) != wanted) {
     if (std::chrono::steady_clock::now() >= deadline)
-      throw std::runtime_error("booked " + found + ", never " + std::to_string(wanted));
+      throw std::runtime_error(sql + " gave " + found + ", never " + wanted);
     std::this_thread::sleep_for(50ms);
   }
+}
+
+void await_booked(const SecureSite& at, int wanted) {
+  await(at, "SELECT count(*) FROM payments", std::to_string(wanted));
 }
 
 // A configuration file for the commands.
@@ -133,7 +136,10 @@ TEST(Security, ProvesItselfByScramOrSaysThatThisLibrdkafkaCannot) {
 TEST(Security, PasswordsChangeWithoutARestart) {
   HAPAX_NEEDS_KAFKA();
   SecureSite own;
-  WorkerProcess worker({own.config(), {}});
+  create_topic(own.kafka.bootstrap(), "dead", 1);
+  nlohmann::json config = own.config();
+  config["routes"][0]["dead_letter_topic"] = "dead";
+  WorkerProcess worker({config, {}});
   own.pay(0, 10);
   await_booked(own, 10);
 
@@ -146,6 +152,9 @@ TEST(Security, PasswordsChangeWithoutARestart) {
   own.pay(10, 10);
   await_booked(own, 20);
   worker.await("kafka_credentials");
+  Producer(own.kafka.bootstrap())
+      .send({"payments", R"({"do": "reject"})", "a", {{"idempotency-key", "r"}}, 0, 0});
+  await(own, "SELECT count(published_at) FROM hapax.dead_letters", "1");
   EXPECT_THAT(worker.output(), Not(HasSubstr(kSecret)));
   expect_leaves(worker);
 }
