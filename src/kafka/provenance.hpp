@@ -14,8 +14,9 @@ struct Provenance {
   std::string store_id;
   std::string cluster_id;
   std::int64_t epoch = 0;
+  bool first = false;  // where the partition's first run starts: nothing of it is settled yet
 
-  // "hapax/1 store=… cluster=… epoch=…"
+  // "hapax/1 store=… cluster=… epoch=…", and " first=1" where it is
   std::string text() const;
 
   // Nothing where the text is not of ours, whatever it holds.

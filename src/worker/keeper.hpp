@@ -104,7 +104,7 @@ class Keeper {
   store::Session& session(std::optional<store::Session>& kept);
   void broke(const char* what, const store::DatabaseError& error);
   store::Taking taking_of(const Partition& partition) const;
-  kafka::Provenance provenance(std::int64_t epoch) const;
+  kafka::Provenance provenance(const Starting& starting) const;
 
   const KeeperSetup setup_;
   kafka::Consumer& consumer_;

@@ -98,7 +98,7 @@ void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   std::vector<kafka::Commit> first;
   for (const Starting& one : starting)
     if (one.at.first || is_anothers(one.facts))
-      first.push_back({one.partition->id(), one.at.offset, -1, provenance(one.taken.epoch).text()});
+      first.push_back({one.partition->id(), one.at.offset, -1, provenance(one).text()});
   if (!first.empty()) consumer_.commit_and_wait(first, kKafkaTimeout);
   flow::crash_point("start_committed");
   for (const Starting& one : starting)
@@ -241,8 +241,8 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   return true;
 }
 
-kafka::Provenance Keeper::provenance(std::int64_t epoch) const {
-  return {store_id(), cluster_id(), epoch};
+kafka::Provenance Keeper::provenance(const Starting& starting) const {
+  return {store_id(), cluster_id(), starting.taken.epoch, starting.at.first};
 }
 
 }  // namespace hapax::worker

@@ -60,11 +60,21 @@ std::optional<StartHalt> key_spec_changed(const StartFacts& facts) {
                        "the partition is drained and stop it with SIGTERM"};
 }
 
+StartHalt checkpoint_missing(const StartFacts& facts) {
+  return {"checkpoint_missing",
+          "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
+              facts.provenance->store_id + ", but store " + facts.store_id +
+              " has no checkpoint for it: PostgreSQL lost its tables or its tail, was restored to "
+              "before this partition's first start, or postgres.url names the wrong database"};
+}
+
 Start with_row(const StartFacts& facts, bool ours) {
   const store::CheckpointRow& row = *facts.row;
   const bool no_kafka = !facts.committed.has_value();
   if (!row.next_offset) {
-    // Killed between the commit to Kafka and the row, or on purpose by an operator.
+    // Killed between the commit to Kafka and the row, or on purpose by an operator. But where this
+    // store's workers have got further, it has lost all that came behind the taking.
+    if (ours && !facts.provenance->first) return checkpoint_missing(facts);
     return no_kafka ? Start(initial(facts))
                     : in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start);
   }
@@ -94,16 +104,9 @@ Start decide_start(const StartFacts& facts) {
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
   const bool ours = here && facts.provenance->store_id == facts.store_id;
   if (!facts.row) {
-    if (!here)
-      return facts.committed
-                 ? in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start)
-                 : Start(initial(facts));
-    return StartHalt{
-        "checkpoint_missing",
-        "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
-            facts.provenance->store_id + ", but store " + facts.store_id +
-            " has no checkpoint for it: PostgreSQL lost its tables or was restored to before this "
-            "partition's first start, or postgres.url names the wrong database"};
+    if (here) return checkpoint_missing(facts);
+    return facts.committed ? in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start)
+                           : Start(initial(facts));
   }
   const std::string decided = facts.row->start_as.value_or("");
   if (decided == "initial") return initial(facts);

@@ -216,12 +216,15 @@ TEST(Start, GoesOnAtTheEarliestWhereKafkaDeletesWhatAWorkerWouldReadNext) {
   expect_leaves(*overtaken.worker);
 }
 
-// As a restore to a time before a partition's first start leaves it, seven of its effects included.
-TEST(Start, MakesAgainWhatARestoreTookBackOfAPartitionWithItsCheckpoint) {
+// What PostgreSQL has left of partition 1's checkpoint; seven of its effects are lost, too.
+class StartOfALoss : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(StartOfALoss, HaltsAndMakesAgainWhatWasTakenBack) {
   HAPAX_NEEDS_KAFKA();
   const auto site = worked_site();
   site->database().run(
-      "DELETE FROM hapax.checkpoints WHERE partition = 1;"
+      std::string(GetParam().second) +
+      " WHERE partition = 1;"
       "DELETE FROM hapax.idempotency_keys WHERE partition = 1 AND kafka_offset >= 3;"
       "DELETE FROM payments WHERE id IN ('p7', 'p9', 'p11', 'p13', 'p15', 'p17', 'p19')");
   const auto worker = site->worker("w");
@@ -236,6 +239,14 @@ TEST(Start, MakesAgainWhatARestoreTookBackOfAPartitionWithItsCheckpoint) {
   site->expect_exact(20);
   expect_leaves(*worker);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, StartOfALoss,
+    testing::Values(
+        std::pair("RestoredToBeforeIt", "DELETE FROM hapax.checkpoints"),
+        std::pair("FailedOverToWhereItWasOnlyTaken",
+                  "UPDATE hapax.checkpoints SET next_offset = NULL, highest = NULL, epoch = 1")),
+    [](const auto& test) { return std::string(test.param.first); });
 
 }  // namespace
 }  // namespace hapax::support

@@ -67,6 +67,14 @@ TEST(Start, OursWithoutACheckpointHalts) {
   EXPECT_EQ(halt(with(60, true, std::nullopt)), "checkpoint_missing");
 }
 
+// A replica that had received the taking of a partition and nothing behind it was promoted.
+TEST(Start, OursWhoseStartWasLostHaltsUnlessNothingWasSettledYet) {
+  StartFacts all = with(60, true, row(std::nullopt));
+  EXPECT_EQ(halt(all), "checkpoint_missing");
+  all.provenance->first = true;
+  EXPECT_EQ(at(all), (StartAt{60, false, 0, Jump::first_start}));
+}
+
 TEST(Start, AnotherStoreOfThisClusterWithoutACheckpointHalts) {
   StartFacts all = with(60, true, std::nullopt);
   all.provenance->store_id = "store-2";
@@ -115,7 +123,9 @@ TEST(Start, TheFirstAssignmentStartsByPolicyAndIsCommittedFirst) {
 TEST(Start, AFirstAssignmentKilledHalfWayFindsItsWay) {
   EXPECT_EQ(at(with(std::nullopt, false, row(std::nullopt))),
             (StartAt{0, true, 0, Jump::first_start}));
-  EXPECT_EQ(at(with(7, true, row(std::nullopt))), (StartAt{7, false, 0, Jump::first_start}));
+  StartFacts committed = with(7, true, row(std::nullopt));
+  committed.provenance->first = true;
+  EXPECT_EQ(at(committed), (StartAt{7, false, 0, Jump::first_start}));
 }
 
 TEST(Start, AnotherClusterHaltsWhateverKafkaSays) {
