@@ -135,6 +135,10 @@ TEST_F(Resume, AcceptsKafkaOnlyWithoutACheckpoint) {
   halt("checkpoint_missing");
   end("accept_kafka");
   EXPECT_EQ(row(), "null|null|null|1|1||null|null|kafka|0");
+  halt("checkpoint_missing");  // taken, but no start was agreed
+  end("accept_kafka");
+  EXPECT_EQ(row(), "null|null|null|1|2||null|null|kafka|0");
+  database.run("UPDATE hapax.checkpoints SET next_offset = 5");
   halt("checkpoint_missing");
   EXPECT_THROW(end("accept_kafka"), Refused);
 }
