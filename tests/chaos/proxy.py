@@ -94,13 +94,24 @@ class Gate:
                 link.end()
 
 
+async def listen(accept, port):
+    """Where a neighbour's connection has the port for a moment, it is waited for."""
+    for last in (False,) * 100 + (True,):
+        try:
+            return await asyncio.start_server(accept, "127.0.0.1", port)
+        except OSError:
+            if last:
+                raise
+            await asyncio.sleep(0.1)
+
+
 async def serve(arguments):
     gates = {}
     for argument in arguments:
         name, ports = argument.split("=")
         port, target = map(int, ports.split(":"))
         gates[name] = Gate(target, random.Random(name))
-        await asyncio.start_server(gates[name].accept, "127.0.0.1", port)
+        await listen(gates[name].accept, port)
     orders = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
