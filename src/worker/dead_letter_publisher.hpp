@@ -28,7 +28,7 @@ struct DeadLetterPublisherSetup {
   std::string worker_name;
   std::function<store::Session()> connect;
   std::function<kafka::Properties()> properties;  // the consumer's, as they stand now
-  std::map<std::string, std::string> topics;  // consumed topic → dead letter topic
+  std::map<std::string, std::string> topics;      // consumed topic → dead letter topic
 };
 
 class DeadLetterPublisher {
