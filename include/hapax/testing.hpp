@@ -194,9 +194,9 @@ class Harness {
 
   // What the handler has left in its session after a message so far: settings, temporary tables,
   // advisory locks, LISTEN, prepared statements, cursors. hapax clears it before the next message,
-  // at the price of a round trip, where the SQL that the handler sends shows it; not what a
-  // function in the database does inside (set_config there with is_local = true, locks of the
-  // transaction). In a batch the next message sees all of it.
+  // at the price of a round trip, where the SQL that the handler sends shows it. What a function in
+  // the database does inside, it does not see: there, call set_config with is_local = true, and
+  // take advisory locks of the transaction. In a batch the next message sees all of it.
   const std::vector<std::string>& session_leaks() const;
 
   // How the worker connects: for a test that the handler does without.

@@ -174,8 +174,8 @@ std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter
       return "its key is not known any more (routes[].retention): whether the operation was "
              "completed meanwhile cannot be told";
     if (letter.keys_are_kept) return std::nullopt;
-    return "it is older than routes[].retention: whether the operation was completed since, and "
-           "its key forgotten, cannot be told";
+    return "it is older than routes[].retention, or was skipped as `unknown_below_highest`: "
+           "whether the operation was completed since, and its key forgotten, cannot be told";
   }
   if (claim.holder->status == "completed")
     return "the operation was completed meanwhile by " + name_of(*claim.holder);
@@ -185,8 +185,8 @@ std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter
   if (claim.holder->status == "failed" && !claim.holder->is(request.source) &&
       !letter.keys_are_kept)
     return "its key failed since for " + name_of(*claim.holder) +
-           ", and it is older than routes[].retention: whether the operation was completed before "
-           "that cannot be told";
+           ", and it is older than routes[].retention, or was skipped as `unknown_below_highest`: "
+           "whether the operation was completed before that cannot be told";
   if (!store::take_over(transaction, request))
     throw store::DatabaseError(
         {store::Fault::Kind::sql, "55P03", "somebody else took the key at this moment"});
