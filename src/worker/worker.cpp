@@ -273,8 +273,8 @@ void Worker::serve(const Started& started) {
   started.partition->polling.started = true;
   if (started.partition->beginning().started_runs > kTrustedRuns) {
     log::warning("cautious", {{"topic", id.first}, {"partition", id.second}},
-                 "the last owners of this partition died before its checkpoint moved: one message "
-                 "at a time for a while, so that the one that kills the process names itself");
+                 "the last owners of this partition died before its checkpoint moved: its messages "
+                 "run alone for a while, so that the one that kills the process names itself");
     cautious_.push_back(started.partition);
     dispatcher_.set_cautious(cautious_);
   }
