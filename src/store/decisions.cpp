@@ -38,7 +38,8 @@ constexpr Decision kAll[] = {
     {"run", kUnknown, true,
      "run this message and all unknown ones above it; if one took effect before retention forgot "
      "its key, it takes effect twice"},
-    {"skip", kOneMessage, true, "this one message never runs; it becomes a dead letter where it can be read"},
+    {"skip", kOneMessage, true,
+     "this one message never runs; it becomes a dead letter where it can be read"},
     {"moved", kCopied, false,
      "this database is the original, moved: it keeps its id and checkpoints"},
     {"copy", kCopied, true,

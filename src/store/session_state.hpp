@@ -28,8 +28,8 @@ struct Session::State {
   };
   std::unordered_map<std::string, Known> user_statements;  // by text
   std::deque<std::string> user_order;                      // texts, oldest first
-  std::string settings;      // to be set again after RESET ALL
-  std::string lock_timeout;  // of them, in milliseconds
+  std::string settings;                                    // to be set again after RESET ALL
+  std::string lock_timeout;                                // of them, in milliseconds
   Leaves left_behind = Leaves::nothing;
   std::string nonce_prefix;
   std::uint64_t nonce_count = 0;
