@@ -11,9 +11,20 @@
 namespace hapax::store {
 namespace {
 
+// Another run may take its time, as a migration may: only the locks of tables, which the workers
+// need, are asked for no longer than lock_timeout.
+constexpr const char* kTakesItsTime = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+
 // Any constant will do; this one is "hapax" in ASCII. Held by the transaction, so that a pooler
 // cannot leave it behind.
 constexpr const char* kLock = "SELECT pg_advisory_xact_lock(448345206136)";
+
+// Waits for another run to end.
+void take_turn(Transaction& transaction) {
+  transaction.run(kTakesItsTime);
+  transaction.run(kLock);
+  transaction.run("SET LOCAL lock_timeout = " + transaction.session().lock_timeout());
+}
 
 constexpr const char* kCreateTable =
     "CREATE SCHEMA IF NOT EXISTS hapax;"
@@ -49,7 +60,7 @@ void refuse_changed(const Migration& migration, const Applied& applied) {
 // One migration in one transaction. False when it is there already.
 bool apply(Session& session, const Migration& migration) {
   Transaction transaction(session);
-  transaction.run(kLock);
+  take_turn(transaction);
   transaction.run(kCreateTable);
   const auto applied = read_applied(transaction);
   if (const auto found = applied.find(migration.number); found != applied.end()) {
@@ -66,7 +77,7 @@ bool apply(Session& session, const Migration& migration) {
 
 bool take_back(Session& session, const Migration& migration) {
   Transaction transaction(session);
-  transaction.run(kLock);
+  take_turn(transaction);
   const auto applied = read_applied(transaction);
   const auto found = applied.find(migration.number);
   if (found == applied.end()) return false;
