@@ -1,9 +1,12 @@
-"""PgBouncer in session mode between the workers and PostgreSQL: hapax prepares statements, and so
-refuses transaction mode (`hapax check` says so).
+"""PgBouncer between the workers and PostgreSQL, in session mode: hapax prepares statements, so that
+in transaction mode, which `hapax check` refuses, it gets nowhere. It must lose nothing there either.
 """
 
+import contextlib
 import os
 import shutil
+
+import psycopg2
 
 from postgres_ground import USER
 from processes import Child, free_port
@@ -27,3 +30,12 @@ class Pooler:
             "".join(f"{name} = {value}\n" for name, value in settings.items()))
         self.child = Child([program, "-q", config], folder / "pgbouncer.log",
                            USER if os.geteuid() == 0 else None, folder)
+
+    def share_sessions(self, shared):
+        """Transaction mode from now on, or session mode again: a client then goes on in whichever
+        server session is free, with what others have prepared and set there."""
+        with contextlib.closing(psycopg2.connect(
+                host="127.0.0.1", port=self.port, dbname="pgbouncer", user="chaos")) as console:
+            console.autocommit = True
+            console.cursor().execute(
+                f"SET pool_mode = '{'transaction' if shared else 'session'}'")
