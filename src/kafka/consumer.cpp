@@ -273,7 +273,7 @@ Event Consumer::poll(milliseconds timeout) {
   if (!message) return std::monostate{};
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     unwoken_ += std::max(message->len, kLeastOfAMessage);
-    return std::make_unique<Record>(*message);
+    return Record::copy(*message);
   }
   if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
     return EndOfPartition{{rd_kafka_topic_name(message->rkt), message->partition}, message->offset};

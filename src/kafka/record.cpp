@@ -74,19 +74,22 @@ std::size_t size_of(const std::optional<std::string_view>& bytes) {
 
 }  // namespace
 
-Record::Record(rd_kafka_message_s& source) : Record(borrow(source).parts) {}
+std::unique_ptr<Record> Record::copy(rd_kafka_message_s& source) {
+  return copy(borrow(source).parts);
+}
 
-Record::Record(Message::Parts parts) : message_(Message::Parts{}) {
+std::unique_ptr<Record> Record::copy(const Message::Parts& parts) {
+  std::size_t size = sizeof(Record) + parts.headers.size() * sizeof(Header) +
+                     parts.coordinates.topic.size() + size_of(parts.key) + size_of(parts.payload);
+  for (const Header& header : parts.headers) size += header.name.size() + size_of(header.value);
+  return std::unique_ptr<Record>(new (::operator new(size)) Record(parts, size));
+}
+
+Record::Record(Message::Parts parts, std::size_t bytes)
+    : bytes_(bytes), message_(Message::Parts{}) {
   const std::span<const Header> borrowed = parts.headers;
-  const std::size_t header_bytes = borrowed.size() * sizeof(Header);
-  std::size_t size =
-      header_bytes + parts.coordinates.topic.size() + size_of(parts.key) + size_of(parts.payload);
-  for (const Header& header : borrowed) size += header.name.size() + size_of(header.value);
-
-  block_ = std::make_unique_for_overwrite<std::byte[]>(size);
-  bytes_ = size + sizeof(Record);
-  Arena arena(block_.get() + header_bytes);
-  auto* const headers = reinterpret_cast<Header*>(block_.get());
+  auto* const headers = reinterpret_cast<Header*>(this + 1);
+  Arena arena(reinterpret_cast<std::byte*>(headers + borrowed.size()));
   for (std::size_t i = 0; i < borrowed.size(); ++i)
     new (headers + i) Header{arena.copy(borrowed[i].name), arena.copy(borrowed[i].value)};
   parts.coordinates.topic = arena.copy(parts.coordinates.topic);

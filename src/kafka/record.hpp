@@ -15,23 +15,28 @@ struct rd_kafka_message_s;
 
 namespace hapax::kafka {
 
-// Immutable; one allocation beside itself.
+// Immutable; one allocation, its bytes behind it.
 class Record {
  public:
   // Precondition: `source` is a message without an error.
-  explicit Record(rd_kafka_message_s& source);
+  static std::unique_ptr<Record> copy(rd_kafka_message_s& source);
 
-  // A copy of what the views show.
-  explicit Record(Message::Parts parts);
+  // Of what the views show.
+  static std::unique_ptr<Record> copy(const Message::Parts& parts);
 
   const Message& message() const { return message_; }
 
   // What it costs in memory, for the bounds of queues.
   std::size_t bytes() const { return bytes_; }
 
+  // Without a size: there is more than sizeof(Record).
+  static void operator delete(void* memory) { ::operator delete(memory); }
+
  private:
-  std::unique_ptr<std::byte[]> block_;
-  std::size_t bytes_ = 0;
+  // Precondition: there are `bytes` at `this`, all of it.
+  Record(Message::Parts parts, std::size_t bytes);
+
+  std::size_t bytes_;
   Message message_;
 };
 

@@ -79,6 +79,7 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   const flow::Route& route = ready_.front()->first.partition->route();
   std::size_t room = std::min(route.batch, limit);
   Batch batch;
+  batch.works.reserve(std::min(room, ready_.size()));
   alone_ = false;
   while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
     Entry& entry = *ready_.front();
@@ -127,24 +128,30 @@ Work Dispatcher::take_from(Entry& entry, std::size_t limit, Clock::time_point no
   ++running_;
   Work work{strand.partition, id.order_key, {}};
   do {
-    work.items.push_back(std::move(strand.items.front()));
-    strand.items.pop_front();
+    work.items.splice(work.items.end(), strand.items, strand.items.begin());
     --queued_;
   } while (work.items.size() < limit && !strand.items.empty() &&
            strand.items.front().not_before <= now);
   return work;
 }
 
-void Dispatcher::finish(Work work, std::size_t settled) {
+// What is settled is freed after the lock.
+void Dispatcher::finish(std::vector<Work> works) {
   const std::lock_guard lock(mutex_);
+  for (Work& work : works) finish_locked(work);
+}
+
+void Dispatcher::finish_locked(Work& work) {
   Entry& entry = entry_of(work);
-  HAPAX_CHECK(settled <= work.items.size(), "more messages were finished than were taken");
+  HAPAX_CHECK(work.settled <= work.items.size(), "more messages were finished than were taken");
   if (--running_ == 0 && (!suspects_.empty() || alone_)) work_there_.notify_all();
   if (--work.partition->running == 0) idle_.notify_all();
   Strand& strand = entry.second;
-  for (std::size_t i = work.items.size(); i > settled && !work.partition->over(); --i) {
-    strand.items.push_front(std::move(work.items[i - 1]));
-    ++queued_;
+  if (work.settled < work.items.size() && !work.partition->over()) {
+    queued_ += work.items.size() - work.settled;
+    strand.items.splice(strand.items.begin(), work.items,
+                        std::next(work.items.begin(), static_cast<std::ptrdiff_t>(work.settled)),
+                        work.items.end());
   }
   if (--strand.taken > 0) return;  // its lane has the next one, too
   if (strand.items.empty())

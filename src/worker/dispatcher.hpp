@@ -46,7 +46,8 @@ struct Item {
 struct Work {
   std::shared_ptr<Partition> partition;
   std::uint64_t order_key = 0;
-  std::vector<Item> items;
+  std::list<Item> items;
+  std::size_t settled = 0;  // so many of the first, when it is given back
 };
 
 // What a lane takes at once: messages of one route.
@@ -74,9 +75,9 @@ class Dispatcher {
   // lane runs the new one after `current` has settled, or else finishes it unrun, before `current`.
   std::optional<Work> take_next(const Work& current, Clock::time_point now);
 
-  // The first `settled` of the work are settled. The others stay first of their order key, in
-  // order; the first of them says when they run again.
-  void finish(Work work, std::size_t settled);
+  // What was taken, with what of it is settled. The others stay first of their order key, in order;
+  // the first of them says when they run again.
+  void finish(std::vector<Work> works);
 
   // Drops all that is queued of a partition. What runs goes on; see wait_idle.
   void drop(Partition& partition);
@@ -141,6 +142,7 @@ class Dispatcher {
   std::optional<Batch> take_locked(std::size_t limit, Clock::time_point now);
   Entry& entry_of(const Work& work);
   Work take_from(Entry& entry, std::size_t limit, Clock::time_point now);
+  void finish_locked(Work& work);
 
   mutable std::mutex mutex_;
   std::condition_variable work_there_;

@@ -62,7 +62,10 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
 // True when PostgreSQL is away.
 bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   const std::size_t route = batch.works.front().partition->route_index();
+  std::size_t size = 0;
+  for (const Work& work : batch.works) size += work.items.size();
   std::vector<flow::Job> jobs;  // all of them before the first runs: set_running() points into it
+  jobs.reserve(size);
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (const Item& item : batch.works[w].items)
       jobs.push_back({task_of(batch.works[w], item, batch.cautious), handlers_[route].get(), w});
@@ -84,8 +87,9 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   for (Work& work : batch.works) {
     const std::span<const Outcome> of_work = std::span(outcomes).subspan(at, work.items.size());
     at += work.items.size();
-    postgres_away = settler_.settle(std::move(work), of_work, ended) || postgres_away;
+    postgres_away = settler_.settle(work, of_work, ended) || postgres_away;
   }
+  setup_.dispatcher.finish(std::move(batch.works));
   return postgres_away;
 }
 
@@ -100,7 +104,9 @@ const flow::Task* Lane::take_next(const Work& current) {
 
 void Lane::put_next_back() {
   processor_.abandon();
-  setup_.dispatcher.finish(*std::exchange(next_, std::nullopt), 0);
+  std::vector<Work> unrun;
+  unrun.push_back(*std::exchange(next_, std::nullopt));
+  setup_.dispatcher.finish(std::move(unrun));
 }
 
 void Lane::set_running(const flow::Task* task, Clock::time_point now) {

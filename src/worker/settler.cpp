@@ -38,30 +38,25 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
 
 }  // namespace
 
-bool Settler::settle(Work work, std::span<const Outcome> outcomes, Clock::time_point now) {
-  std::size_t settled = 0;
-  for (; settled < outcomes.size() && flow::is_settled(outcomes[settled].result); ++settled) {
-    const Item& item = work.items[settled];
-    count(work, item, outcomes[settled]);
-    watch_for_breaks(work, item, outcomes[settled]);
-    work.partition->settle(item.record->message().offset(), item.record->bytes());
-    if (setup_.settled) setup_.settled(item.record->message());
+bool Settler::settle(Work& work, std::span<const Outcome> outcomes, Clock::time_point now) {
+  auto item = work.items.begin();
+  auto outcome = outcomes.begin();
+  for (; item != work.items.end() && flow::is_settled(outcome->result); ++item, ++outcome) {
+    count(work, *item, *outcome);
+    watch_for_breaks(work, *item, *outcome);
+    work.partition->settle(item->record->message().offset(), item->record->bytes());
+    if (setup_.settled) setup_.settled(item->record->message());
+    ++work.settled;
   }
-  if (settled == outcomes.size()) {
-    setup_.dispatcher.finish(std::move(work), settled);
-    return false;
-  }
-  const Outcome& outcome = outcomes[settled];
-  count(work, work.items[settled], outcome);
-  if (flow::is_halt(outcome.result)) ask_for_halt(work, work.items[settled], outcome);
-  const bool postgres_away = outcome.result == Result::outage;
+  if (item == work.items.end()) return false;
+  count(work, *item, *outcome);
+  if (flow::is_halt(outcome->result)) ask_for_halt(work, *item, *outcome);
+  const bool postgres_away = outcome->result == Result::outage;
   // A lost connection may be from before an outage that is over by now: a new one tells.
-  const bool lost = outcome.sqlstate.empty() || outcome.sqlstate.starts_with("57P");
+  const bool lost = outcome->sqlstate.empty() || outcome->sqlstate.starts_with("57P");
   if (postgres_away && !lost)
-    setup_.postgres.went_down("processing a message", outcome.sqlstate, outcome.detail);
-  Item& first = work.items[settled];
-  first.not_before = now + wait_after(first, outcome);
-  setup_.dispatcher.finish(std::move(work), settled);
+    setup_.postgres.went_down("processing a message", outcome->sqlstate, outcome->detail);
+  item->not_before = now + wait_after(*item, *outcome);
   return postgres_away;
 }
 

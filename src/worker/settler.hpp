@@ -17,10 +17,10 @@ class Settler {
  public:
   explicit Settler(LaneSetup& setup) : setup_(setup), route_metrics_(setup.route_metrics) {}
 
-  // Settles the messages up to the first that is not settled, and gives the rest back to wait from
-  // `now` on. `outcomes`: one an item.
+  // Settles the messages up to the first that is not settled, and says how long that one waits from
+  // `now` on; then the work can be given back. `outcomes`: one an item.
   // True when PostgreSQL is away.
-  bool settle(Work work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
+  bool settle(Work& work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
 
  private:
   void count(const Work& work, const Item& item, const flow::Outcome& outcome);

@@ -55,6 +55,13 @@ struct DispatcherTest : testing::Test {
     return work;
   }
 
+  void finish(Work work, std::size_t settled) {
+    work.settled = settled;
+    std::vector<Work> works;
+    works.push_back(std::move(work));
+    dispatcher_.finish(std::move(works));
+  }
+
   flow::Route route_ = route();
   Dispatcher dispatcher_;
   std::vector<Work> held_;
@@ -70,9 +77,9 @@ TEST_F(DispatcherTest, RunsOneMessageOfAnOrderKeyAtATimeInOrder) {
   EXPECT_EQ(take(), 3);  // 2 waits for 1
   EXPECT_FALSE(dispatcher_.has_ready());
   Work three = give_back();
-  dispatcher_.finish(give_back(), 1);
+  finish(give_back(), 1);
   EXPECT_EQ(take(), 2);
-  dispatcher_.finish(std::move(three), 1);
+  finish(std::move(three), 1);
 }
 
 TEST_F(DispatcherTest, ALaneGoesOnWithWhatIsReadyOrElseWithItsOwnOrderKey) {
@@ -85,14 +92,14 @@ TEST_F(DispatcherTest, ALaneGoesOnWithWhatIsReadyOrElseWithItsOwnOrderKey) {
   EXPECT_EQ(other.items.front().attempts, 11) << "a hot key starves nobody";
   Work second = *dispatcher_.take_next(first, Clock::now());
   EXPECT_EQ(second.items.front().attempts, 2);
-  dispatcher_.finish(std::move(first), 1);
+  finish(std::move(first), 1);
   EXPECT_FALSE(dispatcher_.has_ready()) << "its lane has the second";
-  dispatcher_.finish(std::move(second), 1);
+  finish(std::move(second), 1);
   EXPECT_EQ(take(), 3);
   EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
   EXPECT_EQ(p->running, 2);
-  dispatcher_.finish(give_back(), 1);
-  dispatcher_.finish(std::move(other), 1);
+  finish(give_back(), 1);
+  finish(std::move(other), 1);
   EXPECT_EQ(p->running, 0);
 }
 
@@ -102,12 +109,12 @@ TEST_F(DispatcherTest, WhatALaneDoesNotGoOnWithStaysInItsPlace) {
   EXPECT_EQ(take(), 1);
   Work first = give_back();
   Work second = *dispatcher_.take_next(first, Clock::now());
-  dispatcher_.finish(std::move(second), 0);
+  finish(std::move(second), 0);
   EXPECT_FALSE(dispatcher_.has_ready());
-  dispatcher_.finish(std::move(first), 0);
+  finish(std::move(first), 0);
   for (int i = 1; i <= 3; ++i) {
     EXPECT_EQ(take(), i);
-    dispatcher_.finish(give_back(), 1);
+    finish(give_back(), 1);
   }
 }
 
@@ -132,7 +139,7 @@ TEST_F(DispatcherTest, AWaitingMessageHoldsItsOrderKeyAndNoOther) {
   EXPECT_EQ(take(), 1);
   Work one = give_back();
   one.items.front().not_before = Clock::now() + milliseconds(30);
-  dispatcher_.finish(std::move(one), 0);
+  finish(std::move(one), 0);
   EXPECT_EQ(take(), 3);
   EXPECT_EQ(take(), 1);  // comes back before 2, after its time
 }
@@ -146,7 +153,7 @@ TEST_F(DispatcherTest, AMessageWithATimeOfItsOwnWaitsForItBehindTheOthersToo) {
   dispatcher_.add(p, 7, item(2, later));
   Batch batch = *dispatcher_.take_now(100, now);
   EXPECT_EQ(numbers(batch), (std::vector{1}));
-  dispatcher_.finish(std::move(batch.works.front()), 1);
+  finish(std::move(batch.works.front()), 1);
   EXPECT_FALSE(dispatcher_.take_now(100, later - milliseconds(1)).has_value());
   EXPECT_EQ(numbers(*dispatcher_.take_now(100, later)), (std::vector{2}));
 }
@@ -156,7 +163,7 @@ TEST_F(DispatcherTest, ReadyOrderKeysTakeTurns) {
   for (int i = 0; i < 3; ++i) dispatcher_.add(p, 7, item(i));
   dispatcher_.add(p, 8, item(10));
   EXPECT_EQ(take(), 0);
-  dispatcher_.finish(give_back(), 1);
+  finish(give_back(), 1);
   EXPECT_EQ(take(), 10);
 }
 
@@ -171,7 +178,7 @@ TEST_F(DispatcherTest, DroppingAPartitionDropsItsQueueAndWaitsForWhatRuns) {
   dispatcher_.drop(*p);
   EXPECT_EQ(dispatcher_.load().queued, 1U);
   EXPECT_FALSE(dispatcher_.wait_idle({p}, Clock::now()));
-  dispatcher_.finish(give_back(), 1);
+  finish(give_back(), 1);
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
   EXPECT_EQ(take(), 4);
   dispatcher_.add(p, 9, item(5));  // too late: it is dropped
@@ -183,7 +190,7 @@ TEST_F(DispatcherTest, ARetryOfADroppedPartitionIsDroppedToo) {
   dispatcher_.add(p, 7, item(1));
   EXPECT_EQ(take(), 1);
   dispatcher_.drop(*p);
-  dispatcher_.finish(give_back(), 0);
+  finish(give_back(), 0);
   EXPECT_EQ(dispatcher_.load().queued, 0U);
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
 }
@@ -209,7 +216,7 @@ TEST_F(DispatcherTest, WhatABatchDidNotSettleComesBackInOrder) {
   for (int i = 1; i <= 4; ++i) dispatcher_.add(p, 7, item(i));
   Batch batch = *dispatcher_.take(3);
   EXPECT_EQ(numbers(batch), (std::vector{1, 2, 3}));
-  dispatcher_.finish(std::move(batch.works.front()), 1);
+  finish(std::move(batch.works.front()), 1);
   EXPECT_EQ(numbers(*dispatcher_.take(100)), (std::vector{2, 3, 4}));
 }
 
@@ -224,7 +231,7 @@ TEST_F(DispatcherTest, CautiousRunsOneMessageInTheWholeProcess) {
   EXPECT_TRUE(batch.cautious);
   EXPECT_EQ(numbers(batch), (std::vector{1}));
   std::thread lane([&] { EXPECT_EQ(numbers(*dispatcher_.take(100)).size(), 1U); });
-  dispatcher_.finish(std::move(batch.works.front()), 1);
+  finish(std::move(batch.works.front()), 1);
   lane.join();
 }
 
@@ -236,17 +243,17 @@ TEST_F(DispatcherTest, CautionRunsItsMessagesAloneAndInTurnsWithTheOthers) {
   EXPECT_EQ(take(), 1);
   dispatcher_.set_cautious({suspect});
   EXPECT_FALSE(dispatcher_.take_now(1, {})) << "1 still runs";
-  dispatcher_.finish(give_back(), 1);
+  finish(give_back(), 1);
   EXPECT_EQ(take(), 101);
   EXPECT_FALSE(dispatcher_.take_now(1, {})) << "2 would be blamed";
-  dispatcher_.finish(give_back(), 1);
+  finish(give_back(), 1);
   EXPECT_EQ(take(), 2);
   int others = 1;
   for (std::optional<Batch> batch; (batch = dispatcher_.take_now(1, {})); ++others)
     held_.push_back(std::move(batch->works.front()));
   EXPECT_GE(others, 8);
   EXPECT_LT(others, 39);
-  while (!held_.empty()) dispatcher_.finish(give_back(), 1);
+  while (!held_.empty()) finish(give_back(), 1);
   EXPECT_EQ(take(), 102);
 }
 
@@ -270,7 +277,7 @@ TEST_F(DispatcherTest, WhatWasTakenCautiouslyRunsAloneThoughCautionEnds) {
   EXPECT_EQ(take(), 1);
   dispatcher_.set_cautious({});
   EXPECT_FALSE(dispatcher_.take_now(1, {})) << "it would be blamed where 2 ends the process";
-  dispatcher_.finish(give_back(), 1);
+  finish(give_back(), 1);
   EXPECT_EQ(take(), 2);
   EXPECT_EQ(take(), 3);
 }

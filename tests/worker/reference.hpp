@@ -31,6 +31,11 @@ inline void hold(bool promise, const std::string& broken) {
   if (!promise) throw Broken(broken);
 }
 
+// Of the `n`-th message of a work.
+inline std::int64_t offset_of(const Work& work, std::size_t n) {
+  return std::next(work.items.begin(), static_cast<std::ptrdiff_t>(n))->record->message().offset();
+}
+
 struct Known {
   enum class Place { queued, running, settled };
 
@@ -213,14 +218,14 @@ class Reference {
     std::size_t at = 0;
     Ended ended;
     for (; at < outcomes.size() && flow::is_settled(outcomes[at].result); ++at) {
-      ended.settled.push_back(work.items[at].record->message().offset());
+      ended.settled.push_back(offset_of(work, at));
       assignment.at(ended.settled.back()).place = Known::Place::settled;
       assignment.highest_settled = std::max(assignment.highest_settled, ended.settled.back() + 1);
     }
     for (std::size_t i = at; i < outcomes.size(); ++i)
-      assignment.at(work.items[i].record->message().offset()).place = Known::Place::queued;
+      assignment.at(offset_of(work, i)).place = Known::Place::queued;
     if (at == outcomes.size()) return ended;
-    Known& first = assignment.at(work.items[at].record->message().offset());
+    Known& first = assignment.at(offset_of(work, at));
     ended.postgres_away = outcomes[at].result == flow::Result::outage;
     if (flow::is_halt(outcomes[at].result)) ended.halts_at = first.offset;
     wait(first, outcomes[at], now);
@@ -321,16 +326,17 @@ class Reference {
     const std::vector<Known*> line = assignment.unsettled(work.order_key);
     hold(!work.items.empty() && work.items.size() <= line.size(),
          "other messages are handed out than there are");
-    for (std::size_t i = 0; i < work.items.size(); ++i) {
-      const Item& item = work.items[i];
+    auto known = line.begin();
+    for (const Item& item : work.items) {
+      const Known& next = **known++;
       const std::int64_t offset = item.record->message().offset();
       const std::string what = assignment.name + " offset " + std::to_string(offset);
-      hold(line[i]->place == Known::Place::queued, what + ": its order key runs on two lanes");
-      hold(line[i]->offset == offset, what + " runs before " + std::to_string(line[i]->offset) +
-                                          ", which is of its order key");
-      hold(line[i]->earliest <= now, what + " runs before its time");
-      hold(item.attempts == line[i]->attempts && item.outages == line[i]->outages &&
-               item.agains == line[i]->agains,
+      hold(next.place == Known::Place::queued, what + ": its order key runs on two lanes");
+      hold(next.offset == offset,
+           what + " runs before " + std::to_string(next.offset) + ", which is of its order key");
+      hold(next.earliest <= now, what + " runs before its time");
+      hold(item.attempts == next.attempts && item.outages == next.outages &&
+               item.agains == next.agains,
            what + " has forgotten how often it failed");
     }
     for (std::size_t i = 0; i < work.items.size(); ++i) line[i]->place = Known::Place::running;

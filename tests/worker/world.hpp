@@ -84,7 +84,7 @@ class World {
   flow::Outcome draw_outcome(Fact& fact, Digits& digits);
   void remember(const Player& lane, const Work& work, std::span<const flow::Outcome> outcomes);
   void expect_breaks(const Work& work, std::span<const flow::Outcome> settled);
-  void settle(Player& lane, Work work, std::span<const flow::Outcome> outcomes);
+  void settle(Player& lane, Work& work, std::span<const flow::Outcome> outcomes);
   void serve();
   void assign(Site& site);
   void drop(Site& site);

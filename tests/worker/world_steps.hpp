@@ -103,7 +103,7 @@ inline void World::deliver(Site& site) {
     const auto [offset, order_key] = site.log[site.fetched];
     const std::string payload(static_cast<std::size_t>(offset % 5), 'x');
     Item item;
-    item.record = std::make_unique<kafka::Record>(
+    item.record = kafka::Record::copy(
         Message::Parts{.coordinates = {site.id.first, site.id.second, offset}, .payload = payload});
     const std::size_t bytes = item.record->bytes();
     const bool expected = offset >= assignment.next;
@@ -167,7 +167,9 @@ inline void World::end(Player& lane, Digits digits) {
     tell(name(lane) + " puts back what it would have gone on with");
     ++reached_["put back"];
     reference_.put_back(*lane.next);
-    dispatcher_.finish(std::move(*lane.next), 0);
+    std::vector<Work> unrun;
+    unrun.push_back(std::move(*lane.next));
+    dispatcher_.finish(std::move(unrun));
   }
   lane.next.reset();
   std::size_t at = 0;
@@ -175,8 +177,9 @@ inline void World::end(Player& lane, Digits digits) {
     const auto of_work = std::span(outcomes).subspan(at, work.items.size());
     at += work.items.size();
     remember(lane, work, of_work);
-    settle(lane, std::move(work), of_work);
+    settle(lane, work, of_work);
   }
+  dispatcher_.finish(std::move(batch.works));
 }
 
 // What a Processor may answer: it stops at an outage or a lost connection, and passes over what is
@@ -238,7 +241,7 @@ inline void World::remember(const Player& lane, const Work& work,
                             std::span<const flow::Outcome> outcomes) {
   Site& site = site_of(*work.partition);
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    const std::int64_t offset = work.items[i].record->message().offset();
+    const std::int64_t offset = offset_of(work, i);
     Fact& fact = site.facts[offset];
     if (flow::is_settled(outcomes[i].result)) {
       fact.settled = true;
@@ -270,7 +273,7 @@ inline void World::expect_breaks(const Work& work, std::span<const flow::Outcome
   }
 }
 
-inline void World::settle(Player& lane, Work work, std::span<const flow::Outcome> outcomes) {
+inline void World::settle(Player& lane, Work& work, std::span<const flow::Outcome> outcomes) {
   const Partition& partition = *work.partition;
   const Reference::Ended ended = reference_.end(work, outcomes, now_);
   expect_breaks(work, outcomes.first(ended.settled.size()));
@@ -282,7 +285,7 @@ inline void World::settle(Player& lane, Work work, std::span<const flow::Outcome
   if (partition.over()) ++reached_["ended after its partition was dropped"];
   said_settled_.clear();
   const auto number = static_cast<std::size_t>(&lane - lanes_.data());
-  const bool away = settlers_[number].settle(std::move(work), outcomes, now_);
+  const bool away = settlers_[number].settle(work, outcomes, now_);
   hold(away == ended.postgres_away, "a lane does not know that PostgreSQL is away");
   hold(said_settled_ == ended.settled, "others are said to be settled than those that are");
   lane.postgres_away = lane.postgres_away || away;
