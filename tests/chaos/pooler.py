@@ -12,6 +12,9 @@ from postgres_ground import USER
 from processes import Child, free_port
 
 
+ADMIN = "chaos"  # of its console
+
+
 class Pooler:
     def __init__(self, folder, target):
         """Leads to `target`; `folder` belongs to PostgreSQL's user."""
@@ -21,8 +24,9 @@ class Pooler:
         self.port = free_port()
         settings = {
             "listen_addr": "127.0.0.1", "listen_port": self.port, "unix_socket_dir": "",
-            "auth_type": "any", "pool_mode": "session", "max_client_conn": 200,
-            "default_pool_size": 40, "server_login_retry": 1, "query_wait_timeout": 5,
+            "auth_type": "any", "admin_users": ADMIN, "pool_mode": "session",
+            "max_client_conn": 200, "default_pool_size": 40, "server_login_retry": 1,
+            "query_wait_timeout": 5,
         }
         config = folder / "pgbouncer.ini"
         config.write_text(
@@ -35,7 +39,7 @@ class Pooler:
         """Transaction mode from now on, or session mode again: a client then goes on in whichever
         server session is free, with what others have prepared and set there."""
         with contextlib.closing(psycopg2.connect(
-                host="127.0.0.1", port=self.port, dbname="pgbouncer", user="chaos")) as console:
+                host="127.0.0.1", port=self.port, dbname="pgbouncer", user=ADMIN)) as console:
             console.autocommit = True
             console.cursor().execute(
                 f"SET pool_mode = '{'transaction' if shared else 'session'}'")
