@@ -1,5 +1,5 @@
 -- Rights of the worker role, run by the owner (or a superuser) after `hapax migrate up`:
---   psql -v worker=hapax_worker -f roles.sql
+--   psql -v ON_ERROR_STOP=1 -v worker=hapax_worker -f roles.sql
 -- The worker role can claim, complete and account; it cannot change the schema, rewrite history
 -- or forget it. Give your handler's tables to it beside these.
 

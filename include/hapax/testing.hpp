@@ -173,10 +173,10 @@ class Harness {
   void restart();
 
   // Delivers the record in every way there is, each from where the database stands now: again, in
-  // parallel, killed at each point, with SQL errors at each statement and at COMMIT; and compares
-  // all tables with those after one delivery. So it also looks at a message that is to become a
-  // dead letter. Afterwards the database is as after one delivery. Throws: std::runtime_error where
-  // it cannot begin. Blocks: about two seconds.
+  // parallel, killed at each point, with SQL errors at each of its first six statements and at
+  // COMMIT; and compares all tables with those after one delivery. So it also looks at a message
+  // that is to become a dead letter. Afterwards the database is as after one delivery. Throws:
+  // std::runtime_error where it cannot begin. Blocks: about two seconds.
   Report examine(const Record& record);
 
   // examine(), of a message that has an effect.

@@ -60,8 +60,8 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       attempts(counters(registry, "hapax_attempts_total", "Runs of a handler that failed.")),
       received_bytes(counters(registry, "hapax_received_bytes_total",
                               "Bytes received from Kafka: keys, headers and payloads.")),
-      handler_seconds(
-          histograms(registry, "hapax_handler_seconds", "Time in the handler, each run.")),
+      handler_seconds(histograms(registry, "hapax_handler_seconds",
+                                 "Time in the handler, each run that completed.")),
       transaction_seconds(histograms(registry, "hapax_transaction_seconds",
                                      "Time from BEGIN to the answer to COMMIT.")),
       dead_letters(counters(registry, "hapax_dead_letters_total", "Messages given up on.")),

@@ -45,7 +45,7 @@ class RouteMetrics {
   void attempted();                                       // an attempt: a run that failed
   void dead_lettered(std::string_view reason);            // takes a lock: rare
   void received(std::size_t bytes);                       // key, headers and payload
-  void handler_ran(std::chrono::nanoseconds took);        // whatever came of it
+  void handler_ran(std::chrono::nanoseconds took);        // of a run that completed
   void transaction_ended(std::chrono::nanoseconds took);  // BEGIN to COMMIT's answer
 
  private:
