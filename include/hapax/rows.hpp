@@ -23,20 +23,26 @@ namespace hapax {
 
 // One value for a $n of a statement, as text that PostgreSQL reads into the parameter's type.
 //
-// From: text (UTF-8, without NUL), numbers, bool, bytes (for bytea), JSON (a string gives its
-// text, null gives NULL, the rest its JSON text), std::optional of these, nullptr.
+// From: text (UTF-8, without NUL; one char too), numbers, enums (their number), bool, bytes (for
+// bytea), JSON (a string gives its text, null gives NULL, the rest its JSON text), std::optional of
+// these, nullptr (also a const char* that is null). No other pointer compiles.
 class Parameter {
  public:
   Parameter(std::nullptr_t) {}
   Parameter(std::nullopt_t) {}
-  Parameter(bool value) : text_(value ? "t" : "f") {}
+  template <std::same_as<bool> Bool>  // or every pointer, char and enum would be one
+  Parameter(Bool value) : text_(value ? "t" : "f") {}
+  template <std::same_as<char> Char>
+  Parameter(Char value) : text_(std::string(1, value)) {}
   template <class Number>
   requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> &&
            !std::same_as<Number, char>) Parameter(Number value)
       : text_(number_text(value)) {}
   Parameter(std::string value) : text_(std::move(value)) {}
   Parameter(std::string_view value) : text_(value) {}
-  Parameter(const char* value) : text_(value) {}
+  Parameter(const char* value) {
+    if (value != nullptr) text_ = value;
+  }
   Parameter(std::span<const std::byte> bytes) : text_(bytea_text(bytes)) {}
   Parameter(const nlohmann::json& value) {
     if (value.is_string()) {
