@@ -17,8 +17,8 @@ namespace hapax {
 
 class Main {
  public:
-  // Makes a handler known under the name that routes use. The last one of a name wins over a
-  // plugin's.
+  // Makes a handler known under the name that routes use. A route that names a plugin takes the
+  // plugin's; where a name is there twice otherwise, the worker does not start.
   Main& on(std::string name, std::function<std::unique_ptr<Handler>()> make,
            std::string version = "unversioned");
 

@@ -22,10 +22,17 @@
 
 // The C++ ABI: compiler ABI version and std::string layout.
 #if defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI
-#define HAPAX_COMPILER_ABI "itanium-" HAPAX_TEXT(__GXX_ABI_VERSION) "-cxx11"
+#define HAPAX_STRING_ABI "-cxx11"
 #else
-#define HAPAX_COMPILER_ABI "itanium-" HAPAX_TEXT(__GXX_ABI_VERSION) "-old"
+#define HAPAX_STRING_ABI "-old"
 #endif
+#ifdef _GLIBCXX_DEBUG  // other containers
+#define HAPAX_CONTAINER_ABI "-debug"
+#else
+#define HAPAX_CONTAINER_ABI ""
+#endif
+#define HAPAX_COMPILER_ABI \
+  "itanium-" HAPAX_TEXT(__GXX_ABI_VERSION) HAPAX_STRING_ABI HAPAX_CONTAINER_ABI
 
 #ifdef PQXX_VERSION
 #define HAPAX_PQXX_VERSION PQXX_VERSION
@@ -34,9 +41,20 @@
 #endif
 
 // nlohmann::json is in the interface (Setup, Message), so its layout is part of the ABI.
-#define HAPAX_JSON_VERSION                \
-  HAPAX_TEXT(NLOHMANN_JSON_VERSION_MAJOR) \
-  "." HAPAX_TEXT(NLOHMANN_JSON_VERSION_MINOR) "." HAPAX_TEXT(NLOHMANN_JSON_VERSION_PATCH)
+#if defined(JSON_DIAGNOSTICS) && JSON_DIAGNOSTICS  // each value knows its parent
+#define HAPAX_JSON_DIAGNOSTICS "-diagnostics"
+#else
+#define HAPAX_JSON_DIAGNOSTICS ""
+#endif
+#if defined(JSON_DIAGNOSTIC_POSITIONS) && JSON_DIAGNOSTIC_POSITIONS  // and where it stood
+#define HAPAX_JSON_POSITIONS "-positions"
+#else
+#define HAPAX_JSON_POSITIONS ""
+#endif
+#define HAPAX_JSON_VERSION                                                                \
+  HAPAX_TEXT(NLOHMANN_JSON_VERSION_MAJOR)                                                 \
+  "." HAPAX_TEXT(NLOHMANN_JSON_VERSION_MINOR) "." HAPAX_TEXT(NLOHMANN_JSON_VERSION_PATCH) \
+      HAPAX_JSON_DIAGNOSTICS HAPAX_JSON_POSITIONS
 
 extern "C" {
 // Plain C, so that it can be read whatever compiler made the plugin. Append only.

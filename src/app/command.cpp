@@ -35,11 +35,18 @@ config::Config load(const ConfigOption& option, std::vector<std::string>* warnin
 
 namespace {
 
-// The first of `factories` with this name.
+// Of this name. Throws: Stop where there are two.
 const HandlerFactory* named(const std::vector<HandlerFactory>& factories, const std::string& name) {
-  for (const HandlerFactory& factory : factories)
-    if (factory.name == name) return &factory;
-  return nullptr;
+  const HandlerFactory* found = nullptr;
+  for (const HandlerFactory& factory : factories) {
+    if (factory.name != name) continue;
+    if (found != nullptr)
+      throw Stop(kConfigWrong, "there are two handlers \"" + name + "\", of versions " +
+                                   found->version + " and " + factory.version +
+                                   "; name the plugin of the one you mean in the route");
+    found = &factory;
+  }
+  return found;
 }
 
 std::string names_of(const std::vector<HandlerFactory>& factories) {
@@ -66,15 +73,15 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
     for (HandlerFactory& factory : load_plugin(path)) shared.push_back(std::move(factory));
   std::vector<flow::Route> routes;
   for (const config::Route& route : config.routes) {
-    std::vector<HandlerFactory> handlers = shared;
-    if (!route.plugin.empty())
-      for (HandlerFactory& factory : load_plugin(route.plugin))
-        handlers.push_back(std::move(factory));
+    const std::vector<HandlerFactory> handlers =
+        route.plugin.empty() ? shared : load_plugin(route.plugin);
     const HandlerFactory* const handler = named(handlers, route.handler);
     if (handler == nullptr)
-      throw Stop(kConfigWrong, "route of topic \"" + route.topic + "\": no handler \"" +
-                                   route.handler + "\"; there is: " + names_of(handlers) +
-                                   ". Name its plugin in the route or with --plugin.");
+      throw Stop(kConfigWrong,
+                 "route of topic \"" + route.topic + "\": no handler \"" + route.handler + "\"" +
+                     (route.plugin.empty() ? "" : " in " + route.plugin) +
+                     "; there is: " + names_of(handlers) + ". Name its plugin in the route" +
+                     (route.plugin.empty() ? " or with --plugin." : "."));
     routes.push_back(flow::make_route(route, *handler));
   }
   return routes;

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "sandbox/child_process.hpp"
 #include "sandbox/temporary_folder.hpp"
 #include "support/command.hpp"
 
@@ -38,6 +39,37 @@ TEST(Mistakes, InACommandNameTheNearestOne) {
   EXPECT_EQ(deeper.code, 2);
   EXPECT_THAT(deeper.text,
               HasSubstr("there is no command \"lst\"; did you mean list? There are list"));
+}
+
+TEST(Mistakes, OfTwoHandlersOfANameNoneIsTaken) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  const std::string plugin = HAPAX_BINARY_DIR "/lib/libscripted.so";
+  const auto write = [&](const std::string& more) {
+    std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+      "postgres": {"url": "postgresql://127.0.0.1:1/x", "wait_at_start": false},
+      "admin": {"listen": "127.0.0.1:0"},
+      "routes": [{"topic": "t", "handler": "scripted", "key": {"header": "k"})"
+                          << more << "}]}";
+  };
+  write("");
+  const Said twice = hapax({"run", "--plugin", plugin, "--plugin", plugin}, config);
+  EXPECT_EQ(twice.code, 3);
+  EXPECT_THAT(twice.text, HasSubstr("there are two handlers \"scripted\""));
+  write(R"(, "plugin": ")" + plugin + '"');
+  const Said own = hapax({"run", "--plugin", plugin}, config);
+  EXPECT_EQ(own.code, 4) << "the route's own is meant: " << own.text;
+}
+
+TEST(Mistakes, AFullDiskIsNoSuccess) {
+  const sandbox::TemporaryFolder folder("full");
+  sandbox::Program program;
+  program.argv = {"/bin/sh", "-c", HAPAX_BINARY_DIR "/bin/hapax migrate print >/dev/full"};
+  program.output = folder.path() / "output";
+  sandbox::ChildProcess process(program);
+  const auto exit = process.wait(std::chrono::seconds(20));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 1);
 }
 
 }  // namespace
