@@ -92,9 +92,13 @@ std::optional<int> milliseconds_of(const std::string& value) {
 }
 
 std::optional<std::string> kafka_refusal(const std::string& property, const std::string& value) {
+  // librdkafka takes topic.auto.offset.reset for auto.offset.reset.
+  constexpr std::string_view kOfTopics = "topic.";
+  const std::string_view name =
+      std::string_view(property).substr(property.starts_with(kOfTopics) ? kOfTopics.size() : 0);
   for (const Rule& rule : kRules) {
     const auto& allowed = rule.allowed;
-    if (rule.property != property) continue;
+    if (rule.property != property && rule.property != name) continue;
     if (std::find(allowed.begin(), allowed.end(), lower_case(value)) != allowed.end()) return {};
     return std::string(rule.why) + "; remove it, or set it to " + std::string(allowed[0]);
   }

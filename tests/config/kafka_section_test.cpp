@@ -33,6 +33,8 @@ TEST(KafkaSection, RefusesWhatWouldBreakThePromise) {
       {"enable.auto.offset.store", {true}},
       {"offset.store.method", {"file", "none"}},
       {"auto.offset.reset", {"earliest", "latest", "smallest", "largest", "beginning", "end"}},
+      {"topic.auto.offset.reset", {"earliest", "latest"}},  // the same to librdkafka
+      {"topic.auto.commit.enable", {true}},
       {"allow.auto.create.topics", {true}},
       {"isolation.level", {"read_uncommitted", "READ_UNCOMMITTED", 0}},
       {"check.crcs", {false, "false", 0}},
@@ -53,6 +55,7 @@ TEST(KafkaSection, TakesThosePropertiesWhereTheyAreRight) {
   const std::vector<std::pair<std::string, std::vector<nlohmann::json>>> taken = {
       {"enable.auto.commit", {false, "false", "FALSE", "f", 0}},
       {"auto.offset.reset", {"error"}},
+      {"topic.metadata.refresh.interval.ms", {2000}},
       {"isolation.level", {"read_committed"}},
       {"check.crcs", {true}},
       {"group.protocol", {"classic"}},
