@@ -34,6 +34,7 @@ struct Outcome {
   int attempts = 0;                   // failed runs so far, this one included
   bool lost_in_handler = false;  // the connection broke while the handler ran, or at its COMMIT
   bool announced = false;        // a cautious run that could not be withdrawn
+  bool of_batch = false;         // a halt of all that shared the transaction, not of this message
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
 
   static Outcome of(Result result) { return {.result = result}; }

@@ -158,7 +158,8 @@ class Processor {
                       std::span<Outcome> outcomes);
   Attempt run_segment(std::span<const Job> jobs, Identities identities, std::span<Outcome> outcomes,
                       std::size_t& running);
-  Attempt segment_failed(const std::exception_ptr& error, std::size_t size, std::size_t running);
+  Attempt segment_failed(const std::exception_ptr& error, std::span<const Job> jobs,
+                         std::size_t running);
   store::Source source_of(const Task& task) const;
 
   Connect connect_;

@@ -28,6 +28,11 @@ bool must_run_alone(const Task& task) {
          task.message.offset() < task.guard_below;
 }
 
+std::string name_of(const Message& message) {
+  return "partition " + std::to_string(message.partition()) + " offset " +
+         std::to_string(message.offset());
+}
+
 bool has_key_of(const key::Identity& one, const key::Identity& other) {
   return one.key == other.key && one.tenant == other.tenant;
 }
@@ -106,7 +111,7 @@ Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities 
       if (is_behind_a_loss(jobs[i].task)) return {Tried::one_alone, i, {}};
     attempt = run_segment(jobs, identities, outcomes, running);
   } catch (...) {
-    attempt = segment_failed(std::current_exception(), jobs.size(), running);
+    attempt = segment_failed(std::current_exception(), jobs, running);
   }
   if (attempt.tried != Tried::done)
     std::ranges::fill(outcomes, Outcome::of(Result::waits));  // nothing took effect
@@ -185,14 +190,14 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
 }
 
 // What to do about a segment that rolled back. Whose failure it is counts only where it runs alone.
-Processor::Attempt Processor::segment_failed(const std::exception_ptr& error, std::size_t size,
-                                             std::size_t running) {
+Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
+                                             std::span<const Job> jobs, std::size_t running) {
   const bool in_one = phase_ == Phase::handler && running != kNone;
   const store::Fault fault = store::fault_of(error);
   Outcome verdict{.detail = fault.text, .sqlstate = fault.sqlstate};
   switch (store::classify(phase_, fault)) {
     case FailureClass::again:
-    case FailureClass::busy: batch_limit_.contended(size); return {Tried::in_the_way, 0, {}};
+    case FailureClass::busy: batch_limit_.contended(jobs.size()); return {Tried::in_the_way, 0, {}};
     case FailureClass::attempt:
       if (in_one) return {Tried::one_alone, running, {}};
       return {Tried::smaller, 0, {}};
@@ -216,10 +221,14 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error, st
       session_.reset();
       verdict.result = Result::halt_route;
       verdict.reason = "handler_ended_transaction";
+      verdict.of_batch = true;
       verdict.detail =
-          "a handler ended the transaction of a batch that begins here (COMMIT, ROLLBACK, SET "
-          "CONSTRAINTS or RESET ALL); part of its effect may stand alone: " +
-          fault.text;
+          "a handler ended the transaction of a batch (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET "
+          "ALL); part of its effect may stand alone. The batch begins with " +
+          name_of(jobs.front().task.message) +
+          (running == kNone ? ""
+                            : ", and the last that ran is " + name_of(jobs[running].task.message)) +
+          ": " + fault.text;
       return {Tried::given_up, 0, verdict};
   }
   return {Tried::smaller, 0, {}};

@@ -41,9 +41,8 @@ DeadLetterPublisher::DeadLetterPublisher(DeadLetterPublisherSetup setup, Postgre
 
 void DeadLetterPublisher::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    bool more = false;
     try {
-      more = !postgres_.is_down() && turn(stop);
+      if (!postgres_.is_down()) turn(stop);
     } catch (const store::DatabaseError& error) {
       session_.reset();
       leading_ = false;
@@ -52,39 +51,38 @@ void DeadLetterPublisher::run(const std::stop_token& stop) {
         delayed("", "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql): " +
                         std::string(error.what()));
     }
-    if (!more) wait_unless_stopped(stop, kAskAgain);
+    wait_unless_stopped(stop, kAskAgain);
   }
 }
 
-// True when there is more to do at once.
-bool DeadLetterPublisher::turn(const std::stop_token& stop) {
-  if (!ready()) return false;
+// All there is, but for what a dead letter topic refuses: its letters stay in order, and hold up no
+// other topic's.
+void DeadLetterPublisher::turn(const std::stop_token& stop) {
+  if (!ready()) return;
   mark();
-  if (!leads()) {
-    metrics_.dead_letters_unpublished(0);
-    return false;
-  }
-  metrics_.dead_letters_unpublished(store::count_unpublished(*session_, setup_.group, consumed_));
-  const auto letters = store::read_unpublished(*session_, setup_.group, consumed_);
-  bool all = true;
-  std::set<std::string> refused;  // dead letter topics: their letters stay in order
-  for (const store::UnpublishedLetter& letter : letters) {
-    if (stop.stop_requested() || !leads()) {
-      all = false;
-      break;
+  if (!leads()) return metrics_.dead_letters_unpublished(0);
+  std::set<std::string> refusing;  // dead letter topics
+  std::vector<std::string> topics = consumed_;
+  for (;;) {
+    metrics_.dead_letters_unpublished(store::count_unpublished(*session_, setup_.group, consumed_));
+    const auto letters = store::read_unpublished(*session_, setup_.group, topics);
+    if (letters.empty()) return;
+    for (const store::UnpublishedLetter& letter : letters) {
+      const std::string& topic = setup_.topics.at(letter.topic);
+      if (refusing.contains(topic)) continue;
+      if (stop.stop_requested() || !leads()) return mark();
+      if (publish(letter, stop)) {
+        delivered_.push_back(letter.id);
+        flow::crash_point("dead_letter_published");
+      } else {
+        refusing.insert(topic);
+      }
     }
-    const std::string& topic = setup_.topics.at(letter.topic);
-    if (refused.contains(topic) || !publish(letter, stop)) {
-      all = false;
-      refused.insert(topic);
-      continue;
-    }
-    delivered_.push_back(letter.id);
-    flow::crash_point("dead_letter_published");
+    mark();
+    std::erase_if(topics, [&](const std::string& consumed) {
+      return refusing.contains(setup_.topics.at(consumed));
+    });
   }
-  mark();
-  if (all && !letters.empty()) metrics_.dead_letters_unpublished(0);
-  return all && !letters.empty();
 }
 
 // False on a schema that is too old: `hapax migrate up` may come later. And on a copy.

@@ -41,7 +41,7 @@ class DeadLetterPublisher {
 
  private:
   void run(const std::stop_token& stop);
-  bool turn(const std::stop_token& stop);
+  void turn(const std::stop_token& stop);
   bool ready();
   bool leads();
   void mark();

@@ -13,6 +13,9 @@ using std::chrono::milliseconds;
 constexpr int kMaxAgains = 20;
 constexpr milliseconds kAgainsWait{1000};
 
+// Its dead letter is there already: nothing has happened that anybody need look at.
+constexpr std::string_view kRedelivered = "redelivered";
+
 observe::SettledAs settled_as(Result result) {
   switch (result) {
     case Result::duplicate: return observe::SettledAs::duplicate;
@@ -62,24 +65,25 @@ bool Settler::settle(Work& work, std::span<const Outcome> outcomes, Clock::time_
 
 void Settler::ask_for_halt(const Work& work, const Item& item, const Outcome& outcome) {
   const TopicPartition& id = work.partition->id();
-  setup_.notices.post(HaltWanted{work.partition,
-                                 {0,
-                                  id.first,
-                                  id.second,
-                                  outcome.result == Result::halt_route,
-                                  work.partition->beginning().generation,
-                                  item.record->message().offset(),
-                                  outcome.reason,
-                                  outcome.detail,
-                                  {},
-                                  setup_.worker_name},
-                                 false});
+  setup_.notices.post(
+      HaltWanted{work.partition,
+                 {0,
+                  id.first,
+                  id.second,
+                  outcome.result == Result::halt_route,
+                  work.partition->beginning().generation,
+                  outcome.of_batch ? std::nullopt : std::optional(item.record->message().offset()),
+                  outcome.reason,
+                  outcome.detail,
+                  {},
+                  setup_.worker_name},
+                 false});
 }
 
 void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome& outcome) {
   Breaker& breaker = setup_.breakers[work.partition->route_index()];
   if (outcome.result == Result::completed) breaker.completed();
-  if (outcome.result != Result::failed || outcome.reason == "redelivered") return;
+  if (outcome.result != Result::failed || outcome.reason == kRedelivered) return;
   const std::string cause =
       outcome.reason + (outcome.sqlstate.empty() ? "" : " (SQLSTATE " + outcome.sqlstate + ")");
   if (!breaker.gave_up(cause)) return;
@@ -109,7 +113,8 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
     ++work.partition->handler_runs;
   if (flow::is_settled(outcome.result)) {
     route.settled(settled_as(outcome.result));
-    if (outcome.result == Result::failed) route.dead_lettered(outcome.reason);
+    if (outcome.result == Result::failed && outcome.reason != kRedelivered)
+      route.dead_lettered(outcome.reason);
   } else if (outcome.result == Result::retry) {
     route.attempted();
   } else if (outcome.result == Result::again && outcome.reason == "serialization") {
@@ -120,7 +125,7 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
 // Never the detail: it may quote the message. `hapax dead show` and `status` have it.
 void Settler::log_outcome(const Item& item, const Outcome& outcome) const {
   const Coordinates& at = item.record->message().coordinates();
-  if (outcome.result == Result::failed) {
+  if (outcome.result == Result::failed && outcome.reason != kRedelivered) {
     observe::log::warning("dead_letter",
                           {{"topic", at.topic},
                            {"partition", at.partition},

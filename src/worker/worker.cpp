@@ -137,6 +137,7 @@ std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
     if (missing != said)
       log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
     said = missing;
+    health_.poll_turned();  // a restart would not help
     (void)consumer_->poll(kPollTimeout);
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 // whatever the messages do, the outcomes are the same.
 #include <latch>
 #include <map>
+#include <pqxx/pqxx>
 #include <random>
 #include <set>
 #include <thread>
@@ -264,6 +265,36 @@ TEST_F(BatchCase, RunsNothingOfAPartitionThatStartedBeforePostgresLostItsTail) {
   Processor processor = make_processor();
   for (const Outcome& outcome : processor.process(jobs)) EXPECT_EQ(outcome.result, Result::busy);
   EXPECT_EQ(effects(), "");
+}
+
+// Which of them did it is told, and not guessed: a decision about one message fits no such halt.
+TEST_F(BatchCase, HaltsAsAWholeWhereAHandlerEndsTheTransaction) {
+  class Ending final : public Handler {
+    void handle(const Message& message, Context& context) override {
+      if (message.offset() == 1) context.pqxx().exec("COMMIT");
+    }
+  };
+  std::vector<Header> headers = {{"id", "a"}, {"id", "b"}, {"id", "c"}};
+  std::vector<Message> messages;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    Message::Parts parts;
+    parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
+    parts.payload = "book";
+    parts.headers = std::span(&headers[i], 1);
+    messages.emplace_back(parts);
+  }
+  const std::string group = "group";
+  Ending handler;
+  std::vector<Job> jobs;
+  for (const Message& message : messages)
+    jobs.push_back(
+        {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
+  Processor processor = make_processor();
+  const Outcome outcome = processor.process(jobs).front();
+  EXPECT_EQ(outcome.result, Result::halt_route);
+  EXPECT_TRUE(outcome.of_batch);
+  EXPECT_NE(outcome.detail.find("begins with partition 0 offset 0"), std::string::npos)
+      << outcome.detail;
 }
 
 TEST_F(BatchCase, TwoWorkersBookOverlappingBatchesOnce) {
