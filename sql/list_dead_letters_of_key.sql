@@ -1,7 +1,8 @@
 -- A group's dead letters of one idempotency key, newest first; by dead_letters_by_key.
 -- $1 group, $2 key, $3 topic or NULL, $4 handler or NULL, $5 reason or NULL, $6 seconds back or
 -- NULL, $7 limit, $8 at least so many seconds
--- old or NULL, $9 part of the error or NULL, $10 state or NULL. Rows as JSON.
+-- old or NULL, $9 part of the error or NULL, $10 state or NULL, $11 only ids below this one or NULL,
+-- $12 scope or NULL, $13 tenant or NULL. Rows as JSON.
 SELECT to_json(r) FROM (
   SELECT id, created_at, topic, generation, partition, kafka_offset, reason, handler, scope, key,
          tenant, attempts, sqlstate, left(error, 300) AS error,
@@ -14,5 +15,7 @@ SELECT to_json(r) FROM (
     AND ($6::double precision IS NULL OR created_at >= now() - make_interval(secs => $6))
     AND ($8::double precision IS NULL OR created_at <= now() - make_interval(secs => $8))
     AND ($9::text IS NULL OR position($9 IN error) > 0)
+    AND ($11::bigint IS NULL OR id < $11)
+    AND ($12::text IS NULL OR scope = $12) AND ($13::text IS NULL OR tenant = $13)
     AND ($10::text IS NULL OR coalesce(ended_as, 'open') = $10)
   ORDER BY id DESC LIMIT $7) r

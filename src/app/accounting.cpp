@@ -69,6 +69,12 @@ std::int64_t Accounting::lost() const {
   return sum;
 }
 
+std::int64_t Accounting::unstarted() const {
+  return std::ranges::count_if(accounts_, [](const Account& account) {
+    return !account.standing.checkpoint && account.from < account.to;
+  });
+}
+
 Account Accounting::opened(const kafka::TopicPartition& partition) {
   const kafka::OffsetRange log = reader_.consumer().range(partition, kKafkaTimeout);
   Account account;
@@ -76,10 +82,16 @@ Account Accounting::opened(const kafka::TopicPartition& partition) {
   account.standing = read_standing(session_, group_, route_, partition.second, started_ms_);
   const std::int64_t from = bound("--from", wanted_.from, partition, 0);
   const std::int64_t to = bound("--to", wanted_.to, partition, log.high);
+  account.asked_from = from;
   account.from = std::clamp(from, log.low, log.high);
   account.to = std::clamp(to, account.from, log.high);
   if (const auto& checkpoint = account.standing.checkpoint)
     account.lost = std::max<std::int64_t>(0, std::min(to, log.low) - std::max(*checkpoint, from));
+  // And what it had deleted when the partition went on behind it, which nobody decided.
+  for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
+    if (gap.by.cause == store::name_of(store::Jump::log_start))
+      account.lost +=
+          std::max<std::int64_t>(0, std::min({gap.to, to, log.low}) - std::max(gap.from, from));
   return account;
 }
 

@@ -27,9 +27,10 @@ struct AuditWanted {
 // One partition.
 struct Account {
   std::int32_t partition = 0;
+  std::int64_t asked_from = 0;  // where the audit shall begin; Kafka may have deleted up to `from`
   std::int64_t from = 0;
   std::int64_t to = 0;    // each offset of [from, to) is counted once
-  std::int64_t lost = 0;  // offsets that Kafka deleted before the checkpoint reached them
+  std::int64_t lost = 0;  // that Kafka deleted before anybody settled them
   Standing standing;
   std::array<std::int64_t, kVerdicts> counts{};
 
@@ -56,7 +57,9 @@ class Accounting {
   const std::vector<Unaccounted>& unaccounted() const { return unaccounted_; }  // the first ones
   std::int64_t sum(Verdict verdict) const;
   std::int64_t lost() const;
-  bool proven() const { return sum(Verdict::unaccounted) == 0 && lost() == 0; }
+  // Partitions with messages that the group has never started on: it may be another's.
+  std::int64_t unstarted() const;
+  bool proven() const { return sum(Verdict::unaccounted) == 0 && lost() == 0 && unstarted() == 0; }
 
  private:
   void account_for(std::int32_t partition);

@@ -47,6 +47,7 @@ Json json_of(const Accounting& audit, const std::string& topic) {
   return {{"topic", topic},
           {"group", audit.group()},
           {"partitions", partitions},
+          {"proven", audit.proven()},
           {"unaccounted_total", audit.sum(Verdict::unaccounted)},
           {"unaccounted", unaccounted}};
 }
@@ -83,16 +84,20 @@ void print_remarks(const Accounting& audit, const std::string& topic) {
     const std::string place = topic + "/" + std::to_string(account.partition);
     if (account.standing.other_keys) print_line(place + ": " + kOtherKeys);
     for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
-      if (gap.from < account.to && gap.to > account.from)
+      if (gap.from < account.to && gap.to > account.asked_from)
         print_line(place + ": " + std::to_string(gap.from) + " to " + std::to_string(gap.to) +
                    " left out by " + gap.by.who + " at " + time_cell(gap.by.at) + " (" +
                    gap.by.cause + "): " + gap.by.why);
     if (account.standing.halt)
       print_line(place + ": halted since " + account.standing.halt->since + ": " +
                  account.standing.halt->reason);
+    if (!account.standing.checkpoint && account.from < account.to)
+      print_line(place + ": group " + audit.group() +
+                 " has never started here, so this proves nothing; is group.id right, and "
+                 "postgres.url?");
     if (account.lost > 0)
       print_line(place + ": Kafka has deleted " + std::to_string(account.lost) +
-                 " offsets before the checkpoint reached them");
+                 " offsets before they were settled");
   }
 }
 
@@ -104,8 +109,13 @@ void print_verdict(const Accounting& audit, const std::string& topic) {
   const auto told = static_cast<std::int64_t>(audit.unaccounted().size());
   if (total > told) print_line("… and " + std::to_string(total - told) + " more (--limit)");
   if (audit.proven()) {
-    print_line("every offset is accounted for");
-  } else {
+    const std::int64_t expired = audit.sum(Verdict::expired);
+    print_line("every offset is accounted for" +
+               (expired == 0
+                    ? std::string()
+                    : "; of " + std::to_string(expired) +
+                          " only the checkpoint speaks, retention has removed their keys"));
+  } else if (total > 0 || audit.lost() > 0) {
     print_line(
         std::to_string(total) + " unaccounted, " + std::to_string(audit.lost()) +
         " deleted by Kafka before they were settled; `hapax explain` tells what is known of one");
@@ -150,7 +160,8 @@ void add_audit(CLI::App& app, CommandLine& line) {
   command->footer(
       "Exit code 1 where an offset is unaccounted: below the checkpoint, and neither its key, a "
       "dead\n"
-      "letter nor an operator's decision explains it; or where Kafka deleted it unsettled.\n"
+      "letter nor an operator's decision explains it; where Kafka deleted it unsettled; or where\n"
+      "the group has never started on a partition with messages.\n"
       "Examples:\n"
       "  hapax audit -c worker.json --topic payments\n"
       "  hapax audit -c worker.json --topic payments --from 2026-11-01 --to 2026-12-01 --json\n"

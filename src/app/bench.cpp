@@ -38,6 +38,7 @@ void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);  // the terminal is gone, and what was made must not stay
   sigaction(SIGTERM, &action, nullptr);
 }
 

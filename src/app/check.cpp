@@ -34,8 +34,11 @@ void check_handlers(const config::Config& config, const ConfigOption& option,
     findings.attempt(what, "build the plugin for this hapax, or name it rightly", [&] {
       config::Config one = config;
       one.routes = {route};
-      const auto found = routes_of(one, option, linked);
-      findings.ok(what, "version " + found.at(0).handler.version + ", for topic " + route.topic);
+      const HandlerFactory handler = routes_of(one, option, linked).at(0).handler;
+      findings.ok(what, "version " + handler.version + ", for topic " + route.topic);
+      findings.attempt(what + ": on_start", "mend what it says, or routes[].options", [&] {
+        handler.make()->on_start({route.topic, route.options});
+      });
     });
   }
 }

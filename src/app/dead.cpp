@@ -1,4 +1,6 @@
 // hapax dead list|show: messages that were given up on, and what became of them.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -31,7 +33,7 @@ ExitCode list(const DeadOptions& options) {
   if (options.state != "all") filter.state = options.state;
   store::Session session = open_letters(config);
   const store::Listed listed = list_letters(session, filter);
-  const bool full = static_cast<int>(listed.rows.size()) == options.limit && !filter.key;
+  const bool full = static_cast<int>(listed.rows.size()) == options.limit;
   const Json next = full ? listed.rows.back().at("id") : listed.all ? Json() : listed.last;
   if (options.json) {
     print_json({{"dead_letters", listed.rows}, {"next", next}});
@@ -121,7 +123,10 @@ ExitCode show(const DeadOptions& options) {
   if (options.payload) {
     const auto payload = bytes_of_hex(letter.at("payload"));
     if (!payload) throw Stop(kFailed, "the payload is null (a tombstone): there are no bytes");
-    std::fwrite(payload->data(), 1, payload->size(), stdout);
+    if (isatty(STDOUT_FILENO) != 0)
+      print_line(*payload);
+    else
+      std::fwrite(payload->data(), 1, payload->size(), stdout);
   } else if (options.json) {
     print_json(letter_json(letter));
   } else {
@@ -162,7 +167,8 @@ void add_dead(CLI::App& app, CommandLine& line) {
   listing->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
   auto* const showing = add("show", "Show a dead letter whole", show);
   showing->add_option("WHICH", options->which, "Its id, or TOPIC/PARTITION/OFFSET")->required();
-  showing->add_flag("--payload", options->payload, "The payload's bytes, as they came, to stdout");
+  showing->add_flag("--payload", options->payload,
+                    "The payload's bytes, as they came, to stdout; escaped on a terminal");
   add_dead_replay(*command, line);
   add_dead_discard(*command, line);
   add_dead_export(*command, line);

@@ -4,6 +4,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "app/command.hpp"
+
 namespace hapax::app {
 namespace {
 
@@ -14,6 +16,12 @@ std::string name_of(const kafka::TopicPartition& partition) {
 }
 
 }  // namespace
+
+KafkaReader::KafkaReader(const config::Config& config) try
+    : consumer_(config.kafka.properties, *this) {
+} catch (const std::runtime_error& error) {
+  throw Stop(kConfigWrong, error.what());
+}
 
 std::string KafkaReader::reach(std::chrono::milliseconds timeout) {
   try {

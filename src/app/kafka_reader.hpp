@@ -17,8 +17,8 @@ inline constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
 
 class KafkaReader final : kafka::Listener {
  public:
-  // Throws: std::runtime_error naming the property that librdkafka refuses.
-  explicit KafkaReader(const config::Config& config) : consumer_(config.kafka.properties, *this) {}
+  // Throws: Stop(kConfigWrong) naming the property that librdkafka refuses.
+  explicit KafkaReader(const config::Config& config);
 
   // The cluster's id once a broker answers.
   // Throws: std::runtime_error with librdkafka's reason. Blocks: at most `timeout`.

@@ -20,17 +20,13 @@ Found find(store::Session& session, const std::string& group, const KeyWanted& w
   store::DeadLetterFilter filter;
   filter.group = group;
   filter.key = key;
+  filter.scope = wanted.scope;
+  filter.tenant = wanted.tenant;
   filter.limit = kMaxLetters;
   Found found{key, store::read_keys(session, key, wanted.scope, wanted.tenant),
               store::list_dead_letters(session, filter).rows};
-  Json letters = Json::array();
-  for (Json& letter : found.letters) {
-    if (wanted.scope && letter.at("scope") != *wanted.scope) continue;
-    if (wanted.tenant && letter.at("tenant") != *wanted.tenant) continue;
+  for (Json& letter : found.letters)
     letter["replays"] = store::read_replays_of(session, letter.at("id").get<std::int64_t>());
-    letters.push_back(std::move(letter));
-  }
-  found.letters = std::move(letters);
   return found;
 }
 

@@ -17,6 +17,7 @@ struct KeysOptions {
   std::string key;
   store::OptionalText scope, tenant, status;
   std::string older_than, from;
+  std::vector<std::string> after;  // key, scope, tenant
   int limit = 50;
   bool json = false;
   OperatorOptions change;
@@ -98,7 +99,7 @@ ExitCode forget(const KeysOptions& options) {
     print_key(row);
     const store::KeyName key{row.at("key"), row.at("scope"), row.at("tenant")};
     const std::string who = operator_name(options.change);
-    store::forget_key(session, key, who, options.change.why, true);
+    store::forget_key(session, key, row, who, options.change.why, true);
     if (options.change.dry_run) {
       print_line("dry run: nothing was changed");
       return kDone;
@@ -107,7 +108,7 @@ ExitCode forget(const KeysOptions& options) {
             row.at("status") == "completed"
                 ? "the operation took effect; the next message with this key does it again"
                 : "the next message with this key runs");
-    store::forget_key(session, key, who, options.change.why, false);
+    store::forget_key(session, key, row, who, options.change.why, false);
     print_line("forgotten; to have its message again: hapax offsets rewind " +
                cell(row.at("topic")) + "/" + cell(row.at("partition")) + " --to " +
                cell(row.at("kafka_offset")));
@@ -116,14 +117,28 @@ ExitCode forget(const KeysOptions& options) {
 }
 
 ExitCode list(const KeysOptions& options) {
-  store::KeyFilter filter{options.from, options.status, options.scope, options.tenant,
-                          {},           options.limit};
+  store::KeyFilter filter;
+  filter.from = options.from;
+  if (!options.after.empty()) {
+    filter.from = options.after[0];
+    filter.behind.emplace(options.after[1], options.after[2]);
+  }
+  filter.status = options.status;
+  filter.scope = options.scope;
+  filter.tenant = options.tenant;
+  filter.limit = options.limit;
   if (!options.older_than.empty())
     filter.older_than = duration_option("--older-than", options.older_than);
   store::Session session = open_store(load(options.config));
   const store::Listed listed = store::list_keys(session, filter);
   const bool full = static_cast<int>(listed.rows.size()) == options.limit;
-  const Json next = full ? listed.rows.back().at("key") : listed.all ? Json() : listed.last;
+  Json next;  // arguments of --after, or of --from
+  if (full) {
+    const Json& last = listed.rows.back();
+    next = Json::array({last.at("key"), last.at("scope"), last.at("tenant")});
+  } else if (!listed.all) {
+    next = Json::array({listed.last});
+  }
   if (options.json) {
     print_json({{"keys", listed.rows}, {"next", next}});
     return kDone;
@@ -138,10 +153,13 @@ ExitCode list(const KeysOptions& options) {
   } else {
     table.print();
   }
-  if (!next.is_null())
-    print_line((full ? std::string("more: ")
-                     : "looked at " + std::to_string(store::kMaxScan) + " keys; go on with ") +
-               "--from '" + cell(next) + "'");
+  if (!next.is_null()) {
+    std::string more =
+        full ? "more: --after"
+             : "looked at " + std::to_string(store::kMaxScan) + " keys; go on with --from";
+    for (const Json& word : next) more += " '" + cell(word) + "'";
+    print_line(more);
+  }
   return kDone;
 }
 
@@ -180,7 +198,10 @@ void add_keys(CLI::App& app, CommandLine& line) {
   listing->add_option("--status", options->status, "Only this status")
       ->check(CLI::IsMember({"completed", "failed", "forgotten", "started"}));
   listing->add_option("--older-than", options->older_than, "Unchanged for so long: 90s, 1h, 7d");
-  listing->add_option("--from", options->from, "Begin at this key");
+  auto* const from = listing->add_option("--from", options->from, "Begin at this key");
+  listing->add_option("--after", options->after, "Go on behind this KEY SCOPE TENANT")
+      ->expected(3)
+      ->excludes(from);
   listing->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
 }
 

@@ -74,7 +74,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
 
 Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,
                std::string version) {
-  handlers_.insert(handlers_.begin(), {std::move(name), std::move(make), std::move(version)});
+  handlers_.push_back({std::move(name), std::move(make), std::move(version)});
   return *this;
 }
 
@@ -96,11 +96,17 @@ int Main::run(int argc, char** argv) {
     return parser.exit(error) == 0 ? app::kDone : app::kUsage;
   }
   try {
-    return line.command();
+    const int code = line.command();
+    // Whoever reads what was cut short would take it for all: a full disk, say.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return say(app::kFailed, "the output could not be written whole; what there is of it is cut");
+    return code;
   } catch (const app::Stop& stop) {
     return say(stop.code(), stop.what());
   } catch (const store::DatabaseError& error) {
-    return say(app::kUnreachable, std::string("PostgreSQL: ") + error.what());
+    const bool refused = error.fault().kind == store::Fault::Kind::sql;
+    return say(refused ? app::kFailed : app::kUnreachable,
+               std::string("PostgreSQL: ") + error.what());
   } catch (const std::exception& error) {
     return say(app::kFailed, error.what());
   }

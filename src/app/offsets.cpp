@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "app/coordinates.hpp"
+#include "app/evidence.hpp"
 #include "app/kafka_reader.hpp"
 #include "app/operator.hpp"
 #include "app/output.hpp"
@@ -98,7 +99,7 @@ ExitCode show(const OffsetsOptions& options) {
     for (const Json& candidate : rows)
       if (candidate.at("topic") == what.topic && candidate.at("partition") == partition)
         row = candidate;
-    partitions.push_back(shown({what.topic, partition}, row, reader));
+    asking_kafka([&] { partitions.push_back(shown({what.topic, partition}, row, reader)); });
   }
   const Json moves =
       store::read_position_changes(session, group_of(config), what.topic, what.one, kMaxChanges);
@@ -147,10 +148,10 @@ std::int64_t target(const OffsetsOptions& options, const Meant& what,
     throw Stop(kUsage,
                "--to \"" + options.to +
                    "\" is none of: an offset, earliest, latest, how long ago (15m, 2h, 7d)");
-  const auto since = std::chrono::system_clock::now() - *ago;
-  return consumer.offset_at(
-      id, std::chrono::duration_cast<std::chrono::milliseconds>(since.time_since_epoch()).count(),
-      kKafkaTimeout);
+  // In milliseconds: nanoseconds hold 292 years only.
+  const std::int64_t since = now_ms() - ago->count();
+  if (since < 0) throw Stop(kUsage, "--to " + options.to + " is before 1970");
+  return consumer.offset_at(id, since, kKafkaTimeout);
 }
 
 std::vector<store::Move> moves_of(const OffsetsOptions& options, const config::Config& config,
@@ -192,7 +193,8 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {
-    std::vector<store::Move> moves = moves_of(options, config, jump);
+    std::vector<store::Move> moves;
+    asking_kafka([&] { moves = moves_of(options, config, jump); });
     drop_those_in_place(session, moves);
     if (options.change.dry_run) {
       print_line("dry run: nothing was changed");
@@ -200,10 +202,8 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
     }
     if (jump == store::Jump::skip)
       confirm(options.change, "skip", "the messages between never take effect in this group");
-    for (store::Move& move : moves) {
-      move.dry_run = false;
-      store::move_position(session, move);
-    }
+    for (const std::string& why : store::move_positions(session, moves))
+      print_line("left alone: " + why);
     print_line(
         jump == store::Jump::skip
             ? "moved; workers notice within their checkpoint_interval"

@@ -53,9 +53,11 @@ ExitCode change(const char* role, const std::function<ExitCode()>& action) {
   } catch (const store::DatabaseError& error) {
     // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
     if (error.fault().kind != store::Fault::Kind::sql) throw;
-    throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) +
-                            "nothing was changed. It needs " + role +
-                            ": name such a role with --url");
+    const bool waited = error.fault().sqlstate == "55P03" || error.fault().sqlstate == "57014";
+    throw Stop(kFailed,
+               "PostgreSQL: " + std::string(error.what()) + "nothing was changed. " +
+                   (waited ? std::string("Somebody else holds it: try again")
+                           : std::string("It needs ") + role + ": name such a role with --url"));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "app/output.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -36,7 +38,11 @@ void print_line(const std::string& line) {
   std::printf("%s\n", observe::escape_for_terminal(line).c_str());
 }
 
-void print_json(const Json& value) { std::printf("%s\n", value.dump(2).c_str()); }
+// On a terminal nothing beyond ASCII: a message may hold what steers it. A path may not be UTF-8.
+void print_json(const Json& value) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  std::printf("%s\n", value.dump(2, ' ', terminal, Json::error_handler_t::replace).c_str());
+}
 
 Table::Table(std::vector<std::string> headings) { add(std::move(headings)); }
 

@@ -36,12 +36,14 @@ std::string what_is_halted(store::Session& session, const std::string& group) {
 
 store::Resumption wanted_of(const ResumeOptions& options, const config::Config& config) {
   const auto place = parse_place(options.place);
-  if (!place || place->offset)
-    throw Stop(kUsage, "\"" + options.place + "\" is neither TOPIC nor TOPIC/PARTITION");
+  if (!place)
+    throw Stop(kUsage, "\"" + options.place +
+                           "\" is none of TOPIC, TOPIC/PARTITION, TOPIC/PARTITION/OFFSET");
   store::Resumption wanted;
   wanted.group = group_of(config);
   wanted.topic = place->topic;
   wanted.partition = place->partition;
+  wanted.offset = place->offset;
   wanted.decision = options.decision;
   wanted.why = options.change.why;
   wanted.who = operator_name(options.change);
@@ -73,7 +75,7 @@ store::Resumed rehearse(store::Session& session, store::Resumption wanted,
 ExitCode resume(const ResumeOptions& options) {
   const store::Decision* const decision = store::decision_named(options.decision);
   const config::Config config = load(options.config);
-  const store::Resumption wanted = wanted_of(options, config);
+  store::Resumption wanted = wanted_of(options, config);
   store::Session session = open_store(config, options.change.url);
   const bool owner = decision->fits("store_copied") && !decision->reasons.empty();
   return change(owner ? "the schema's owner" : kOperatorRights, [&] {
@@ -87,6 +89,8 @@ ExitCode resume(const ResumeOptions& options) {
       print(rehearsed);
       confirm(options.change, options.decision, std::string(decision->effect));
     }
+    wanted.seen.emplace();
+    for (const store::Halt& halt : rehearsed.halts) wanted.seen->push_back(halt.id);
     const store::Resumed resumed = store::resume(session, wanted);
     if (resumed.halts.empty()) throw Stop(kFailed, "somebody else has ended the halt meanwhile");
     print(resumed);
@@ -119,7 +123,10 @@ void add_resume(CLI::App& app, CommandLine& line) {
   for (const store::Decision& decision : store::all_decisions())
     decisions.emplace_back(decision.name);
   command
-      ->add_option("WHERE", options->place, "TOPIC (all that is halted there) or TOPIC/PARTITION")
+      ->add_option(
+          "WHERE", options->place,
+          "TOPIC (all that is halted there), TOPIC/PARTITION, or TOPIC/PARTITION/OFFSET: only "
+          "while it is halted at that message")
       ->required();
   command->add_option("--decision", options->decision, "What to do; see below")
       ->required()
@@ -129,6 +136,7 @@ void add_resume(CLI::App& app, CommandLine& line) {
       decisions_help() +
       "\nExamples:\n"
       "  hapax resume -c worker.json payments/3 --decision retry --why 'disk is back'\n"
+      "  hapax resume -c worker.json payments/3/1042 --decision skip --why 'test data' --yes\n"
       "  hapax resume -c worker.json payments --decision recreated --why 'topic was remade' --yes");
   command->callback([&line, options] { line.command = [options] { return resume(*options); }; });
 }

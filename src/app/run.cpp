@@ -58,8 +58,8 @@ class ExitIsAFailure {
 };
 
 // PostgreSQL there and migrated; waits for both where the configuration says so.
-void await_schema(const config::Config& config) {
-  bool said = false;
+void await_schema(const config::Config& config, observe::Health& health) {
+  std::string said;
   while (stop_signal == 0) {
     std::string why;
     try {
@@ -71,8 +71,10 @@ void await_schema(const config::Config& config) {
       why = error.what();
     }
     if (!config.postgres.wait_at_start) throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
-    if (!said) log::warning("waiting_for_postgres", {{"error", why}}, "waiting for PostgreSQL");
-    said = true;
+    if (why != said)
+      log::warning("waiting_for_postgres", {{"error", why}}, "waiting for PostgreSQL");
+    said = why;
+    health.poll_turned();  // a restart would not help
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }
@@ -109,7 +111,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   observe::Health health;
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, health, metrics);
-  await_schema(config);
+  await_schema(config, health);
   const ExitIsAFailure exit_is_a_failure;
   std::unique_ptr<worker::Worker> running;
   try {

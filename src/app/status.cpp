@@ -49,8 +49,13 @@ std::string ask_kafka(const config::Config& config, KafkaReader& reader, KafkaSi
     if (partitions.empty()) return {};
     for (const auto& [partition, committed] : consumer.committed(partitions, kKafkaTimeout))
       side[partition].committed = committed.offset;
-    for (const store::TopicPartition& partition : partitions)
-      side[partition].end = consumer.range(partition, kKafkaTimeout).high;
+    std::map<std::string, int> counts;  // 0: of a topic that was deleted, and is not asked for
+    for (const store::TopicPartition& partition : partitions) {
+      const auto [count, is_new] = counts.try_emplace(partition.first);
+      if (is_new) count->second = consumer.partition_count(partition.first, kKafkaTimeout);
+      if (partition.second < count->second)
+        side[partition].end = consumer.range(partition, kKafkaTimeout).high;
+    }
     return {};
   } catch (const std::exception& error) {
     return error.what();

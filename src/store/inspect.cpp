@@ -91,10 +91,13 @@ Listed list_keys(Session& session, const KeyFilter& filter) {
   listed.last = scan.at("last");
   listed.all = scan.at("scanned") < kMaxScan;
   if (listed.last.is_null()) return listed;
-  listed.rows = read(session, sql::kListKeys,
-                     {filter.from, listed.last.get<std::string>(), Parameter(filter.status),
-                      Parameter(filter.scope), Parameter(filter.tenant),
-                      seconds_or_null(filter.older_than), filter.limit});
+  const auto& behind = filter.behind;
+  listed.rows =
+      read(session, sql::kListKeys,
+           {filter.from, listed.last.get<std::string>(), Parameter(filter.status),
+            Parameter(filter.scope), Parameter(filter.tenant), seconds_or_null(filter.older_than),
+            filter.limit, behind ? Parameter(behind->first) : Parameter(nullptr),
+            behind ? Parameter(behind->second) : Parameter(nullptr)});
   return listed;
 }
 
@@ -103,9 +106,11 @@ Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
   const Parameter topic(filter.topic), handler(filter.handler), reason(filter.reason);
   const Parameter until = seconds_or_null(filter.until), error(filter.error), state(filter.state);
   if (filter.key) {
-    listed.rows = read(session, sql::kListDeadLettersOfKey,
-                       {filter.group, *filter.key, topic, handler, reason,
-                        seconds_or_null(filter.since), filter.limit, until, error, state});
+    listed.rows =
+        read(session, sql::kListDeadLettersOfKey,
+             {filter.group, *filter.key, topic, handler, reason, seconds_or_null(filter.since),
+              filter.limit, until, error, state, Parameter(filter.before), Parameter(filter.scope),
+              Parameter(filter.tenant)});
     return listed;
   }
   const auto before = filter.before.value_or(std::numeric_limits<std::int64_t>::max());

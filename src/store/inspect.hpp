@@ -54,6 +54,8 @@ struct Listed {
 
 struct KeyFilter {
   std::string from;  // first key to look at
+  // Scope and tenant of the row with `from` that they come behind; nothing: all rows with it.
+  std::optional<std::pair<std::string, std::string>> behind = std::nullopt;
   OptionalText status, scope, tenant;
   std::optional<std::chrono::seconds> older_than;  // since the last change
   int limit = 50;
@@ -64,7 +66,8 @@ struct DeadLetterFilter {
   std::string group;
   std::optional<std::int64_t> before;  // ids below this one
   OptionalText topic, handler, reason;
-  OptionalText key;  // as stored; then neither `before` nor kMaxScan matters
+  OptionalText key;  // as stored; then kMaxScan does not matter, and these two do
+  OptionalText scope, tenant;
   std::optional<std::chrono::seconds> since;
   int limit = 50;
   std::optional<std::chrono::seconds> until;  // at least so old

@@ -79,6 +79,11 @@ bool take_back(Session& session, const Migration& migration) {
   Transaction transaction(session);
   take_turn(transaction);
   const auto applied = read_applied(transaction);
+  if (!applied.empty() && applied.rbegin()->first > kSchema)
+    throw std::runtime_error("migration " + std::to_string(applied.rbegin()->first) + " (" +
+                             applied.rbegin()->second.name +
+                             ") is newer than this binary and builds on what it would take back; "
+                             "run the hapax that applied it");
   const auto found = applied.find(migration.number);
   if (found == applied.end()) return false;
   refuse_changed(migration, found->second);

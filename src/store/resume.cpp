@@ -42,6 +42,18 @@ void refuse_unfit(const Decision& decision, const Halt& halt) {
                   std::string(decision.name));
 }
 
+// Nobody decides on a message that he was not shown.
+void refuse_unseen(const Resumption& wanted, const Halt& halt) {
+  if (wanted.offset && halt.offset != wanted.offset)
+    throw Refused(name_of(halt) + " is halted " +
+                  (halt.offset ? "at offset " + std::to_string(*halt.offset)
+                               : std::string("at no one message")) +
+                  ", not at " + std::to_string(*wanted.offset));
+  if (wanted.seen && std::ranges::find(*wanted.seen, halt.id) == wanted.seen->end())
+    throw Refused(name_of(halt) + " was halted meanwhile, for " + halt.reason +
+                  "; nothing was changed: look again");
+}
+
 // The checkpoint as the decision says. Throws: Refused where there is nothing to decide on.
 Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const Halt& halt) {
   const std::vector<Parameter> row = {wanted.group, wanted.topic, halt.partition};
@@ -117,7 +129,10 @@ Resumed resume(Session& session, const Resumption& wanted) {
       transaction.run(sql::kLockHalts, {wanted.group, wanted.topic, Parameter(wanted.partition)});
   for (const Row row : named) resumed.halts.push_back(halt_of(row));
   if (resumed.halts.empty()) return resumed;
-  for (const Halt& halt : resumed.halts) refuse_unfit(*decision, halt);
+  for (const Halt& halt : resumed.halts) {
+    refuse_unfit(*decision, halt);
+    refuse_unseen(wanted, halt);
+  }
 
   json& facts = resumed.facts;
   facts = {{"halts", json::array()}, {"before", json::array()}, {"after", json::array()}};

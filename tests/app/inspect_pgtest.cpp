@@ -133,6 +133,22 @@ TEST_F(Inspect, ListsKeysThatFit) {
   EXPECT_EQ(list_keys(session, filter).rows.size(), 1U);
 }
 
+TEST_F(Inspect, ListsTheRowsOfAKeyOverPagesOnceEach) {
+  for (const char* const scope : {"s1", "s2", "s3"}) key("k", "completed", scope);
+  key("l");
+  KeyFilter filter;
+  filter.limit = 1;
+  std::string seen;
+  for (Listed page = list_keys(session, filter); !page.rows.empty();
+       page = list_keys(session, filter)) {
+    const Json& row = page.rows.back();
+    seen += row.at("key").get<std::string>() + "/" + row.at("scope").get<std::string>() + " ";
+    filter.from = row.at("key");
+    filter.behind.emplace(row.at("scope"), row.at("tenant"));
+  }
+  EXPECT_EQ(seen, "k/s1 k/s2 k/s3 l/s ");
+}
+
 TEST_F(Inspect, ListingKeysEndsAtTheBoundAndSaysWhere) {
   database.run(
       "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation,"
@@ -163,7 +179,12 @@ TEST_F(Inspect, ListsDeadLettersOfTheGroupNewestFirst) {
   filter.before = all[1].at("id").get<std::int64_t>();
   EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 1U);
   filter.key = "k1";
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 1U);
+  filter.before.reset();
   EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 2U);
+  filter.scope = "elsewhere";
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 0U);
+  filter.scope.reset();
   filter.key = "k2";
   EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 0U);
 }

@@ -189,6 +189,28 @@ TEST_F(Resume, LeavesOtherGroupsAndPartitionsAlone) {
   EXPECT_EQ(open_halts(), 2);
 }
 
+TEST_F(Resume, DecidesOnNoHaltThatTheOperatorWasNotShown) {
+  checkpoint("100", 0);
+  checkpoint("100", 1);
+  halt("unexpected_error", "41", 0);
+  Resumption wanted{"g", "t", std::nullopt, "skip", "ann", "seen", "scope"};
+  wanted.seen.emplace();
+  for (const Halt& seen : end("skip", std::nullopt, true).halts) wanted.seen->push_back(seen.id);
+  halt("unexpected_error", "42", 1);
+  EXPECT_THROW(resume(session, wanted), Refused);
+  EXPECT_EQ(open_halts(), 2);
+}
+
+TEST_F(Resume, OfAMessageEndsNoHaltAtAnother) {
+  checkpoint();
+  halt("unexpected_error", "43");
+  Resumption wanted{"g", "t", 0, "skip", "ann", "test data", "scope"};
+  wanted.offset = 42;
+  EXPECT_THROW(resume(session, wanted), Refused);
+  wanted.offset = 43;
+  EXPECT_EQ(resume(session, wanted).halts.size(), 1U);
+}
+
 TEST_F(Resume, LogsTheRowsBeforeAndAfter) {
   checkpoint();
   halt("offset_unproven");

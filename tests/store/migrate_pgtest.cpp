@@ -111,6 +111,14 @@ TEST_F(Migrate, RefusesAMigrationThatWasAppliedWithAnotherText) {
   EXPECT_TRUE(migration_states(session)[0].changed);
 }
 
+TEST_F(Migrate, TakesNothingBackFromUnderANewerOne) {
+  migrate_up(session);
+  database.run("INSERT INTO hapax.schema_migrations (number, name, checksum) VALUES (" +
+               std::to_string(kSchema + 1) + ", 'of_tomorrow', '')");
+  EXPECT_NE(message_of([&] { migrate_down(session, 0); }).find("of_tomorrow"), std::string::npos);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.schema_migrations"), kSchema + 1);
+}
+
 TEST_F(Migrate, AFailedMigrationLeavesNothingOfItself) {
   database.run("CREATE SCHEMA hapax; CREATE TABLE hapax.checkpoints (mine int)");
   EXPECT_NE(message_of([&] { migrate_up(session); }).find("checkpoints"), std::string::npos);
