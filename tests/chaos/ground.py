@@ -23,7 +23,7 @@ from proxy import Proxy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND_TIMEOUT_S = 15
-DRAIN_S = 120
+DRAIN_S = 240
 LEAVE_S = 20
 FOR_EVER = "7d"  # longer than any run: each key is there at the end
 

@@ -124,6 +124,14 @@ TEST_F(AuditOfATopic, AccountsForEveryOffset) {
   EXPECT_NE(audit({}).text.find("every offset is accounted for"), std::string::npos);
 }
 
+TEST_F(AuditOfATopic, ProvesNothingOfAGroupThatNeverStartedThere) {
+  site_->database().run("DELETE FROM hapax.checkpoints WHERE partition = 1");
+  EXPECT_EQ(audit({"--json", "--partition", "0"}).code, 0);
+  const Said said = audit({});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_NE(said.text.find("has never started here"), std::string::npos) << said.text;
+}
+
 TEST_F(AuditOfATopic, FindsTheOneOffsetWhoseKeyIsGone) {
   site_->database().run("DELETE FROM hapax.idempotency_keys WHERE key = 'p3'");
   const Said said = audit();
