@@ -22,7 +22,9 @@ void PostgresState::went_down(const std::string& what, const std::string& sqlsta
   known_ = true;
   up_ = false;
   // The first line: PostgreSQL adds hints and repeats itself on the next ones.
-  const std::string line = text.substr(0, text.find('\n'));
+  std::string line = text.substr(0, text.find('\n'));
+  if (sqlstate == "26000" || sqlstate == "42P05")
+    line += " (is there a pooler in transaction mode between? hapax needs its session mode)";
   observe::log::warning(
       "postgres_down", {{"while", what}, {"sqlstate", sqlstate}, {"error", line}},
       "PostgreSQL is away; messages wait, no attempt is counted, it goes on by itself");

@@ -20,8 +20,9 @@ std::optional<std::string> Pooler::missing() {
 }
 
 // Its settings are in the server's folder, as it runs as the server's user.
-Pooler::Pooler(std::string database, std::uint16_t target)
+Pooler::Pooler(std::string database, std::uint16_t target, std::string mode)
     : database_(std::move(database)),
+      mode_(std::move(mode)),
       port_(sandbox::free_port()),
       settings_(test::postgres().folder() / ("pgbouncer" + std::to_string(port_) + ".ini")) {
   write_settings(target);
@@ -42,7 +43,8 @@ void Pooler::write_settings(std::uint16_t target) const {
                            << database_ << " = host=127.0.0.1 port=" << target
                            << " user=hapax_worker\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
                            << "listen_port = " << port_ << "\nunix_socket_dir =\n"
-                           << "auth_type = any\npool_mode = session\nserver_login_retry = 1\n"
+                           << "auth_type = any\npool_mode = " << mode_
+                           << "\nserver_login_retry = 1\n"
                            << "query_wait_timeout = 5\n";
 }
 

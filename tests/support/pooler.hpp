@@ -1,5 +1,5 @@
-// PgBouncer between the workers and PostgreSQL, in session mode: hapax prepares statements, and so
-// refuses transaction mode.
+// PgBouncer between the workers and PostgreSQL, in session mode unless told otherwise: hapax
+// prepares statements, and so refuses transaction mode.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace hapax::support {
 class Pooler {
  public:
   // Leads to this port of 127.0.0.1, into `database`, as the worker role.
-  Pooler(std::string database, std::uint16_t target);
+  Pooler(std::string database, std::uint16_t target, std::string mode = "session");
   ~Pooler();
 
   // Why there can be none on this machine; nothing where there can.
@@ -30,7 +30,7 @@ class Pooler {
  private:
   void write_settings(std::uint16_t target) const;
 
-  const std::string database_;
+  const std::string database_, mode_;
   const std::uint16_t port_;
   const std::filesystem::path settings_;
   std::unique_ptr<sandbox::ChildProcess> process_;

@@ -1,0 +1,65 @@
+// What `hapax check` finds that would keep a worker from its promise, with real servers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "sandbox/temporary_folder.hpp"
+#include "store/fault.hpp"
+#include "support/command.hpp"
+#include "support/pooler.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using testing::HasSubstr;
+
+class CheckThroughAPooler : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto missing = Pooler::missing()) GTEST_SKIP() << *missing;
+  }
+
+  Said check(const std::string& mode) {
+    Site site = Site::on_mock_cluster(1);
+    const std::string& database = site.database().name();
+    const Pooler pooler(database, test::postgres().port(), mode);
+    const store::ConnectOptions through =
+        test::through_port(site.database().worker(), pooler.port());
+    await(through);
+    std::ofstream(config()) << site.options("w", {{"postgres", {{"url", through.url}}}}).config;
+    return hapax({"check"}, config());
+  }
+
+ private:
+  // PgBouncer tells nobody when it listens.
+  static void await(const store::ConnectOptions& options) {
+    for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);;) {
+      try {
+        const store::Session session(options);
+        return;
+      } catch (const store::DatabaseError&) {
+        if (std::chrono::steady_clock::now() >= until) throw;
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  std::filesystem::path config() const { return folder_.path() / "worker.json"; }
+  sandbox::TemporaryFolder folder_{"check"};
+};
+
+TEST_F(CheckThroughAPooler, RefusesOneThatSharesSessions) {
+  const Said said = check("transaction");
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("FAIL  pooler: two connections share a server process"));
+}
+
+TEST_F(CheckThroughAPooler, TakesSessionMode) {
+  EXPECT_THAT(check("session").text, HasSubstr("ok    pooler: cannot tell"));
+}
+
+}  // namespace
+}  // namespace hapax::support
