@@ -43,6 +43,13 @@ class Parameter {
   Parameter(const char* value) {
     if (value != nullptr) text_ = value;
   }
+  // An array of anything but text and bytes would become JSON. See also bytes().
+  template <class Element, std::size_t kSize>
+  requires(!std::same_as<Element, char> && !std::same_as<Element, std::byte>)
+      Parameter(const Element (&)[kSize])
+  = delete;
+  template <std::size_t kSize>
+  Parameter(const std::byte (&bytes)[kSize]) : Parameter(std::span<const std::byte>(bytes)) {}
   Parameter(std::span<const std::byte> bytes) : text_(bytea_text(bytes)) {}
   Parameter(const nlohmann::json& value) {
     if (value.is_string()) {

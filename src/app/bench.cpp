@@ -38,7 +38,10 @@ void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGHUP, &action, nullptr);  // the terminal is gone, and what was made must not stay
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN)       // nohup
+    sigaction(SIGHUP, &action, nullptr);  // the terminal is gone, and what was made must not stay
   sigaction(SIGTERM, &action, nullptr);
 }
 

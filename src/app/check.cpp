@@ -26,6 +26,19 @@ const char* name_of(Severity severity) {
   return "FAIL";
 }
 
+// Whatever it throws keeps a worker from starting.
+void try_on_start(const HandlerFactory& handler, const config::Route& route, Findings& findings) {
+  std::string why = "it threw what is no std::exception";
+  try {
+    return handler.make()->on_start({route.topic, route.options});
+  } catch (const std::exception& error) {
+    why = error.what();
+    std::ranges::replace(why, '\n', ' ');
+  } catch (...) {
+  }
+  findings.fail("on_start of " + route.handler, why, "mend that, or routes[].options");
+}
+
 // Each route's handler by itself, so that one missing plugin does not hide the next.
 void check_handlers(const config::Config& config, const ConfigOption& option,
                     const std::vector<HandlerFactory>& linked, Findings& findings) {
@@ -36,9 +49,7 @@ void check_handlers(const config::Config& config, const ConfigOption& option,
       one.routes = {route};
       const HandlerFactory handler = routes_of(one, option, linked).at(0).handler;
       findings.ok(what, "version " + handler.version + ", for topic " + route.topic);
-      findings.attempt(what + ": on_start", "mend what it says, or routes[].options", [&] {
-        handler.make()->on_start({route.topic, route.options});
-      });
+      try_on_start(handler, route, findings);
     });
   }
 }

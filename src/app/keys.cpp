@@ -132,15 +132,14 @@ ExitCode list(const KeysOptions& options) {
   store::Session session = open_store(load(options.config));
   const store::Listed listed = store::list_keys(session, filter);
   const bool full = static_cast<int>(listed.rows.size()) == options.limit;
-  Json next;  // arguments of --after, or of --from
+  Json next = listed.all ? Json() : listed.last, after;  // for --from and --after
   if (full) {
     const Json& last = listed.rows.back();
-    next = Json::array({last.at("key"), last.at("scope"), last.at("tenant")});
-  } else if (!listed.all) {
-    next = Json::array({listed.last});
+    next = last.at("key");
+    after = Json::array({last.at("key"), last.at("scope"), last.at("tenant")});
   }
   if (options.json) {
-    print_json({{"keys", listed.rows}, {"next", next}});
+    print_json({{"keys", listed.rows}, {"next", next}, {"after", after}});
     return kDone;
   }
   Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "UPDATED", "ERROR"});
@@ -153,12 +152,13 @@ ExitCode list(const KeysOptions& options) {
   } else {
     table.print();
   }
-  if (!next.is_null()) {
-    std::string more =
-        full ? "more: --after"
-             : "looked at " + std::to_string(store::kMaxScan) + " keys; go on with --from";
-    for (const Json& word : next) more += " '" + cell(word) + "'";
+  if (full) {
+    std::string more = "more: --after";
+    for (const Json& word : after) more += " '" + cell(word) + "'";
     print_line(more);
+  } else if (!next.is_null()) {
+    print_line("looked at " + std::to_string(store::kMaxScan) + " keys; go on with --from '" +
+               cell(next) + "'");
   }
   return kDone;
 }

@@ -97,9 +97,10 @@ int Main::run(int argc, char** argv) {
   }
   try {
     const int code = line.command();
-    // Whoever reads what was cut short would take it for all: a full disk, say.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      return say(app::kFailed, "the output could not be written whole; what there is of it is cut");
+    // Whoever reads what was cut short would take it for all: a full disk, say. What handlers of a
+    // worker print is their own.
+    if (!parser.got_subcommand("run") && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
+      return say(app::kFailed, "this was done, but its output could not be written whole");
     return code;
   } catch (const app::Stop& stop) {
     return say(stop.code(), stop.what());

@@ -202,8 +202,10 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
     }
     if (jump == store::Jump::skip)
       confirm(options.change, "skip", "the messages between never take effect in this group");
-    for (const std::string& why : store::move_positions(session, moves))
-      print_line("left alone: " + why);
+    const std::vector<std::string> refused = store::move_positions(session, moves);
+    for (const std::string& why : refused) print_line("left alone: " + why);
+    if (refused.size() == moves.size())
+      throw Stop(kFailed, "nothing was moved: the workers have moved on meanwhile");
     print_line(
         jump == store::Jump::skip
             ? "moved; workers notice within their checkpoint_interval"

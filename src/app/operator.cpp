@@ -53,7 +53,8 @@ ExitCode change(const char* role, const std::function<ExitCode()>& action) {
   } catch (const store::DatabaseError& error) {
     // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
     if (error.fault().kind != store::Fault::Kind::sql) throw;
-    const bool waited = error.fault().sqlstate == "55P03" || error.fault().sqlstate == "57014";
+    const std::string& state = error.fault().sqlstate;
+    const bool waited = state == "55P03" || state == "57014" || state.starts_with("40");
     throw Stop(kFailed,
                "PostgreSQL: " + std::string(error.what()) + "nothing was changed. " +
                    (waited ? std::string("Somebody else holds it: try again")

@@ -54,9 +54,12 @@ store::Resumption wanted_of(const ResumeOptions& options, const config::Config& 
 
 void print(const store::Resumed& resumed) {
   for (const store::Halt& halt : resumed.halts)
-    print_line("halt " + std::to_string(halt.id) + "  " + name_of(halt) +
-               (halt.offset ? "/" + std::to_string(*halt.offset) : "") + "  " + halt.reason +
-               " since " + halt.since);
+    print_line("halt " + std::to_string(halt.id) + "  " +
+               (halt.offset
+                    ? halt.topic + "/" + std::to_string(halt.partition) + "/" +
+                          std::to_string(*halt.offset) + (halt.whole_route ? " (whole route)" : "")
+                    : name_of(halt)) +
+               "  " + halt.reason + " since " + halt.since);
   for (const char* const name : {"before", "after", "deleted_checkpoints"})
     for (const auto& row : resumed.facts.value(name, nlohmann::json::array()))
       print_line(std::string(name) + "  " + row.dump());

@@ -19,6 +19,9 @@ namespace {
 using store::FailureClass;
 using store::Phase;
 
+// Longer than it takes to serve a halt.
+constexpr std::chrono::hours kUntilHalted{24};
+
 // No handler of the segment runs.
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
@@ -92,7 +95,12 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
       case Tried::one_alone: identities[at + attempt.alone].reset(); break;
       case Tried::in_the_way: size = std::min(batch_limit_.value(), end - at); break;
       case Tried::smaller: size = std::max<std::size_t>(1, (end - at) / 2); break;
-      case Tried::given_up: outcomes[at] = attempt.verdict; return outcomes;
+      case Tried::given_up:
+        // Whichever of them it was: none runs again before the halt is served.
+        if (attempt.verdict.of_batch)
+          for (std::size_t i = at; i < end; ++i) outcomes[i].wait = kUntilHalted;
+        outcomes[at] = attempt.verdict;
+        return outcomes;
     }
   }
   return outcomes;
@@ -224,7 +232,9 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
       verdict.of_batch = true;
       verdict.detail =
           "a handler ended the transaction of a batch (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET "
-          "ALL); part of its effect may stand alone. The batch begins with " +
+          "ALL); part of its effect may stand alone. With routes[].batch 1 the next such halt "
+          "names "
+          "its message. The batch begins with " +
           name_of(jobs.front().task.message) +
           (running == kNone ? ""
                             : ", and the last that ran is " + name_of(jobs[running].task.message)) +

@@ -1,5 +1,7 @@
 #include "store/operator.hpp"
 
+#include <map>
+
 #include "sql_statements.hpp"
 
 namespace hapax::store {
@@ -21,24 +23,43 @@ void refuse_wrong_way(const Move& move, std::int64_t from) {
                                  : "; use `offsets rewind`"));
 }
 
-// Throws: Refused, before it changes anything.
-std::int64_t apply(Transaction& transaction, const Move& move) {
+using Checkpoints = std::map<std::int32_t, json>;
+
+// The checkpoints of a topic, or of one partition of it, as they are; locked by one statement, so
+// that workers wait for what follows only.
+Checkpoints lock_checkpoints(Transaction& transaction, const Move& move,
+                             const Parameter& partition) {
+  Checkpoints rows;
+  for (const Row row :
+       transaction.run(sql::kLockCheckpoints, {move.group, move.partition.first, partition})) {
+    json found = json::parse(row[0].text());
+    const auto partition_of_row = found.at("partition").get<std::int32_t>();
+    rows.emplace(partition_of_row, std::move(found));
+  }
+  return rows;
+}
+
+// One round trip; what it adds goes with the next. Throws: Refused, before it changes anything.
+std::int64_t apply(Transaction& transaction, const Move& move, const Checkpoints& rows) {
   const auto& [topic, partition] = move.partition;
-  const Rows found = transaction.run(sql::kLockCheckpoints, {move.group, topic, partition});
-  const json before = found.empty() ? json() : json::parse(found[0][0].text());
-  if (before.is_null() || before.at("next_offset").is_null())
+  const auto found = rows.find(partition);
+  if (found == rows.end() || found->second.at("next_offset").is_null())
     throw Refused("group " + move.group + " has not started on " + name_of(move.partition) +
                   " yet, so there is nothing to move");
+  const json& before = found->second;
   const auto from = before.at("next_offset").get<std::int64_t>();
   refuse_wrong_way(move, from);
   const Rows after = transaction.run(sql::kMoveCheckpoint, {move.group, topic, partition, move.to});
-  record_position_change(
-      transaction, {move.group, move.partition, before.at("generation").get<std::int32_t>(), from,
-                    move.to, move.jump, move.who, move.why});
-  log_operation(transaction,
-                {move.who, std::string("offsets ") + name_of(move.jump),
-                 move.group + " " + name_of(move.partition), move.why,
-                 json{{"before", before}, {"after", json::parse(after[0][0].text())}}});
+  Session& session = transaction.session();
+  transaction.add(
+      session.execute(sql::kInsertPositionChange,
+                      {move.group, topic, partition, before.at("generation").get<std::int32_t>(),
+                       from, move.to, name_of(move.jump), move.who, move.why}));
+  transaction.add(session.execute(
+      sql::kInsertOperatorLog,
+      {move.who, std::string("offsets ") + name_of(move.jump),
+       move.group + " " + name_of(move.partition), move.why,
+       json{{"before", before}, {"after", json::parse(after[0][0].text())}}.dump()}));
   return from;
 }
 
@@ -52,7 +73,8 @@ void log_operation(Transaction& transaction, const Operation& operation) {
 std::int64_t move_position(Session& session, const Move& move) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
-  const std::int64_t from = apply(transaction, move);
+  const std::int64_t from =
+      apply(transaction, move, lock_checkpoints(transaction, move, move.partition.second));
   if (!move.dry_run) transaction.commit();
   return from;
 }
@@ -61,9 +83,13 @@ std::vector<std::string> move_positions(Session& session, const std::vector<Move
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   std::vector<std::string> refused;
+  const bool one = moves.size() == 1;
+  const Checkpoints rows =
+      lock_checkpoints(transaction, moves.front(),
+                       one ? Parameter(moves.front().partition.second) : Parameter(nullptr));
   for (const Move& move : moves) {
     try {
-      apply(transaction, move);
+      apply(transaction, move, rows);
     } catch (const Refused& why) {
       refused.emplace_back(why.what());
     }

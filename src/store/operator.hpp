@@ -45,9 +45,9 @@ struct Move {
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 std::int64_t move_position(Session& session, const Move& move);
 
-// Several in one transaction: all that are not refused, or none where it throws. Returns why the
-// refused ones are: a worker has moved on, say. Throws: DatabaseError. Blocks: at most lock_timeout
-// for each.
+// Several of one topic in one transaction: all that are not refused, or none where it throws.
+// Returns why the refused ones are: a worker has moved on, say. Precondition: there is one. Throws:
+// DatabaseError. Blocks: at most lock_timeout for each.
 std::vector<std::string> move_positions(Session& session, const std::vector<Move>& moves);
 
 struct KeyName {

@@ -125,8 +125,9 @@ Resumed resume(Session& session, const Resumption& wanted) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   Resumed resumed;
-  const Rows named =
-      transaction.run(sql::kLockHalts, {wanted.group, wanted.topic, Parameter(wanted.partition)});
+  const Rows named = transaction.run(
+      sql::kLockHalts,
+      {wanted.group, wanted.topic, Parameter(wanted.partition), Parameter(wanted.offset)});
   for (const Row row : named) resumed.halts.push_back(halt_of(row));
   if (resumed.halts.empty()) return resumed;
   for (const Halt& halt : resumed.halts) {

@@ -84,6 +84,7 @@ class Keeper {
     store::Taken taken;
   };
   std::vector<Starting> decide(const std::vector<std::shared_ptr<Partition>>& partitions);
+  bool may_be_outdated(Partition& partition, const StartHalt& halt);
   std::optional<Starting> decide(const std::shared_ptr<Partition>& partition,
                                  const std::vector<store::Halt>& halts,
                                  const std::map<TopicPartition, kafka::Committed>& committed,

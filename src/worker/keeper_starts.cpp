@@ -20,6 +20,9 @@ constexpr milliseconds kKafkaTimeout{5000};
 // After a start that could not be agreed.
 constexpr milliseconds kStartAgain{500};
 
+// Longer than brokers take to learn that they lead no more.
+constexpr std::chrono::seconds kDoubted{10};
+
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kStartsIdle{1000};
 
@@ -164,6 +167,10 @@ std::optional<Keeper::Starting> Keeper::decide(
   StartFacts facts = facts_of(*partition, found->second, topic_id->second);
   const auto decision = decide_start(facts);
   if (const auto* refused = std::get_if<StartHalt>(&decision)) {
+    if (may_be_outdated(*partition, *refused)) {
+      acquire({partition}, kStartAgain);
+      return std::nullopt;
+    }
     halt.generation = facts.row ? facts.row->generation : 1;
     halt.reason = refused->reason;
     halt.detail = refused->detail;
@@ -171,6 +178,22 @@ std::optional<Keeper::Starting> Keeper::decide(
     return std::nullopt;
   }
   return Starting{partition, std::move(facts), std::get<StartAt>(decision), {}};
+}
+
+// A broker that stood still may still take itself for the leader, and lack what its followers have
+// by now. So a log that seems to end too early must seem so for a while.
+bool Keeper::may_be_outdated(Partition& partition, const StartHalt& halt) {
+  if (halt.reason != std::string_view("offset_above_end")) return false;
+  const auto& [topic, number] = partition.id();
+  const auto now = steady_clock::now();
+  if (!partition.short_since) {
+    partition.short_since = now;
+    observe::log::warning("start_doubted", {{"topic", topic}, {"partition", number}},
+                          halt.detail + "; asking for ten seconds whether that is so");
+  }
+  if (now - *partition.short_since >= kDoubted) return false;
+  consumer_.partition_count(topic, kKafkaTimeout);  // the answer names the leader anew
+  return true;
 }
 
 StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& committed,
@@ -210,11 +233,12 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   const std::shared_ptr<Partition>& partition = starting.partition;
   if (partition->over()) return true;  // the group has taken it away: this run never began
   const StartFacts& facts = starting.facts;
-  const auto highest =
-      store::agree_start(session(starts_session_), taking_of(*partition),
-                         {starting.taken.epoch, starting.at.offset, facts.cluster_id,
-                          facts.topic_id, facts.row ? facts.row->generation : 1,
-                          facts.row ? facts.row->next_offset : std::nullopt, starting.at.jump});
+  auto from = facts.row ? facts.row->next_offset : std::nullopt;
+  if (starting.at.jump == store::Jump::log_start) from = starting.at.offset - starting.at.gap;
+  const auto highest = store::agree_start(
+      session(starts_session_), taking_of(*partition),
+      {starting.taken.epoch, starting.at.offset, facts.cluster_id, facts.topic_id,
+       facts.row ? facts.row->generation : 1, from, starting.at.jump});
   if (!highest) return false;
   if (starting.at.gap > 0)
     observe::log::error("messages_lost",

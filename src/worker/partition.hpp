@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -53,6 +54,10 @@ class Partition {
   // Read by this worker in the assignment before, so that the log must hold it. Set before the
   // keeper has the partition.
   std::int64_t reached = 0;
+
+  // Since when Kafka's log has seemed to end below that, or below the checkpoint. By the keeper,
+  // before begin().
+  std::optional<std::chrono::steady_clock::time_point> short_since;
 
   // By the keeper, once, before it posts Started. Before that only the above may be used.
   void begin(Beginning beginning) {

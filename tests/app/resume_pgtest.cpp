@@ -209,6 +209,11 @@ TEST_F(Resume, OfAMessageEndsNoHaltAtAnother) {
   EXPECT_THROW(resume(session, wanted), Refused);
   wanted.offset = 43;
   EXPECT_EQ(resume(session, wanted).halts.size(), 1U);
+  halt("handler_ended_transaction", "44", 0, "true");
+  wanted.offset = 45;
+  EXPECT_TRUE(resume(session, wanted).halts.empty());
+  wanted.offset = 44;  // a route's, named by the message
+  EXPECT_EQ(resume(session, wanted).halts.size(), 1U);
 }
 
 TEST_F(Resume, LogsTheRowsBeforeAndAfter) {

@@ -290,8 +290,11 @@ TEST_F(BatchCase, HaltsAsAWholeWhereAHandlerEndsTheTransaction) {
     jobs.push_back(
         {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
   Processor processor = make_processor();
-  const Outcome outcome = processor.process(jobs).front();
+  const std::vector<Outcome> outcomes = processor.process(jobs);
+  const Outcome& outcome = outcomes.front();
   EXPECT_EQ(outcome.result, Result::halt_route);
+  for (std::size_t i = 1; i < outcomes.size(); ++i)
+    EXPECT_GE(outcomes[i].wait, std::chrono::hours(1)) << "runs again before the halt is served";
   EXPECT_TRUE(outcome.of_batch);
   EXPECT_NE(outcome.detail.find("begins with partition 0 offset 0"), std::string::npos)
       << outcome.detail;

@@ -17,6 +17,8 @@ TEST(Parameter, IsABoolOfABoolOnly) {
   EXPECT_EQ(Parameter(static_cast<unsigned char>(200)).text(), "200");
   static_assert(!std::is_constructible_v<Parameter, const unsigned char*>);
   static_assert(!std::is_constructible_v<Parameter, int*>);
+  static_assert(!std::is_constructible_v<Parameter, const unsigned char(&)[32]>);
+  static_assert(!std::is_constructible_v<Parameter, const int(&)[3]>);
   static_assert(!std::is_constructible_v<Parameter, const void*>);
 }
 
@@ -26,6 +28,13 @@ TEST(Parameter, OfNothingIsNull) {
   EXPECT_EQ(Parameter(std::optional<int>()).text(), std::nullopt);
   EXPECT_EQ(Parameter(nlohmann::json()).text(), std::nullopt);
   EXPECT_EQ(Parameter("").text(), "");
+}
+
+TEST(Parameter, OfBytesIsBytea) {
+  const std::byte bytes[] = {std::byte{0}, std::byte{255}};
+  EXPECT_EQ(Parameter(bytes).text(), "\\x00ff");
+  const char text[] = "ab";
+  EXPECT_EQ(Parameter(text).text(), "ab");
 }
 
 }  // namespace

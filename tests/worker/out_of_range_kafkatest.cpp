@@ -45,6 +45,25 @@ TEST(OutOfRange, StartsAgainAlsoWhereThatFailsAtFirst) {
   expect_leaves(*worker);
 }
 
+// As of a broker that stood still, does not know of the newest messages, and takes itself for the
+// leader: the log ends below the checkpoint, and a moment later it does not.
+TEST(OutOfRange, ALogThatSeemsTooShortAtTheStartIsAskedAboutAgain) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 20);
+  auto worker = site.worker("w");
+  site.await_no_lag();
+  expect_leaves(*worker);
+  site.database().run("UPDATE hapax.checkpoints SET next_offset = 25, highest = 25");
+  worker = site.worker("w");
+  worker->await("start_doubted", {{"partition", 0}});
+  site.pay(producer, 20, 10);
+  worker->await("partition_started", {{"partition", 0}, {"offset", 25}});
+  site.await_booked(25);
+  EXPECT_EQ(worker->count("halted"), 0U);
+  expect_leaves(*worker);
+}
+
 // Retention that is ahead of a worker is so again a moment later.
 TEST(OutOfRange, IsAlwaysAskedAboutWhereTheConfigurationSaysEarliest) {
   Site site = Site::on_mock_cluster(1);
