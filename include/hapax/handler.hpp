@@ -29,7 +29,8 @@ class Handler {
  public:
   virtual ~Handler() = default;
 
-  // Once, before the first message. Throws: any exception; the worker then does not start.
+  // Once, before the first message; `hapax check` calls it, too, and then nothing else. Throws: any
+  // exception; the worker then does not start (exit code 3), so what may pass is retried in here.
   virtual void on_start(const Setup& /*setup*/) {}
 
   // Applies one message. Returning commits it.
