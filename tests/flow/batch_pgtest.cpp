@@ -88,6 +88,19 @@ class BatchCase : public FlowCase {
     return outcomes;
   }
 
+  // One message of each header, which outlives them.
+  std::vector<Message> messages_of(const std::vector<Header>& headers) const {
+    std::vector<Message> messages;
+    for (std::size_t i = 0; i < headers.size(); ++i) {
+      Message::Parts parts;
+      parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
+      parts.payload = "book";
+      parts.headers = std::span(&headers[i], 1);
+      messages.emplace_back(parts);
+    }
+    return messages;
+  }
+
   // All effects, whatever their order.
   std::string booked() {
     return database.value(
@@ -246,15 +259,8 @@ TEST_F(BatchCase, NothingBehindAFailureOfItsOrderKeyRuns) {
 }
 
 TEST_F(BatchCase, RunsNothingOfAPartitionThatStartedBeforePostgresLostItsTail) {
-  std::vector<Header> headers = {{"id", "a"}, {"id", "b"}};
-  std::vector<Message> messages;
-  for (std::size_t i = 0; i < headers.size(); ++i) {
-    Message::Parts parts;
-    parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
-    parts.payload = "book";
-    parts.headers = std::span(&headers[i], 1);
-    messages.emplace_back(parts);
-  }
+  const std::vector<Header> headers = {{"id", "a"}, {"id", "b"}};
+  const std::vector<Message> messages = messages_of(headers);
   const std::string group = "group";
   Doing handler;
   std::vector<Job> jobs;
@@ -274,15 +280,8 @@ TEST_F(BatchCase, HaltsAsAWholeWhereAHandlerEndsTheTransaction) {
       if (message.offset() == 1) context.pqxx().exec("COMMIT");
     }
   };
-  std::vector<Header> headers = {{"id", "a"}, {"id", "b"}, {"id", "c"}};
-  std::vector<Message> messages;
-  for (std::size_t i = 0; i < headers.size(); ++i) {
-    Message::Parts parts;
-    parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
-    parts.payload = "book";
-    parts.headers = std::span(&headers[i], 1);
-    messages.emplace_back(parts);
-  }
+  const std::vector<Header> headers = {{"id", "a"}, {"id", "b"}, {"id", "c"}};
+  const std::vector<Message> messages = messages_of(headers);
   const std::string group = "group";
   Ending handler;
   std::vector<Job> jobs;
