@@ -12,6 +12,7 @@ namespace hapax::app {
 namespace {
 
 constexpr std::size_t kAccounts = 10'000;
+
 // The number behind digits that scatter, as those of a UUID do: with keys that ascend, whoever
 // inserts them in order finds PostgreSQL's indexes faster than Kafka's order lets anybody be.
 std::string key_of(std::size_t number) {

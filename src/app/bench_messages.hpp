@@ -16,7 +16,7 @@ namespace hapax::app {
 
 inline constexpr const char* kBenchHandler = "payments-bench";
 
-// The idempotency key is the payment's number, and comes in the header of this name.
+// The idempotency key holds the payment's number, and comes in the header of this name.
 inline constexpr const char* kBenchHeader = "idempotency-key";
 
 struct BenchPayment {

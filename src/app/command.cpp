@@ -80,8 +80,9 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
       throw Stop(kConfigWrong,
                  "route of topic \"" + route.topic + "\": no handler \"" + route.handler + "\"" +
                      (route.plugin.empty() ? "" : " in " + route.plugin) +
-                     "; there is: " + names_of(handlers) + ". Name its plugin in the route" +
-                     (route.plugin.empty() ? " or with --plugin." : "."));
+                     "; there is: " + names_of(handlers) +
+                     (route.plugin.empty() ? ". Name its plugin in the route or with --plugin."
+                                           : ". Mend the route's handler or its plugin."));
     routes.push_back(flow::make_route(route, *handler));
   }
   return routes;

@@ -233,8 +233,7 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
       verdict.detail =
           "a handler ended the transaction of a batch (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET "
           "ALL); part of its effect may stand alone. With routes[].batch 1 the next such halt "
-          "names "
-          "its message. The batch begins with " +
+          "names its message. The batch begins with " +
           name_of(jobs.front().task.message) +
           (running == kNone ? ""
                             : ", and the last that ran is " + name_of(jobs[running].task.message)) +

@@ -154,7 +154,7 @@ void DeadLetterPublisher::delayed(const std::string& topic, const std::string& w
   said_ = why;
   observe::log::warning(
       "dead_letters_delayed", {{"dead_letter_topic", topic}, {"error", why}, {"connection", more}},
-      "dead letters are not published for now (`hapax check` looks why); they are "
+      "dead letters are not published while this lasts (`hapax check` looks why); they are "
       "kept in PostgreSQL, and it goes on by itself");
 }
 

@@ -19,7 +19,8 @@ using testing::HasSubstr;
 class CheckThroughAPooler : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto missing = Pooler::missing()) GTEST_SKIP() << *missing;
+    if (const auto missing = Pooler::missing())
+      GTEST_SKIP() << "NOT TESTED through PgBouncer: " << *missing;
   }
 
   Said check(const std::string& mode) {
