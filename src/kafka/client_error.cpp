@@ -39,6 +39,14 @@ std::string broker_of(const std::string& text) {
   return scheme == std::string::npos || end == std::string::npos ? "" : text.substr(0, end + 2);
 }
 
+// How a broker says in TLS that it does not take our certificate, or the lack of one (RFC 8446, 6).
+// The alert tells little: for an expired one, too, Java says "certificate unknown".
+bool is_refusal_of_our_certificate(const std::string& text) {
+  for (const std::string_view alert : {"42", "43", "44", "45", "46", "48", "116"})
+    if (has(text + " ", "SSL alert number " + std::string(alert) + " ")) return true;
+  return false;
+}
+
 }  // namespace
 
 std::string certificate_mistake(int x509_error) {
@@ -77,6 +85,12 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
            " (Kafka knows no such user or password: mend kafka.sasl.username and "
            "kafka.sasl.password; a worker reads their @files again by itself)";
   }
+  if (is_refusal_of_our_certificate(said))
+    return broker_of(said) +
+           "the broker takes nobody without a client certificate that it trusts: name one with "
+           "kafka.ssl.certificate.location and kafka.ssl.key.location that has not expired and "
+           "whose CA the broker knows, then restart (it says: " +
+           said.substr(broker_of(said).size()) + ")";
   // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
   if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
@@ -88,6 +102,22 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
            "the broker hung up on our first request: this port speaks TLS or SASL and "
            "kafka.security.protocol does not say so, or the other way round";
   return said;
+}
+
+std::string explain_refused_settings(const std::string& text) {
+  constexpr std::string_view kFailed = " failed: ";
+  const auto end = text.find(kFailed);
+  if (!text.starts_with("ssl.") || end == std::string::npos) return "kafka: " + text;
+  const std::string property = "kafka." + text.substr(0, end);
+  const std::string why = " (" + text.substr(end + kFailed.size()) + ")";
+  if (has(why, "key values mismatch"))
+    return property + ": this key does not belong to kafka.ssl.certificate.location" + why;
+  if (property == "kafka.ssl.key.location")
+    return property +
+           ": OpenSSL cannot read this key: kafka.ssl.key.password is missing or is not its "
+           "password, or the file is not PEM" +
+           why;
+  return property + ": OpenSSL cannot use this" + why;
 }
 
 std::string failure_in_log(const std::string& line) {

@@ -23,6 +23,10 @@ bool has_broken_scram(int version);
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
                     const std::string& certificate, const std::string& mechanism);
 
+// Why librdkafka makes no client of settings each of which it took. `text`: its own. Names the
+// property. Thread safety: pure.
+std::string explain_refused_settings(const std::string& text);
+
 // What librdkafka's log line of the facility FAIL says, as an error would say it.
 std::string failure_in_log(const std::string& line);
 

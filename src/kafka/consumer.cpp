@@ -214,7 +214,7 @@ Consumer::Consumer(const Properties& properties, Listener& listener) : listener_
   rd_kafka_conf_set_ssl_cert_verify_cb(conf.get(), Callbacks::certificate);
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) throw std::runtime_error(std::string("kafka: ") + error);
+  if (client_ == nullptr) throw std::runtime_error(explain_refused_settings(error));
   conf.release();
   rd_kafka_poll_set_consumer(client_);
   commits_ = rd_kafka_queue_new(client_);

@@ -64,11 +64,11 @@ std::string line_of(const std::string& text, const std::string& beginning) {
 // What check and a worker say of Kafka under this change of the configuration.
 void expect_said(const nlohmann::json& kafka, const std::string& sentence) {
   const nlohmann::json config = site().config({{"kafka", kafka}});
+  WorkerProcess worker({config, {}});  // both wait for seconds
   const Said said = hapax({"check"}, ConfigFile(config).path());
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(line_of(said.text, "FAIL  Kafka:"), HasSubstr(sentence));
   EXPECT_THAT(said.text, Not(HasSubstr(kSecret)));
-  WorkerProcess worker({config, {}});
   EXPECT_THAT(worker.await("waiting_for_kafka").at("error").get<std::string>(),
               HasSubstr(sentence));
   worker.await_not_ready(sentence);
@@ -131,6 +131,84 @@ TEST(Security, ProvesItselfByScramOrSaysThatThisLibrdkafkaCannot) {
   const nlohmann::json scram = {{"sasl.mechanism", "SCRAM-SHA-512"}};
   if (!SecureKafka::can_scram()) return expect_said(scram, "cannot do SCRAM with Kafka 4");
   EXPECT_EQ(hapax({"check"}, ConfigFile(site().config({{"kafka", scram}})).path()).code, 0);
+}
+
+constexpr const char* kNoTrust =
+    "the broker takes nobody without a client certificate that it trusts";
+
+// What a worker is told that proves itself by a certificate instead of a password.
+nlohmann::json by_certificate(const Certificate& certificate) {
+  return {{"bootstrap.servers", site().kafka.mutual_bootstrap()},
+          {"security.protocol", "ssl"},
+          {"sasl.mechanism", nullptr},
+          {"sasl.username", nullptr},
+          {"sasl.password", nullptr},
+          {"ssl.certificate.location", certificate.certificate},
+          {"ssl.key.location", certificate.key}};
+}
+
+TEST(Security, ProvesItselfByACertificateWithAnEncryptedKey) {
+  HAPAX_NEEDS_KAFKA();
+  SecureSite own;
+  nlohmann::json kafka =
+      by_certificate(own.kafka.clients().issue("client", {}, Valid::now, "planted-secret-of-key"));
+  kafka["bootstrap.servers"] = own.kafka.mutual_bootstrap();
+  kafka["ssl.key.password"] = "planted-secret-of-key";
+  const nlohmann::json config = own.config({{"kafka", kafka}});
+  const Said said = hapax({"check"}, ConfigFile(config).path());
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("ok    Kafka's transport: ssl"));
+  WorkerProcess worker({config, {}});
+  own.pay(0, 10);
+  await_booked(own, 10);
+  EXPECT_THAT(worker.output(), Not(HasSubstr(kSecret)));
+  expect_leaves(worker);
+}
+
+TEST(Security, NamesAMissingClientCertificateOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  nlohmann::json kafka = by_certificate({});
+  kafka.erase("ssl.certificate.location");
+  kafka.erase("ssl.key.location");
+  expect_said(kafka, kNoTrust);
+}
+
+TEST(Security, NamesAnExpiredClientCertificateOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said(by_certificate(site().kafka.clients().issue("expired", {}, Valid::expired)),
+              kNoTrust);
+}
+
+TEST(Security, NamesAClientCertificateOfAnotherAuthorityOfKafka) {
+  HAPAX_NEEDS_KAFKA();
+  expect_said(by_certificate(site().postgres.authority().issue("client")), kNoTrust);
+}
+
+TEST(Security, NamesAKeyThatIsNotTheCertificates) {
+  HAPAX_NEEDS_KAFKA();
+  Certificate mixed = site().kafka.clients().issue("client");
+  mixed.key = site().kafka.clients().issue("another").key;
+  const ConfigFile config(site().config({{"kafka", by_certificate(mixed)}}));
+  for (const char* command : {"check", "run"})
+    EXPECT_THAT(hapax({command}, config.path()).text,
+                HasSubstr("kafka.ssl.key.location: this key does not belong to "
+                          "kafka.ssl.certificate.location"));
+}
+
+TEST(Security, NamesAWrongPasswordOfAKey) {
+  HAPAX_NEEDS_KAFKA();
+  nlohmann::json kafka = by_certificate(
+      site().kafka.clients().issue("encrypted", {}, Valid::now, "planted-secret-of-key"));
+  for (const char* password : {"planted-secret-of-nobody", ""}) {
+    kafka["ssl.key.password"] = password;
+    const ConfigFile config(site().config({{"kafka", kafka}}));
+    for (const char* command : {"check", "run"}) {
+      const Said said = hapax({command}, config.path());
+      EXPECT_THAT(said.text,
+                  AllOf(HasSubstr("kafka.ssl.key.location: OpenSSL cannot read this key"),
+                        Not(HasSubstr(kSecret))));
+    }
+  }
 }
 
 TEST(Security, PasswordsChangeWithoutARestart) {

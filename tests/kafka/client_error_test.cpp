@@ -43,6 +43,40 @@ TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
                 HasSubstr("kafka.security.protocol does not say so"));
 }
 
+TEST(ClientError, AsksForAClientCertificateWhereTheBrokerRefusesOurs) {
+  for (const char* alert : {"sslv3 alert bad certificate: SSL alert number 42",
+                            "sslv3 alert certificate unknown: SSL alert number 46",
+                            "tlsv1 alert unknown ca: SSL alert number 48",
+                            "tlsv13 alert certificate required: SSL alert number 116"})
+    EXPECT_EQ(
+        explain(
+            RD_KAFKA_RESP_ERR__TRANSPORT,
+            std::string("ssl://k:9093/bootstrap: Receive failed: error:0A000412:SSL routines::") +
+                alert + " (after 0ms in state APIVERSION_QUERY, 1 identical error(s) suppressed)",
+            "", ""),
+        std::string("ssl://k:9093/bootstrap: the broker takes nobody without a client certificate "
+                    "that it trusts: name one with kafka.ssl.certificate.location and "
+                    "kafka.ssl.key.location that has not expired and whose CA the broker knows, "
+                    "then restart (it says: Receive failed: error:0A000412:SSL routines::") +
+            alert + ")");
+  EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT,
+                      "ssl://k:9093/1: x: SSL alert number 4 (after 0ms in state UP)", "", ""),
+              testing::Not(HasSubstr("certificate")));
+}
+
+TEST(ClientError, NamesThePropertyOfAFileThatOpenSslRefuses) {
+  EXPECT_EQ(explain_refused_settings("ssl.key.location failed: error:05800074:x509 certificate "
+                                     "routines::key values mismatch"),
+            "kafka.ssl.key.location: this key does not belong to kafka.ssl.certificate.location "
+            "(error:05800074:x509 certificate routines::key values mismatch)");
+  EXPECT_THAT(explain_refused_settings("ssl.key.location failed: error:0A080009:SSL routines::PEM"),
+              HasSubstr("kafka.ssl.key.password is missing or is not its password"));
+  EXPECT_EQ(explain_refused_settings("ssl.ca.location failed: error:05880009:x"),
+            "kafka.ssl.ca.location: OpenSSL cannot use this (error:05880009:x)");
+  EXPECT_EQ(explain_refused_settings("`queued.min.messages` must be less"),
+            "kafka: `queued.min.messages` must be less");
+}
+
 TEST(ClientError, TellsTheMistakesOfACertificateApart) {
   EXPECT_THAT(certificate_mistake(62), HasSubstr("another host"));
   EXPECT_THAT(certificate_mistake(9), HasSubstr("clocks"));

@@ -57,14 +57,17 @@ X509Certificate make(const std::string& common_name, EVP_PKEY& key, long serial,
   return made;
 }
 
-void write(const std::filesystem::path& path, EVP_PKEY* key, X509* certificate) {
+void write(const std::filesystem::path& path, EVP_PKEY* key, X509* certificate,
+           const std::string& password = {}) {
   std::filesystem::remove(path);  // its mode would stay
   const mode_t before = umask(key != nullptr ? 0077 : 0022);
   const std::unique_ptr<FILE, Freed<std::fclose>> file(std::fopen(path.c_str(), "w"));
   umask(before);
   check(file != nullptr, "fopen");
   if (key != nullptr)
-    check(PEM_write_PKCS8PrivateKey(file.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1,
+    check(PEM_write_PKCS8PrivateKey(file.get(), key, password.empty() ? nullptr : EVP_aes_256_cbc(),
+                                    password.data(), static_cast<int>(password.size()), nullptr,
+                                    nullptr) == 1,
           "write key");
   if (certificate != nullptr)
     check(PEM_write_X509(file.get(), certificate) == 1, "write certificate");
@@ -90,7 +93,8 @@ Authority::Authority(std::filesystem::path folder, const std::string& name)
 
 Authority::~Authority() = default;
 
-Certificate Authority::issue(const std::string& name, const std::string& host, Valid valid) {
+Certificate Authority::issue(const std::string& name, const std::string& host, Valid valid,
+                             const std::string& password) {
   const Key key = make_key();
   const X509Certificate made = make(host.empty() ? name : host, *key, ++serial_, valid);
   X509_set_issuer_name(made.get(), X509_get_subject_name(pair_->certificate.get()));
@@ -99,8 +103,8 @@ Certificate Authority::issue(const std::string& name, const std::string& host, V
   const Certificate files{folder_ / (name + ".pem"), folder_ / (name + ".key"),
                           folder_ / (name + ".bundle")};
   write(files.certificate, nullptr, made.get());
-  write(files.key, key.get(), nullptr);
-  write(files.bundle, key.get(), made.get());
+  write(files.key, key.get(), nullptr, password);
+  write(files.bundle, key.get(), made.get(), password);
   return files;
 }
 

@@ -13,7 +13,7 @@ enum class Valid { now, expired };
 // Files in PEM. Private keys are readable by the owner only.
 struct Certificate {
   std::filesystem::path certificate;
-  std::filesystem::path key;     // PKCS #8, not encrypted
+  std::filesystem::path key;     // PKCS #8
   std::filesystem::path bundle;  // key and certificate in one file, as Kafka wants them
 };
 
@@ -30,9 +30,9 @@ class Authority {
   std::filesystem::path certificate() const { return folder_ / (name_ + ".pem"); }
 
   // `name`: of the files, and the common name where `host` is empty. `host`: a DNS name that stands
-  // in the certificate, for a server.
-  Certificate issue(const std::string& name, const std::string& host = {},
-                    Valid valid = Valid::now);
+  // in the certificate, for a server. `password`: encrypts the key, where it is not empty.
+  Certificate issue(const std::string& name, const std::string& host = {}, Valid valid = Valid::now,
+                    const std::string& password = {});
 
  private:
   struct Pair;

@@ -17,8 +17,10 @@ std::string scram(const std::string& password) {
 SecureKafka::SecureKafka(const std::string& password)
     : folder_("secure-kafka"),
       authority_(folder_.path(), "kafka-ca"),
+      clients_(folder_.path(), "kafka-clients-ca"),
       port_(sandbox::free_port()),
       expired_port_(sandbox::free_port()),
+      mutual_port_(sandbox::free_port()),
       certificate_(authority_.issue("kafka", "localhost")),
       expired_(authority_.issue("kafka-expired", "localhost", Valid::expired)),
       server_(settings(password), {"--add-scram", scram(password)}) {}
@@ -36,13 +38,17 @@ std::map<std::string, std::string> SecureKafka::properties() const {
 
 std::map<std::string, std::string> SecureKafka::settings(const std::string& password) const {
   std::map<std::string, std::string> all = {
-      {"listeners", "SECURE://localhost:" + std::to_string(port_) +
-                        ",EXPIRED://localhost:" + std::to_string(expired_port_)},
-      {"listener.security.protocol.map", "SECURE:SASL_SSL,EXPIRED:SASL_SSL"},
+      {"listeners", "SECURE://localhost:" + std::to_string(port_) + ",EXPIRED://localhost:" +
+                        std::to_string(expired_port_) + ",MUTUAL://" + mutual_bootstrap()},
+      {"listener.security.protocol.map", "SECURE:SASL_SSL,EXPIRED:SASL_SSL,MUTUAL:SSL"},
+      {"listener.name.mutual.ssl.client.auth", "required"},
+      {"listener.name.mutual.ssl.truststore.type", "PEM"},
+      {"listener.name.mutual.ssl.truststore.location", clients_.certificate()},
       {"group.min.session.timeout.ms", "1000"}};
   const std::string package = "org.apache.kafka.common.security.";
   for (const auto& [listener, certificate] :
-       {std::pair("secure", certificate_), std::pair("expired", expired_)}) {
+       {std::pair("secure", certificate_), std::pair("expired", expired_),
+        std::pair("mutual", certificate_)}) {
     const std::string prefix = std::string("listener.name.") + listener + ".";
     all[prefix + "ssl.keystore.type"] = "PEM";
     all[prefix + "ssl.keystore.location"] = certificate.bundle;

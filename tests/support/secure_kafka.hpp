@@ -1,5 +1,6 @@
 // A Kafka that takes clients by TLS and SASL only (and the test itself in plain text), with a
-// second listener whose certificate has expired.
+// second listener whose certificate has expired, and a third that asks for a client certificate
+// instead of a password.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,9 @@ class SecureKafka {
 
   // The listener with the expired certificate.
   std::string expired_bootstrap() const { return "localhost:" + std::to_string(expired_port_); }
+  // The listener for client certificates, and who must have signed them.
+  std::string mutual_bootstrap() const { return "localhost:" + std::to_string(mutual_port_); }
+  Authority& clients() { return clients_; }
   // A name that is not in the certificate.
   std::string bootstrap_by_address() const { return "127.0.0.1:" + std::to_string(port_); }
   // In plain text, for the test.
@@ -39,8 +43,10 @@ class SecureKafka {
 
   sandbox::TemporaryFolder folder_;
   Authority authority_;
+  Authority clients_;
   std::uint16_t port_;
   std::uint16_t expired_port_;
+  std::uint16_t mutual_port_;
   Certificate certificate_;
   Certificate expired_;
   KafkaServer server_;
