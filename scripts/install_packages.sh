@@ -12,7 +12,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
 test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
 lint='clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
-chaos='python3-confluent-kafka python3-psycopg2 libfaketime'
+chaos='python3-confluent-kafka python3-psycopg2 libfaketime rsync'
 
 wanted=''
 for purpose in "$@"; do
