@@ -136,10 +136,9 @@ bool DeadLetterPublisher::publish(const store::UnpublishedLetter& letter,
     delivery.error = error.what();
   }
   if (delivery.result == Delivery::Result::delivered) {
-    if (!said_.empty())
+    if (said_.erase("") + said_.erase(topic) > 0)
       observe::log::info("dead_letters_go_on", {{"dead_letter_topic", topic}},
                          "dead letters are published again");
-    said_.clear();
     return true;
   }
   producer_.reset();
@@ -150,8 +149,8 @@ bool DeadLetterPublisher::publish(const store::UnpublishedLetter& letter,
 // One line while the reason stays the same.
 void DeadLetterPublisher::delayed(const std::string& topic, const std::string& why,
                                   const std::string& more) {
-  if (why == said_) return;
-  said_ = why;
+  if (said_[topic] == why) return;
+  said_[topic] = why;
   observe::log::warning(
       "dead_letters_delayed", {{"dead_letter_topic", topic}, {"error", why}, {"connection", more}},
       "dead letters are not published while this lasts (`hapax check` looks why); they are "

@@ -61,8 +61,8 @@ class DeadLetterPublisher {
   std::vector<std::int64_t> delivered_;  // Kafka has them, their rows do not say so yet
   std::chrono::steady_clock::time_point ask_lease_{};  // again, not before
   bool leading_ = false;
-  std::string said_;     // why nothing is published
-  std::jthread thread_;  // last: it uses all of the above
+  std::map<std::string, std::string> said_;  // dead letter topic, or "" for all → why it waits
+  std::jthread thread_;                      // last: it uses all of the above
 };
 
 }  // namespace hapax::worker

@@ -159,6 +159,49 @@ TEST_F(DeadLetterTopic, RepeatsUnderTheSameIdWhatALeaderDidNotLiveToMark) {
   expect_leaves(*one);
 }
 
+TEST_F(DeadLetterTopic, ThatRefusesHoldsUpNoOther) {
+  constexpr int kHeldUp = 120;  // more than are read at once
+  const std::string other = site.topic() + ".other";
+  kafka::MockCluster& cluster = Site::mock_cluster();
+  cluster.create_topic(other, 1);
+  cluster.create_topic(topic, 1);
+  cluster.set_led(topic, 0, false);
+  nlohmann::json routes = site.options("").config.at("routes");
+  routes[0]["breaker"] = 0;
+  routes.push_back(routes[0]);
+  routes[1]["topic"] = other;
+
+  Producer producer(site.bootstrap());
+  for (int n = 0; n < kHeldUp; ++n) producer.produce(rejected(n));
+  producer.flush();
+  const auto quiet = site.worker("quiet", {{"routes", routes}});
+  site.await("SELECT count(*) FROM hapax.dead_letters", std::to_string(kHeldUp));
+  Outgoing behind = rejected(kHeldUp);
+  behind.topic = other;
+  behind.partition = 0;
+  producer.send(behind);
+  site.await("SELECT count(*) FROM hapax.dead_letters", std::to_string(kHeldUp + 1));
+  expect_leaves(*quiet);
+
+  routes[0]["dead_letter_topic"] = topic;
+  routes[1]["dead_letter_topic"] = other + ".dead";
+  const auto one = site.worker("one", {{"routes", routes}});
+  site.await(kUnpublished, std::to_string(kHeldUp));
+  EXPECT_EQ(site.database().value("SELECT topic FROM hapax.dead_letters "
+                                  "WHERE published_at IS NOT NULL"),
+            other);
+  EXPECT_EQ(one->count("dead_letters_delayed", {{"dead_letter_topic", topic}}), 1U);
+  EXPECT_EQ(one->count("dead_letters_go_on"), 0U) << "of a topic that never stopped";
+
+  cluster.set_led(topic, 0, true);
+  site.await(kUnpublished, "0");
+  one->await("dead_letters_go_on", {{"dead_letter_topic", topic}});
+  const std::vector<std::string> found = ids(read_records(site.bootstrap(), topic, 0));
+  EXPECT_EQ(found.size(), std::size_t{kHeldUp});
+  EXPECT_TRUE(std::ranges::is_sorted(found, {}, [](const std::string& id) { return stoi(id); }));
+  expect_leaves(*one);
+}
+
 TEST_F(DeadLetterTopic, WaitsForTheSchemaThatItNeedsAndHoldsNobody) {
   {
     store::Session owner(site.database().owner());
