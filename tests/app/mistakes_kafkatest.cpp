@@ -61,6 +61,21 @@ TEST(Mistakes, OfTwoHandlersOfANameNoneIsTaken) {
   EXPECT_EQ(own.code, 4) << "the route's own is meant: " << own.text;
 }
 
+TEST(Mistakes, InAHandlersOptionsAreFoundByCheck) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+    "postgres": {"url": "postgresql://127.0.0.1:1/x"},
+    "routes": [{"topic": "t", "handler": "scripted", "key": {"header": "k"},
+                "options": {"journal": 3}, "plugin": ")" HAPAX_BINARY_DIR
+                           "/lib/libscripted.so\"}]}";
+  const Said said = hapax({"check"}, config);
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("ok    handler scripted: "));
+  EXPECT_THAT(said.text, HasSubstr("FAIL  on_start of scripted: "));
+  EXPECT_THAT(said.text, HasSubstr("type must be string, but is number"));
+}
+
 TEST(Mistakes, AFullDiskIsNoSuccess) {
   const sandbox::TemporaryFolder folder("full");
   sandbox::Program program;

@@ -45,6 +45,16 @@ class AuditOfATopic : public testing::Test {
     return record;
   }
 
+  // As if somebody, or `cause`, had let the group go on behind what nobody read.
+  void leave_out_unread(const std::string& cause, const std::string& who) const {
+    site_->database().run(
+        "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
+        "to_offset, cause, who, why) VALUES ('" +
+        site_->group() + "', '" + site_->topic() + "', 0, 1, 11, 12, '" + cause + "', '" + who +
+        "', 'not wanted');"
+        "UPDATE hapax.checkpoints SET next_offset = 12, highest = 12 WHERE partition = 0");
+  }
+
   void send_plain(Producer& producer) {
     for (int number = 0; number < 5; ++number) producer.produce(on(0, site_->payment(number)));
     producer.produce(on(0, site_->payment(1)));
@@ -186,18 +196,36 @@ TEST_F(AuditOfATopic, TakesNoRowOfAnotherGenerationForAMessageOfThis) {
 }
 
 TEST_F(AuditOfATopic, TellsWhatAnOperatorLeftOut) {
-  site_->database().run(
-      "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
-      "to_offset, cause, who, why) VALUES ('" +
-      site_->group() + "', '" + site_->topic() +
-      "', 0, 1, 11, 12, 'skip', 'anna', 'not wanted');"
-      "UPDATE hapax.checkpoints SET next_offset = 12, highest = 12 WHERE partition = 0");
+  leave_out_unread("skip", "anna");
   const Said said = audit({});
   EXPECT_EQ(said.code, 0) << said.text;
   EXPECT_NE(said.text.find("11 to 12 left out by anna"), std::string::npos) << said.text;
   const json story = json_of(explain(0, kUnread));
   EXPECT_EQ(story.at("verdict"), "skipped");
   EXPECT_EQ(story.at("left_out").at("why"), "not wanted");
+}
+
+TEST_F(AuditOfATopic, CountsWhatKafkaDeletedBeforeItWasReadThoughTheGroupWentOn) {
+  leave_out_unread("log_start", "w");
+  delete_records(site_->bootstrap(), site_->topic(), 0, kUnread + 1);
+  const Said said = audit();
+  EXPECT_EQ(said.code, 1) << said.text;
+  EXPECT_EQ(json_of(said).at("partitions")[0].at("deleted_unsettled"), 1);
+  EXPECT_EQ(audit({"--partition", "0", "--to", "11"}).code, 0) << "before it all was settled";
+}
+
+TEST_F(AuditOfATopic, IsNotHiddenFromStatusByATopicThatWasDeleted) {
+  site_->database().run(
+      "INSERT INTO hapax.checkpoints SELECT (jsonb_populate_record(c, '{\"topic\": \"gone\"}')).* "
+      "FROM hapax.checkpoints c WHERE partition = 0");
+  const Said said = hapax({"status", "--json"}, worker_->config());
+  const json status = json_of(said);
+  EXPECT_EQ(status.at("kafka_error"), nullptr);
+  ASSERT_EQ(status.at("partitions").size(), 3U) << said.text;
+  EXPECT_EQ(status.at("partitions")[0].at("topic"), "gone");
+  EXPECT_EQ(status.at("partitions")[0].at("end"), nullptr);
+  EXPECT_EQ(status.at("partitions")[1].at("end"), kUnread + 1);
+  EXPECT_EQ(status.at("partitions")[1].at("lag"), 1);
 }
 
 TEST_F(AuditOfATopic, ExplainsEachMessage) {
