@@ -53,7 +53,7 @@ LatencyMeter::LatencyMeter(std::size_t messages, double rate)
 }
 
 LatencyMeter::Clock::time_point LatencyMeter::due(std::size_t n) const {
-  return began_ +
+  return began_.load() +
          std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(n) / rate_ * 1e9));
 }
 

@@ -63,7 +63,7 @@ class LatencyMeter {
 
  private:
   const double rate_;
-  Clock::time_point began_;
+  std::atomic<Clock::time_point> began_{Clock::time_point{}};
   std::vector<std::atomic<std::int64_t>> nanoseconds_;
   std::atomic<std::size_t> count_{0};
 };
