@@ -1,9 +1,14 @@
--- Whether a message below the highest checkpoint is still remembered by its coordinates. A run that was
--- only announced (announce_run.sql) is no memory of it: cautious mode announces whatever comes.
+-- Whether a message below the highest checkpoint is still remembered by its coordinates: as a dead letter;
+-- or as one that failed and then was jumped over, unfinished. A failed run alone proves nothing: a zombie
+-- can record one of a message that another worker completed. Nor does one that was only announced
+-- (announce_run.sql): cautious mode announces whatever comes.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset. One row.
 SELECT EXISTS (SELECT FROM hapax.dead_letters
                WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4
                  AND kafka_offset = $5) AS dead,
        EXISTS (SELECT FROM hapax.attempts
                WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4
-                 AND kafka_offset = $5 AND count > 0) AS attempted
+                 AND kafka_offset = $5 AND count > 0)
+       AND EXISTS (SELECT FROM hapax.position_changes
+                   WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4
+                     AND from_offset <= $5 AND to_offset > $5) AS attempted

@@ -1,7 +1,9 @@
--- What a worker took last, and whether PostgreSQL lost its tail since. $1 group, $2 worker.
+-- What a worker took last, and whether PostgreSQL may have lost its tail since. $1 group, $2 worker.
 -- A row for each partition, none in a copy of the database; incarnation is NULL where nobody has
 -- looked since the loss.
-SELECT topic, partition, epoch, (SELECT id FROM hapax.incarnation) AS incarnation
+SELECT topic, partition, epoch,
+       (SELECT md5(concat(id, extract(epoch FROM pg_postmaster_start_time())))::uuid
+        FROM hapax.incarnation) AS incarnation
 FROM hapax.checkpoints
 WHERE group_id = $1 AND owner = $2 AND EXISTS (
   SELECT FROM hapax.store s JOIN pg_database d ON d.oid = s.database_oid

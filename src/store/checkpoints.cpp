@@ -128,10 +128,11 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
 }
 
 void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
-                     std::int64_t highest_settled) {
+                     const std::string& incarnation, std::int64_t highest_settled) {
   Transaction transaction(session);
-  transaction.run(sql::kLeavePartition, {taking.group, taking.partition.first,
-                                         taking.partition.second, epoch, highest_settled});
+  transaction.run(sql::kLeavePartition,
+                  {taking.group, taking.partition.first, taking.partition.second, epoch,
+                   highest_settled, incarnation});
   transaction.commit();
 }
 

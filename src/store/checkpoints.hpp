@@ -119,9 +119,10 @@ struct CheckpointWrite {
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
                                            std::vector<CheckpointWrite> writes);
 
-// A clean leave. `highest_settled`: one more than the highest settled offset.
+// A clean leave, by whoever started under this epoch and incarnation. `highest_settled`: one more
+// than the highest settled offset.
 void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
-                     std::int64_t highest_settled);
+                     const std::string& incarnation, std::int64_t highest_settled);
 
 void open_halt(Session& session, const std::string& group, const Halt& halt);
 // The same, in the caller's transaction.

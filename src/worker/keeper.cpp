@@ -183,7 +183,8 @@ bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, 
       if (!checkpoint_session_) checkpoint_session_.emplace(connect());
       const Partition::Progress progress = partition->progress();
       store::leave_partition(*checkpoint_session_, taking_of(*partition),
-                             partition->beginning().epoch, progress.highest_settled);
+                             partition->beginning().epoch, partition->beginning().incarnation,
+                             progress.highest_settled);
     }
   } catch (const store::DatabaseError&) {
     const std::lock_guard lock(checkpoint_mutex_);

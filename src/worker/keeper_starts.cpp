@@ -130,6 +130,7 @@ std::vector<Keeper::Starting> Keeper::decide(
     } catch (const store::DatabaseError&) {
       throw;
     } catch (const std::exception& error) {
+      (*partition)->short_since.reset();  // what was doubted was not confirmed
       start_delayed(error);
       acquire({std::next(partition), partitions.end()});
       acquire({*partition}, kStartAgain);

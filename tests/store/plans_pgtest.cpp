@@ -123,7 +123,9 @@ TEST_F(Plans, OfCoordinatesAreBoundedToo) {
       "ALTER TABLE hapax.attempts SET (autovacuum_enabled = off);"
       "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, "
       "count, last_error, handler, next_try) SELECT 'group', 'payments', 1, 0, n, 1, '', "
-      "'h', now() FROM generate_series(1, 20000) n");
+      "'h', now() FROM generate_series(1, 20000) n;"
+      "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
+      "to_offset, cause, who, why) VALUES ('group', 'payments', 0, 1, 0, 20001, 'skip', '', '')");
   Transaction transaction(session);
   for (int i = 1; i <= 1000; ++i) {
     source.offset = i;

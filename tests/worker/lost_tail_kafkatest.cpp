@@ -88,5 +88,42 @@ TEST(LostTail, ThereIsNoneOfEffectsThatWaitForTheDisk) {
   expect_leaves(*worker);
 }
 
+// Files copied while the server was shut down keep what is UNLOGGED, and so look like a restart.
+TEST(LostTail, OfAColdCopyPutBackUnderALivingWorkerIsBookedAgain) {
+  constexpr int kCount = 20;
+  Site site = Site::on_mock_cluster(2);
+  const auto worker = site.worker("w");
+  Producer producer(site.bootstrap());
+  Outgoing waiting = site.payment(0, {{"do", "wait"}});  // holds the checkpoint of partition 0
+  waiting.key = "alone";
+  producer.send(waiting);
+  site.pay(producer, 1, 3);
+  site.await_booked(3);
+  worker->await("attempt_failed");
+
+  sandbox::PostgresServer& server = test::postgres();
+  const auto copy = [&](const char* from, const char* to) {
+    const auto in = server.folder();
+    sandbox::run_to_end(server.program("/bin/rm", {"-rf", in / to}), std::chrono::seconds(20));
+    sandbox::run_to_end(server.program("/bin/cp", {"-a", in / from, in / to}),
+                        std::chrono::seconds(60));
+  };
+  server.stop();
+  copy("data", "cold");
+  server.start();
+  site.pay(producer, 4, kCount - 4);
+  site.await_booked(kCount - 1);
+  server.stop();
+  copy("cold", "data");
+  server.start();
+  EXPECT_LT(site.database().count("SELECT count(*) FROM payments"), kCount - 1)
+      << "nothing is lost";
+
+  site.await_booked(kCount - 1);
+  EXPECT_EQ(site.database().value("SELECT count(*), count(DISTINCT id) FROM payments"),
+            site.database().value("SELECT 19, 19"));
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support
