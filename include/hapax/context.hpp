@@ -41,9 +41,9 @@ class Context {
   // handled as if `handle` had thrown it.
   // Throws: SqlError where the text itself does not prepare (syntax, unknown table); and that of an
   //   earlier `write`, where these are sent at once: before a text that this connection has not
-  //   seen, and at the second row of a plain INSERT, once a connection. Let it pass: by then the
-  //   transaction is aborted.
-  // Blocks: a round trip or two the first time a text is seen on this connection.
+  //   seen, at the second row of a plain INSERT, once a connection, and where 1 MiB is deferred.
+  //   Let it pass: by then the transaction is aborted.
+  // Blocks: a round trip or two the first time a text is seen on this connection, and for each MiB.
   template <class... Values>
   void write(std::string_view text, const Values&... values) {
     defer(text, {Parameter(values)...});
@@ -66,11 +66,12 @@ class Context {
   }
 
   // Stored with the key (at most `max_result_bytes` of the route). The last call wins.
-  // Throws: Reject where it is larger.
+  // Throws: Reject where it is larger; nlohmann::json::type_error where its text is no UTF-8.
   void result(const nlohmann::json& value) { set_result(value.dump()); }
 
   // libpqxx's transaction for everything else (subtransactions, COPY, large results). Include
-  // <pqxx/pqxx> yourself. Sends what `write` has deferred first.
+  // <pqxx/pqxx> yourself. Sends what `write` has deferred first: throws SqlError for it, and blocks
+  // until it is answered.
   virtual pqxx::dbtransaction& pqxx() = 0;
 
  protected:

@@ -36,6 +36,8 @@ class Handler {
   // Applies one message. Returning commits it.
   // Throws: Reject (never works: dead letter), Retry (later), any other exception (later, by the
   //   route's retry policy).
+  // Blocks: shorter than `worker.handler_timeout`, at which the process ends, and than
+  //   `postgres.idle_in_transaction_timeout` between two statements.
   virtual void handle(const Message& message, Context& context) = 0;
 
   // Whether on_duplicate is wanted. Each duplicate then costs a transaction that writes.

@@ -102,7 +102,9 @@ class Message {
     return std::nullopt;
   }
 
-  // The payload as JSON (numbers as nlohmann reads them: beyond 64 bits they become doubles).
+  // The payload as JSON, with numbers as nlohmann reads them: integers beyond 64 bits, and all with
+  // a fraction or an exponent, become doubles of 15 to 17 digits. Amounts that must stay exact come
+  // as integers of the smallest unit, as strings, or are read from *payload() by PostgreSQL.
   // Throws: Reject where the payload is null, not JSON, or nests deeper than kMaxJsonDepth.
   nlohmann::json json() const {
     if (!parts_.payload) throw Reject("the payload is null (a tombstone), not JSON");

@@ -127,7 +127,8 @@ class Field {
 
   // As std::string, bool, an integer or floating point type, nlohmann::json, or std::optional of
   // these (NULL gives nothing).
-  // Throws: std::runtime_error where the field is NULL or its text is not such a value.
+  // Throws: std::runtime_error where the field is NULL or its text is not such a value;
+  // nlohmann::json::parse_error where it is not JSON.
   template <class Value>
   Value as() const {
     if constexpr (is_optional<Value>::value) {

@@ -13,9 +13,6 @@ namespace {
 using store::FailureClass;
 using store::Phase;
 
-// A message in flight at this many lost connections is taken for their cause.
-constexpr int kMaxOutages = 3;
-
 // Of a handler's Retry: what is further away than this is not meant.
 constexpr std::chrono::hours kLongestWait{24 * 365};
 
@@ -111,6 +108,12 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler, const Next
   if (task.route.retry.exhausted(task.attempts, task.failing))  // the last ended in the watchdog
     return give_up(task, &identity,
                    gave_up("attempts_exhausted", "the last run did not end", task.attempts));
+  if (task.outages >= kMaxOutages)  // and PostgreSQL was gone each time, so that none was counted
+    return count_attempt(
+        task, identity,
+        {store::Fault::Kind::connection, "",
+         "PostgreSQL was lost " + std::to_string(task.outages) + " times while this message ran"},
+        std::nullopt);
   Outcome outcome;
   try {
     outcome = run(task, identity, handler, next);
@@ -249,14 +252,14 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
 // its SQL crashes the backend). It is an outage only when a second connection agrees.
 Outcome Processor::lost_connection(const Task& task, const key::Identity& identity,
                                    const store::Fault& fault) {
-  const bool in_handler = phase_ == Phase::handler;
+  const bool in_handler = phase_ == Phase::handler || phase_ == Phase::complete;
   session_.reset();
   std::string why;
   if (in_handler && !store::is_the_servers(fault) && reachable(why) &&
       (fault.sqlstate.empty() || fault.sqlstate == "25P03" || task.outages + 1 >= kMaxOutages))
     return count_attempt(task, identity, fault, std::nullopt);
   Outcome outage = halt(Result::outage, "postgres", fault.text, fault.sqlstate);
-  outage.lost_in_handler = in_handler;
+  outage.lost_in_handler = in_handler && !store::is_the_servers(fault);
   return outage;
 }
 

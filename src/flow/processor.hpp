@@ -23,6 +23,9 @@
 
 namespace hapax::flow {
 
+// A message in flight at this many lost connections is taken for their cause: each is a failed run.
+inline constexpr int kMaxOutages = 3;
+
 // One message to process, with what the worker knows of it.
 struct Task {
   const Route& route;

@@ -221,6 +221,9 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
       session_.reset();
       std::string why;
       if (in_one && reachable(why)) return {Tried::one_alone, running, {}};
+      // Refused as if PostgreSQL lacked something, and it is there: one of them may be the reason.
+      if (!fault.sqlstate.empty() && !store::is_the_servers(fault) && reachable(why))
+        return {Tried::smaller, 0, {}};
       verdict.result = Result::outage;
       verdict.reason = "postgres";
       return {Tried::given_up, 0, verdict};

@@ -13,8 +13,6 @@ using store::FailureClass;
 using store::Phase;
 using What = store::ReplayNote::What;
 
-// A replay that runs at this many lost connections is taken for their cause.
-constexpr int kMaxOutages = 3;
 constexpr std::size_t kMaxRemembered = 1000;  // replays whose lost connections are counted
 
 constexpr std::chrono::milliseconds kBusyWait{250};

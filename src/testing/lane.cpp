@@ -87,7 +87,10 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
     outcome.waited += one.wait;
     if (once) break;
     if (one.lost_in_handler) ++task.outages;
-    if (one.result == flow::Result::retry) pass_time_(one.wait);
+    if (one.result == flow::Result::retry) {
+      task.outages = std::min(task.outages, flow::kMaxOutages - 1);
+      pass_time_(one.wait);
+    }
   }
   outcome.runs = probe_->runs() - runs_before;
   return outcome;

@@ -16,6 +16,7 @@ constexpr int kOthersTurns = 16;
 void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item) {
   const std::lock_guard lock(mutex_);
   if (partition->over()) return;
+  if (!lost_.empty()) item.outages = take_lost(*partition, item);
   const auto [found, is_new] = strands_.try_emplace({partition.get(), order_key});
   Strand& strand = found->second;
   strand.items.push_back(std::move(item));
@@ -23,6 +24,27 @@ void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_k
   if (!is_new) return;
   strand.partition = std::move(partition);
   line_up(*found);
+}
+
+// Those below it are settled, or they would have come before.
+int Dispatcher::take_lost(const Partition& partition, const Item& item) {
+  const Coordinates here = coordinates_of(partition, item.record->message().offset());
+  auto lost = lost_.lower_bound(coordinates_of(partition, 0));
+  int outages = 0;
+  for (; lost != lost_.end() && lost->first <= here; lost = lost_.erase(lost))
+    if (lost->first == here) outages = lost->second;
+  return outages;
+}
+
+void Dispatcher::keep_lost(const Partition& partition, const std::list<Item>& items) {
+  for (const Item& item : items)
+    if (item.outages > 0)
+      lost_[coordinates_of(partition, item.record->message().offset())] = item.outages;
+}
+
+Dispatcher::Coordinates Dispatcher::coordinates_of(const Partition& partition,
+                                                   std::int64_t offset) {
+  return {partition.id(), partition.beginning().generation, offset};
 }
 
 void Dispatcher::line_up(Entry& entry) {
@@ -147,11 +169,17 @@ void Dispatcher::finish_locked(Work& work) {
   if (--running_ == 0 && (!suspects_.empty() || alone_)) work_there_.notify_all();
   if (--work.partition->running == 0) idle_.notify_all();
   Strand& strand = entry.second;
-  if (work.settled < work.items.size() && !work.partition->over()) {
-    queued_ += work.items.size() - work.settled;
-    strand.items.splice(strand.items.begin(), work.items,
-                        std::next(work.items.begin(), static_cast<std::ptrdiff_t>(work.settled)),
-                        work.items.end());
+  if (work.settled < work.items.size()) {
+    std::list<Item> unsettled;
+    unsettled.splice(unsettled.end(), work.items,
+                     std::next(work.items.begin(), static_cast<std::ptrdiff_t>(work.settled)),
+                     work.items.end());
+    if (work.partition->over()) {
+      keep_lost(*work.partition, unsettled);
+    } else {
+      queued_ += unsettled.size();
+      strand.items.splice(strand.items.begin(), unsettled);
+    }
   }
   if (--strand.taken > 0) return;  // its lane has the next one, too
   if (strand.items.empty())
@@ -179,6 +207,7 @@ void Dispatcher::drop(Partition& partition) {
     const bool dropped = is_dropped(&*entry);
     if (dropped) {
       queued_ -= strand.items.size();
+      keep_lost(partition, strand.items);
       strand.items.clear();
     }
     // A running one is erased when it finishes.

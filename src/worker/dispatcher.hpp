@@ -20,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -79,7 +80,8 @@ class Dispatcher {
   // the first of them says when they run again.
   void finish(std::vector<Work> works);
 
-  // Drops all that is queued of a partition. What runs goes on; see wait_idle.
+  // Drops all that is queued of a partition. What runs goes on; see wait_idle. That connections
+  // were lost while a message ran is remembered until it comes again.
   void drop(Partition& partition);
 
   // Waits until no lane runs a message of these. False at the deadline.
@@ -134,6 +136,11 @@ class Dispatcher {
   using Strands = std::unordered_map<StrandId, Strand, StrandHash>;
   using Entry = Strands::value_type;  // stays where it is while the map grows
 
+  using Coordinates = std::tuple<TopicPartition, std::int32_t, std::int64_t>;
+  static Coordinates coordinates_of(const Partition& partition, std::int64_t offset);
+  int take_lost(const Partition& partition, const Item& item);
+  void keep_lost(const Partition& partition, const std::list<Item>& items);
+
   bool is_suspect(const Entry& entry) const;
   Batch take_suspect(Clock::time_point now);
   void line_up(Entry& entry);
@@ -148,6 +155,7 @@ class Dispatcher {
   std::condition_variable work_there_;
   std::condition_variable idle_;
   Strands strands_;
+  std::map<Coordinates, int> lost_;  // connections, while a message ran whose partition was dropped
   std::deque<Entry*> ready_;
   std::deque<Entry*> suspects_;  // ready, of partitions that caution is about
   int others_turns_ = 0;         // takes of ready_ before the next of suspects_

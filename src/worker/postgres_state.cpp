@@ -1,6 +1,7 @@
 #include "worker/postgres_state.hpp"
 
 #include "observe/log.hpp"
+#include "store/fault.hpp"
 
 namespace hapax::worker {
 
@@ -23,7 +24,7 @@ void PostgresState::went_down(const std::string& what, const std::string& sqlsta
   up_ = false;
   // The first line: PostgreSQL adds hints and repeats itself on the next ones.
   std::string line = text.substr(0, text.find('\n'));
-  if (sqlstate == "26000" || sqlstate == "42P05")
+  if (store::is_of_a_shared_session(sqlstate))
     line += " (is there a pooler in transaction mode between? hapax needs its session mode)";
   observe::log::warning(
       "postgres_down", {{"while", what}, {"sqlstate", sqlstate}, {"error", line}},

@@ -1,5 +1,7 @@
 #include "worker/settler.hpp"
 
+#include <algorithm>
+
 #include "observe/log.hpp"
 
 namespace hapax::worker {
@@ -27,8 +29,12 @@ observe::SettledAs settled_as(Result result) {
 
 // How long the message and its order key wait; keeps what the next run must know.
 milliseconds wait_after(Item& item, const Outcome& outcome) {
-  if (outcome.result == Result::retry) item.attempts = outcome.attempts;
-  if (outcome.lost_in_handler) ++item.outages;
+  if (outcome.result == Result::retry) {
+    item.attempts = outcome.attempts;
+    item.outages = std::min(item.outages, flow::kMaxOutages - 1);  // the next one counts again
+  } else if (outcome.lost_in_handler) {
+    ++item.outages;
+  }
   if (outcome.result != Result::waits) item.announced = outcome.announced;
   item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
   // First of its order key for ever: nothing behind it may pass before the halt is served.

@@ -231,6 +231,32 @@ TEST_F(BatchCase, AFailureLeavesItsNeighboursInTheirOwnBatch) {
   EXPECT_EQ(count("effects"), 6);
 }
 
+// Said at the seal, where no handler runs: a damaged page, or not enough memory for all of them.
+TEST_F(BatchCase, WhatLooksLikeAnOutageOfOneMessageHoldsUpNoOther) {
+  database.run(
+      "CREATE FUNCTION public.meet_page() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN IF NEW.key = 'k3' THEN RAISE 'page' USING ERRCODE = 'XX001'; END IF; "
+      "RETURN NEW; END $$;"
+      "CREATE TRIGGER meets BEFORE INSERT ON effects FOR EACH ROW "
+      "EXECUTE FUNCTION public.meet_page()");
+  const std::vector<Header> headers = {{"id", "k0"}, {"id", "k1"}, {"id", "k2"}, {"id", "k3"},
+                                       {"id", "k4"}, {"id", "k5"}, {"id", "k6"}};
+  const std::vector<Message> messages = messages_of(headers);
+  const std::string group = "group";
+  Doing handler;
+  std::vector<Job> jobs;
+  for (const Message& message : messages)
+    jobs.push_back(
+        {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
+  Processor processor = make_processor();
+  const std::vector<Outcome> outcomes = processor.process(jobs);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(outcomes[i].result, Result::completed) << i;
+  EXPECT_EQ(outcomes[3].result, Result::outage);
+  EXPECT_TRUE(outcomes[3].lost_in_handler) << "it would not run alone the next time";
+  for (const Outcome& outcome : processor.process(std::span(jobs).subspan(4)))
+    EXPECT_EQ(outcome.result, Result::completed);
+}
+
 TEST_F(BatchCase, NothingBehindAFailureOfItsOrderKeyRuns) {
   const std::vector<Planned> plan = {{"a", "throw", 1}, {"b", "book", 1}, {"c", "book", 2}};
   Route own = route;

@@ -114,8 +114,10 @@ class FlowCase : public testing::Test {
     for (int i = 0; i < 100; ++i) {
       const Outcome outcome = process_on(processor, sent, body, given);
       if (is_settled(outcome.result) || is_halt(outcome.result)) return outcome;
-      if (outcome.result == Result::retry) given.attempts = outcome.attempts;
       if (outcome.lost_in_handler) ++given.outages;
+      if (outcome.result != Result::retry) continue;
+      given.attempts = outcome.attempts;
+      given.outages = std::min(given.outages, kMaxOutages - 1);
     }
     return {.result = Result::halt_partition, .reason = "never settled"};
   }

@@ -183,7 +183,7 @@ TEST_F(GivingUp, WritesNothingWhereSomebodyElseCompletedTheMessage) {
                   if (by_reject) others_completion(message, context);
                   context.sql("SELECT 1");
                 },
-                {.attempts = 2, .outages = 9});
+                {.attempts = 2, .outages = 2});
     // The rejecting zombie finds its connection gone first.
     EXPECT_EQ(settle(sent, others_completion).result, Result::duplicate) << outcome.detail;
   }

@@ -5,7 +5,16 @@
 namespace hapax::flow {
 namespace {
 
-using Guard = FlowCase;
+class Guard : public FlowCase {
+ protected:
+  // As somebody, or a reset of Kafka's offset, lets the group go on at another one.
+  void jump(int from, int to) {
+    database.run(
+        "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
+        "to_offset, cause, who, why) VALUES ('group', 'payments', 3, 1, " +
+        std::to_string(from) + ", " + std::to_string(to) + ", 'skip', 'anna', '')");
+  }
+};
 
 void refuse(const Message&, Context&) { throw std::runtime_error("not today"); }
 
@@ -31,8 +40,9 @@ TEST_F(Guard, SettlesADuplicateWhoseKeyIsStillThere) {
   EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).result, Result::duplicate);
 }
 
-TEST_F(Guard, RunsAMessageKnownByAnAttempt) {
+TEST_F(Guard, RunsAMessageThatFailedAndWasJumpedOver) {
   EXPECT_EQ(process({.offset = 4}, refuse).result, Result::retry);
+  jump(4, 6);
   EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).result, Result::completed);
   EXPECT_EQ(effects(), "k1=10");
 }
@@ -40,10 +50,24 @@ TEST_F(Guard, RunsAMessageKnownByAnAttempt) {
 // The attempts of another group, topic generation or offset are not this message's.
 TEST_F(Guard, KnowsAMessageByItsOwnCoordinatesOnly) {
   process({.offset = 4}, refuse);
+  jump(0, 9);
   for (const Given& given :
        {Given{.group = "other", .guard_below = 9}, Given{.generation = 2, .guard_below = 9}})
     EXPECT_EQ(process({.offset = 4}, book, given).result, Result::halt_partition);
   EXPECT_EQ(process({.offset = 3}, book, {.guard_below = 9}).result, Result::halt_partition);
+}
+
+// A zombie's failed run is recorded behind another worker's completion, which so did not forget it.
+TEST_F(Guard, HaltsAtAMessageThatCompletedThoughAFailedRunOfItIsRecorded) {
+  EXPECT_EQ(process({.offset = 4}).result, Result::completed);
+  jump(5, 8);
+  database.run(
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+      "last_error, handler, next_try) VALUES ('group', 'payments', 1, 3, 4, 1, '', 'booker', "
+      "now())");
+  database.run("DELETE FROM hapax.idempotency_keys");  // as retention does
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).reason, "unknown_below_highest");
+  EXPECT_EQ(effects(), "k1=10");
 }
 
 TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughItsKeyIsGone) {

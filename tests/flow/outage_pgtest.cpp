@@ -1,5 +1,6 @@
 // PostgreSQL goes away in each phase of a message, and the answer to COMMIT is lost.
 #include "flow/flow_case.hpp"
+#include "store/checkpoints.hpp"
 
 #include <pqxx/pqxx>
 
@@ -23,7 +24,8 @@ class Outage : public FlowCase {
   // As a partition's start finds it.
   std::string incarnation() {
     database.run("INSERT INTO hapax.incarnation DEFAULT VALUES ON CONFLICT DO NOTHING");
-    return database.value("SELECT id FROM hapax.incarnation");
+    store::Session session(database.worker());
+    return store::read_store(session).incarnation;
   }
 };
 
@@ -142,13 +144,42 @@ TEST_F(Outage, AFullDiskIsNeverAnAttempt) {
                    {.outages = outages})
         .result;
   };
-  for (const char* state : {"53100", "58030"})
-    EXPECT_EQ(raise(state, 100), Result::outage) << state;
+  for (const char* state : {"53100", "58030"}) EXPECT_EQ(raise(state, 2), Result::outage) << state;
   EXPECT_EQ(count("hapax.attempts"), 0);
   EXPECT_EQ(raise("53200", 0), Result::outage);
-  EXPECT_EQ(raise("53200", 100), Result::retry) << "its own memory, perhaps";
+  EXPECT_EQ(raise("53200", 2), Result::retry) << "its own memory, perhaps";
   EXPECT_EQ(raise("XX001", 0), Result::outage);
-  EXPECT_EQ(raise("XX001", 100), Result::retry) << "a page that only this message needs";
+  EXPECT_EQ(raise("XX001", 2), Result::retry) << "a page that only this message needs";
+}
+
+// No handler runs any more, and nothing is pending: what refuses is a trigger that waits for
+// COMMIT.
+TEST_F(Outage, ADamagedPageMetAtCommitIsCountedAtTheThirdTime) {
+  database.run(
+      "CREATE FUNCTION public.meet_page() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN RAISE 'page' USING ERRCODE = 'XX001'; END $$;"
+      "CREATE CONSTRAINT TRIGGER meets AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW EXECUTE FUNCTION public.meet_page()");
+  const Body body = [](const Message&, Context& context) {
+    context.sql("INSERT INTO effects (key) VALUES ('k')");
+  };
+  Given given;
+  for (; given.outages < 2; ++given.outages) {
+    const Outcome outcome = process({}, body, given);
+    EXPECT_EQ(outcome.result, Result::outage) << outcome.detail;
+    EXPECT_TRUE(outcome.lost_in_handler);
+  }
+  EXPECT_EQ(process({}, body, given).result, Result::retry);
+}
+
+// Its SQL takes the whole server down, so that nobody is there who could count.
+TEST_F(Outage, AMessageUnderWhichPostgresWasLostThreeTimesIsCountedBeforeItRunsAgain) {
+  const Outcome outcome = process({}, book, {.outages = 3});
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(outcome.attempts, 1);
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(database.value("SELECT last_error FROM hapax.attempts"),
+            "PostgreSQL was lost 3 times while this message ran");
 }
 
 TEST_F(Outage, AHandlerThatSleepsPastTheIdleTimeoutIsAnAttempt) {
@@ -212,7 +243,7 @@ TEST_F(Outage, OfTheHandlersOwnMakingIsCountedThoughItThrowsSomethingElse) {
                          loses_and(Retry("the bank is busy"))};
   Processor lane([this] { return store::Session(options); }, 1);
   for (const Body& body : bodies)
-    EXPECT_EQ(process_on(lane, {}, body, {.outages = 3}).reason,
+    EXPECT_EQ(process_on(lane, {}, body, {.outages = 2}).reason,
               &body == &bodies[2] ? "attempts_exhausted" : "failed");
   EXPECT_EQ(database.value("SELECT count FROM hapax.attempts"), "3");
 }

@@ -22,7 +22,8 @@ Beginning beginning() {
   return beginning;
 }
 
-// The dispatcher never looks into a record, so these have none; `attempts` tells them apart.
+// But for connections lost, the dispatcher never looks into a record, so these have none;
+// `attempts` tells them apart.
 Item item(int number, Clock::time_point not_before = {}) {
   Item item;
   item.attempts = number;
@@ -193,6 +194,42 @@ TEST_F(DispatcherTest, ARetryOfADroppedPartitionIsDroppedToo) {
   finish(give_back(), 0);
   EXPECT_EQ(dispatcher_.load().queued, 0U);
   EXPECT_TRUE(dispatcher_.wait_idle({p}, Clock::now()));
+}
+
+// A message whose SQL takes PostgreSQL down ends the run of its partition with that, each time.
+TEST_F(DispatcherTest, ConnectionsLostUnderAMessageAreKnownWhenItComesAgain) {
+  const auto at = [](std::int64_t offset, int outages) {
+    Message::Parts parts;
+    parts.coordinates = {"payments", 0, offset};
+    Item made;
+    made.record = kafka::Record::copy(parts);
+    made.outages = outages;
+    return made;
+  };
+  const auto outages_of_next = [&] {
+    take();
+    return held_.back().items.front().outages;
+  };
+  auto p = partition();
+  dispatcher_.add(p, 7, at(5, 0));
+  dispatcher_.add(p, 8, at(6, 2));
+  dispatcher_.add(p, 9, at(7, 0));
+  EXPECT_EQ(outages_of_next(), 0);
+  Work running = give_back();
+  dispatcher_.drop(*p);
+  running.items.front().outages = 1;
+  finish(std::move(running), 0);
+
+  p = partition();
+  dispatcher_.add(p, 7, at(5, 0));
+  EXPECT_EQ(outages_of_next(), 1);
+  finish(give_back(), 1);
+  dispatcher_.add(partition(1), 8, at(6, 0));
+  EXPECT_EQ(outages_of_next(), 0) << "another partition's";
+  dispatcher_.add(p, 9, at(7, 0));
+  EXPECT_EQ(outages_of_next(), 0);
+  dispatcher_.add(p, 8, at(6, 0));
+  EXPECT_EQ(outages_of_next(), 0) << "what is behind it came, so that it was settled";
 }
 
 TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "flow/outcome.hpp"
+#include "flow/processor.hpp"
 #include "worker/dispatcher.hpp"
 
 namespace hapax::worker::simulation {
@@ -229,6 +230,7 @@ class Reference {
     ended.postgres_away = outcomes[at].result == flow::Result::outage;
     if (flow::is_halt(outcomes[at].result)) ended.halts_at = first.offset;
     wait(first, outcomes[at], now);
+    if (first.outages > 0) lost_[{work.partition->id(), first.offset}] = first.outages;
     ended.contended = first.agains >= kMostAgains;
     return ended;
   }
@@ -328,13 +330,16 @@ class Reference {
          "other messages are handed out than there are");
     auto known = line.begin();
     for (const Item& item : work.items) {
-      const Known& next = **known++;
+      Known& next = **known++;
       const std::int64_t offset = item.record->message().offset();
       const std::string what = assignment.name + " offset " + std::to_string(offset);
       hold(next.place == Known::Place::queued, what + ": its order key runs on two lanes");
       hold(next.offset == offset,
            what + " runs before " + std::to_string(next.offset) + ", which is of its order key");
       hold(next.earliest <= now, what + " runs before its time");
+      // In an assignment before: known again, unless its lane was not through with it.
+      const auto before = lost_.find({work.partition->id(), offset});
+      if (before != lost_.end() && item.outages == before->second) next.outages = item.outages;
       hold(item.attempts == next.attempts && item.outages == next.outages &&
                item.agains == next.agains,
            what + " has forgotten how often it failed");
@@ -357,7 +362,8 @@ class Reference {
   static void wait(Known& known, const flow::Outcome& outcome, Time now) {
     using flow::Result;
     if (outcome.result == Result::retry) known.attempts = outcome.attempts;
-    known.outages += outcome.lost_in_handler;
+    known.outages = outcome.result == Result::retry ? std::min(known.outages, flow::kMaxOutages - 1)
+                                                    : known.outages + outcome.lost_in_handler;
     known.agains = outcome.result == Result::again ? known.agains + 1 : 0;
     known.earliest = known.latest = now + outcome.wait;
     if (flow::is_halt(outcome.result)) known.earliest = known.latest = Time::max();
@@ -368,7 +374,8 @@ class Reference {
 
   std::array<std::size_t, 2> batch_;
   std::map<const Partition*, Assignment> assignments_;
-  bool alone_ = false;                              // what was taken last is
+  std::map<std::pair<TopicPartition, std::int64_t>, int> lost_;  // connections, by offset
+  bool alone_ = false;                                           // what was taken last is
   std::map<Strand, std::set<Strand>> passed_over_;  // ready order keys: who was taken instead
 };
 
