@@ -72,12 +72,29 @@ std::string property(const config::Config& config, const std::string& name) {
   return found == config.kafka.properties.end() ? "" : found->second;
 }
 
+// Settings that do nothing beside the others.
+void check_identity(const config::Config& config, bool tls, bool sasl, Findings& findings) {
+  const auto is_set = [&](const char* name) { return !property(config, name).empty(); };
+  if (!sasl && is_set("sasl.username"))
+    findings.fail("Kafka's user", "sasl.username has no effect with this security.protocol",
+                  "set kafka.security.protocol to sasl_ssl, or remove it");
+  if (!tls && (is_set("ssl.certificate.location") || is_set("ssl.ca.location")))
+    findings.fail("Kafka's certificates", "ssl.* has no effect with this security.protocol",
+                  "set kafka.security.protocol to ssl or sasl_ssl, or remove them");
+  if (tls && is_set("ssl.certificate.location") && !is_set("ssl.key.location") &&
+      !is_set("ssl.key.pem"))
+    findings.fail("Kafka's certificates", "ssl.certificate.location has no key, so it is not shown",
+                  "name its key with kafka.ssl.key.location");
+}
+
 // What others on the network can read or forge.
 void check_transport(const config::Config& config, Findings& findings) {
   const std::string what = "Kafka's transport";
   std::string protocol = property(config, "security.protocol");
   if (protocol.empty()) protocol = "plaintext";
   const bool tls = protocol.ends_with("ssl") || protocol.ends_with("SSL");
+  check_identity(config, tls, protocol.starts_with("sasl") || protocol.starts_with("SASL"),
+                 findings);
   if (tls && !config::verifies_brokers(config.kafka.properties)) {
     findings.warn(what, protocol + ", and the brokers' certificates are not verified",
                   "anybody between can act as the broker: leave "

@@ -89,9 +89,19 @@ void check_timeouts(const config::Config& config, Findings& findings) {
     findings.warn("timeouts", found,
                   "keep statement_timeout above lock_timeout, or a held key looks like a slow "
                   "statement");
+  } else if (config.worker.handler_timeout <= postgres.statement_timeout) {
+    findings.warn("timeouts",
+                  found + ", handler " + config::format_duration(config.worker.handler_timeout),
+                  "keep worker.handler_timeout above statement_timeout, or one slow statement ends "
+                  "the worker");
   } else {
     findings.ok("timeouts", found);
   }
+}
+
+void fail_shared_sessions(Findings& findings) {
+  findings.fail("pooler", "two connections share a server process, one transaction at a time",
+                "hapax prepares statements: use the pooler's session mode, or connect directly");
 }
 
 void check_pooler(const config::Config& config, store::Session& session, const Json& server,
@@ -102,9 +112,7 @@ void check_pooler(const config::Config& config, store::Session& session, const J
   store::Transaction holder(neighbour);
   if (holder.run("SELECT pg_backend_pid()")[0][0].as<std::int64_t>() == pid ||
       store::read_backend_pid(session) != pid) {
-    findings.fail("pooler", "two connections share a server process, one transaction at a time",
-                  "hapax prepares statements: use the pooler's session mode, or connect directly");
-    return;
+    return fail_shared_sessions(findings);
   }
   const auto dialled = store::dialled_port(config.postgres.url);
   if (!dialled || server.at("port").is_null() || server.at("port") != *dialled) {
@@ -245,14 +253,17 @@ void check_schema(const config::Config& config, store::Session& session, Finding
   findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });
 }
 
-}  // namespace
-
-void check_postgres(const config::Config& config, Findings& findings) {
-  check_timeouts(config, findings);
+void check_server(const config::Config& config, Findings& findings) {
   const std::string url = config::redact_url(config.postgres.url);
   findings.attempt("PostgreSQL", "see postgres.url, and the server", [&] {
     store::Session session = connect(config);
-    const Json server = store::read_server(session);
+    Json server;
+    try {
+      server = store::read_server(session);
+    } catch (const store::DatabaseError& error) {
+      if (!store::is_of_a_shared_session(error.sqlstate())) throw;
+      return fail_shared_sessions(findings);
+    }
     findings.ok("PostgreSQL", "database " + cell(server.at("database")) + " as " +
                                   cell(server.at("role")) + " at " + url);
     check_transport(config, server, findings);
@@ -262,6 +273,13 @@ void check_postgres(const config::Config& config, Findings& findings) {
     check_pooler(config, session, server, findings);
     findings.attempt("schema", kRoles, [&] { check_schema(config, session, findings); });
   });
+}
+
+}  // namespace
+
+void check_postgres(const config::Config& config, Findings& findings) {
+  check_timeouts(config, findings);
+  check_server(config, findings);
 }
 
 }  // namespace hapax::app

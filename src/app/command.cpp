@@ -8,6 +8,8 @@
 #include "config/redact.hpp"
 #include "observe/escape.hpp"
 #include "plugin/load.hpp"
+#include "store/conninfo.hpp"
+#include "store/fault.hpp"
 #include "worker/worker.hpp"
 
 namespace hapax::app {
@@ -30,6 +32,11 @@ config::Config load(const ConfigOption& option, std::vector<std::string>* warnin
   if (!loaded.config)
     throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
                                  config::format(loaded.problems));
+  try {
+    store::conninfo_of(loaded.config->postgres.url, {});
+  } catch (const store::DatabaseError& error) {
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n  " + error.what());
+  }
   return std::move(*loaded.config);
 }
 

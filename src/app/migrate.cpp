@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command.hpp"
+#include "app/operator.hpp"
 #include "store/migrate.hpp"
 
 namespace hapax::app {
@@ -40,8 +41,10 @@ void print_done(const char* what, const std::vector<int>& numbers) {
 
 ExitCode up(const MigrateOptions& options) {
   store::Session session = connect_owner(options);
-  print_done("applied", store::migrate_up(session));
-  return kDone;
+  return change("the schema's owner", [&] {
+    print_done("applied", store::migrate_up(session));
+    return kDone;
+  });
 }
 
 ExitCode down(const MigrateOptions& options) {
@@ -51,8 +54,10 @@ ExitCode down(const MigrateOptions& options) {
                "migrations above " +
                    std::to_string(options.target) + "; say --yes to do it");
   store::Session session = connect_owner(options);
-  print_done("took back", store::migrate_down(session, options.target));
-  return kDone;
+  return change("the schema's owner", [&] {
+    print_done("took back", store::migrate_down(session, options.target));
+    return kDone;
+  });
 }
 
 const char* state_of(const store::MigrationState& state) {
@@ -95,7 +100,9 @@ void add_migrate(CLI::App& app, CommandLine& line) {
       "Examples:\n"
       "  hapax migrate up --url postgresql://owner@db/payments\n"
       "  hapax migrate status -c worker.json     exit code 1 where something is pending\n"
-      "  hapax migrate print | psql …            for those who run SQL by hand");
+      "  hapax migrate print | psql -v ON_ERROR_STOP=1 …   by hand; each migration a transaction, "
+      "so\n"
+      "                                          on an older schema run those that are missing");
   const auto options = std::make_shared<MigrateOptions>();
   const auto add = [&](const char* name, const char* what,
                        ExitCode (*action)(const MigrateOptions&)) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "app/command.hpp"
+#include "app/findings.hpp"
 #include "app/version.hpp"
 #include "observe/admin_server.hpp"
 #include "observe/log.hpp"
@@ -79,6 +80,17 @@ void await_schema(const config::Config& config, observe::Health& health) {
   }
 }
 
+// What `hapax check` calls a failure does not keep a worker from starting, but nobody shall learn
+// of it from a doubled payment.
+void warn_of_failed_checks(const config::Config& config) {
+  Findings findings;
+  check_postgres(config, findings);
+  for (const Finding& finding : findings.all())
+    if (finding.severity == Severity::fail)
+      log::warning("check_failed", {{"check", finding.what}, {"found", finding.found}},
+                   "`hapax check` fails; to mend it: " + finding.mend);
+}
+
 observe::AdminAnswers answers_of(const observe::Health& health, const observe::Metrics& metrics) {
   return {[&] { return metrics.text(); }, [&] { return health.live(); },
           [&] { return health.ready(); }};
@@ -112,6 +124,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, health, metrics);
   await_schema(config, health);
+  if (stop_signal == 0) warn_of_failed_checks(config);
   const ExitIsAFailure exit_is_a_failure;
   std::unique_ptr<worker::Worker> running;
   try {

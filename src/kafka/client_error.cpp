@@ -95,7 +95,8 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
   if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
   // The latter alone where the broker hangs up before librdkafka looks at its handshake.
-  if (has(said, "SSL handshake failed") || has(said, "SSL routines::unexpected eof"))
+  if (has(said, "SSL handshake failed") || has(said, "SSL routines::unexpected eof") ||
+      has(text, "in state SSL_HANDSHAKE"))
     return said + " (does this port speak TLS? See kafka.security.protocol)";
   if (has(text, "while requesting ApiVersion") || has(text, "in state APIVERSION_QUERY"))
     return broker_of(said) +
@@ -105,6 +106,20 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
 }
 
 std::string explain_refused_settings(const std::string& text) {
+  if (has(text, "sasl.kerberos"))
+    return "kafka.sasl.mechanism: name it, such as PLAIN or SCRAM-SHA-512: without it librdkafka "
+           "takes "
+           "Kerberos's (" +
+           text + ")";
+  if (has(text, "ssl.keystore.location"))
+    return "kafka.ssl.keystore.location: it is no PKCS#12 file, or kafka.ssl.keystore.password is "
+           "not "
+           "its password (" +
+           text + ")";
+  if (has(text, "no certificate assigned"))
+    return "kafka.ssl.key.location: name its certificate, too, with kafka.ssl.certificate.location "
+           "(" +
+           text + ")";
   constexpr std::string_view kFailed = " failed: ";
   const auto end = text.find(kFailed);
   if (!text.starts_with("ssl.") || end == std::string::npos) return "kafka: " + text;
@@ -117,6 +132,8 @@ std::string explain_refused_settings(const std::string& text) {
            ": OpenSSL cannot read this key: kafka.ssl.key.password is missing or is not its "
            "password, or the file is not PEM" +
            why;
+  if (has(why, "PEM lib") || has(why, "no start line"))
+    return property + ": there is no certificate in PEM in it (is it DER, or the key?)" + why;
   return property + ": OpenSSL cannot use this" + why;
 }
 

@@ -3,8 +3,11 @@
 #include <libpq-fe.h>
 
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "config/redact.hpp"
+#include "config/suggest.hpp"
 #include "store/fault.hpp"
 
 namespace hapax::store {
@@ -19,6 +22,21 @@ void append_option(std::string& conninfo, const std::string& keyword, std::strin
   conninfo += "' ";
 }
 
+// Which keyword was meant, where libpq names one that it does not know; else "". libpq's own words
+// may quote any part of the url, password included, so they are not said.
+std::string meant_keyword(const char* message) {
+  const std::string_view said = message == nullptr ? "" : message;
+  const auto begin = said.find('"');
+  const auto end = said.rfind('"');
+  if (!said.starts_with("invalid") || begin == end) return "";
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> known(PQconndefaults(),
+                                                                             PQconninfoFree);
+  std::vector<std::string> names;
+  for (const auto* option = known.get(); option != nullptr && option->keyword; ++option)
+    names.emplace_back(option->keyword);
+  return config::closest(said.substr(begin + 1, end - begin - 1), names);
+}
+
 }  // namespace
 
 std::string conninfo_of(const std::string& url, const ConnectKeywords& defaults,
@@ -29,11 +47,14 @@ std::string conninfo_of(const std::string& url, const ConnectKeywords& defaults,
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
       PQconninfoParse(url.c_str(), &message), PQconninfoFree);
   if (!parsed) {
-    // libpq's message may quote the url, password included.
+    const std::string near = meant_keyword(message);
     PQfreemem(message);
-    throw DatabaseError({Fault::Kind::connection, "",
-                         "postgres.url is neither a URI (postgresql://user@host:5432/database) "
-                         "nor keywords (host=… dbname=…)"});
+    throw DatabaseError(
+        {Fault::Kind::connection, "",
+         near.empty() ? "postgres.url is neither a URI (postgresql://user@host:5432/database) nor "
+                        "keywords that libpq knows (host=… dbname=…)"
+                      : "postgres.url holds a keyword that libpq does not know; did you mean " +
+                            near + "?"});
   }
   std::string conninfo;
   for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {

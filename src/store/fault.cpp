@@ -123,6 +123,10 @@ FailureClass classify(Phase phase, const Fault& fault) {
   return halt;
 }
 
+bool is_of_a_shared_session(std::string_view sqlstate) {
+  return sqlstate == "26000" || sqlstate == "42P05";
+}
+
 bool is_the_servers(const Fault& fault) {
   constexpr std::string_view kStates[] = {"53100", "58"};
   return std::ranges::any_of(

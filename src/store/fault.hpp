@@ -60,6 +60,10 @@ enum class FailureClass {
 
 FailureClass classify(Phase phase, const Fault& fault);
 
+// A statement that this session prepared is not there, or one is that it did not: a pooler shares
+// its sessions. `sqlstate`: or "".
+bool is_of_a_shared_session(std::string_view sqlstate);
+
 // PostgreSQL answers that its disk is full or broken: never the message's doing, however often it
 // is met with the same one. A damaged page is not of these: it may be met by one message only,
 // which then must not hold up the others for ever.

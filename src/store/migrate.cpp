@@ -133,11 +133,11 @@ std::vector<int> migrate_down(Session& session, int target) {
 std::string migration_text() {
   std::string text = std::string(kCreateTable) + ";\n";
   for (const Migration& migration : sql::kMigrations)
-    text += "\n-- " + std::to_string(migration.number) + " " + migration.name + "\n" +
+    text += "\n-- " + std::to_string(migration.number) + " " + migration.name + "\nBEGIN;\n" +
             migration.up +
             "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
             std::to_string(migration.number) + ", '" + migration.name + "', '" +
-            checksum(migration) + "');\n";
+            checksum(migration) + "');\nCOMMIT;\n";
   return text;
 }
 

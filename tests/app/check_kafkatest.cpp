@@ -62,5 +62,18 @@ TEST_F(CheckThroughAPooler, TakesSessionMode) {
   EXPECT_THAT(check("session").text, HasSubstr("ok    pooler: cannot tell"));
 }
 
+TEST(CheckAtStart, WarnsOfWhatWouldBreakThePromise) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal");
+  const auto worker = site.worker("w", {{"postgres", {{"url", site.database().owner().url}}}});
+  worker->await("check_failed", {{"check", "role is no superuser"}});
+  worker->await("check_failed", {{"check", "seal"}});
+  expect_leaves(*worker);
+  const auto sound = site.worker("sound");
+  sound->await("check_failed", {{"check", "seal"}});
+  EXPECT_EQ(sound->count("check_failed", {{"check", "role is no superuser"}}), 0U);
+  expect_leaves(*sound);
+}
+
 }  // namespace
 }  // namespace hapax::support

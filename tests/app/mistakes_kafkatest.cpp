@@ -76,6 +76,44 @@ TEST(Mistakes, InAHandlersOptionsAreFoundByCheck) {
   EXPECT_THAT(said.text, HasSubstr("type must be string, but is number"));
 }
 
+TEST(Mistakes, InAUrlOfPostgresAreOfTheConfiguration) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  const auto said = [&](const std::string& url) {
+    std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+      "postgres": {"url": ")" + url +
+                                 R"("}, "admin": {"listen": "127.0.0.1:0"},
+      "routes": [{"topic": "t", "handler": "h", "key": {"header": "k"}}]})";
+    return hapax({"run"}, config);
+  };
+  const Said uri = said("postgresql://u:secret@db/payments?sslmod=require");
+  EXPECT_EQ(uri.code, 3);
+  EXPECT_THAT(uri.text, HasSubstr("did you mean sslmode?"));
+  EXPECT_THAT(said("host=db dbnam=payments").text, HasSubstr("did you mean dbname?"));
+  const Said torn = said("host=db password=se cret=word");
+  EXPECT_EQ(torn.code, 3);
+  EXPECT_THAT(torn.text, Not(HasSubstr("cret")));
+}
+
+TEST(Mistakes, InKafkasCredentialsThatDoNothingAreFoundByCheck) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  const auto said = [&](const std::string& kafka) {
+    std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", )" +
+                                 kafka +
+                                 R"(}, "postgres": {"url": "postgresql://127.0.0.1:1/x"},
+      "routes": [{"topic": "t", "handler": "h", "key": {"header": "k"}}]})";
+    return hapax({"check"}, config).text;
+  };
+  EXPECT_THAT(said(R"("sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p")"),
+              HasSubstr("FAIL  Kafka's user: sasl.username has no effect"));
+  EXPECT_THAT(
+      said(R"("security.protocol": "sasl_ssl", "sasl.username": "u", "sasl.password": "p")"),
+      HasSubstr("kafka.sasl.mechanism: name it"));
+  EXPECT_THAT(said(R"("security.protocol": "ssl", "ssl.certificate.location": "/etc/passwd")"),
+              HasSubstr("FAIL  Kafka's certificates: ssl.certificate.location has no key"));
+}
+
 TEST(Mistakes, AFullDiskIsNoSuccess) {
   const sandbox::TemporaryFolder folder("full");
   sandbox::Program program;

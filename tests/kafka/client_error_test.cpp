@@ -29,6 +29,7 @@ TEST(ClientError, ReadsTheLogAsAnError) {
 TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
   for (const char* text :
        {"ssl://k:9092/bootstrap: SSL handshake failed: error:0A000126:SSL routines::unexpected eof",
+        "ssl://k:9092/bootstrap: Disconnected (after 1ms in state SSL_HANDSHAKE)",
         "ssl://k:9092/bootstrap: error:0A000126:SSL routines::unexpected eof while reading",
         "ssl://k:9092/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT "
         "broker listener?"})
@@ -73,6 +74,18 @@ TEST(ClientError, NamesThePropertyOfAFileThatOpenSslRefuses) {
               HasSubstr("kafka.ssl.key.password is missing or is not its password"));
   EXPECT_EQ(explain_refused_settings("ssl.ca.location failed: error:05880009:x"),
             "kafka.ssl.ca.location: OpenSSL cannot use this (error:05880009:x)");
+  EXPECT_THAT(explain_refused_settings("ssl.certificate.location failed: error:0A080009:SSL "
+                                       "routines::PEM lib"),
+              HasSubstr("no certificate in PEM"));
+  EXPECT_THAT(explain_refused_settings("Failed to parse ssl.keystore.location PKCS#12 file: x: "
+                                       "error:11800071:PKCS12 routines::mac verify failure"),
+              HasSubstr("kafka.ssl.keystore.password"));
+  EXPECT_THAT(explain_refused_settings("Private key check failed: error:0A0000B1:SSL "
+                                       "routines::no certificate assigned"),
+              HasSubstr("kafka.ssl.certificate.location"));
+  EXPECT_THAT(explain_refused_settings("Invalid sasl.kerberos.kinit.cmd value: Property not "
+                                       "available: \"sasl.kerberos.keytab\""),
+              HasSubstr("kafka.sasl.mechanism: name it"));
   EXPECT_EQ(explain_refused_settings("`queued.min.messages` must be less"),
             "kafka: `queued.min.messages` must be less");
 }
