@@ -4,7 +4,7 @@ import dataclasses
 
 WORKERS = "worker-kill,worker-zombie,worker-restart,worker-storm"
 NOBODY = "00000000-0000-0000-0000-000000000000"
-# But for its closing bracket, and with so many spaces.
+# But for its closing bracket, and with its indentation.
 INCARNATION = "(SELECT md5(concat(id, extract(epoch FROM pg_postmaster_start_time())))::uuid\n{}FROM hapax.incarnation"
 POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
 
@@ -48,9 +48,9 @@ MUTANTS = {
         "      if (auto decided = judge(task, request, claim, transaction)) return *decided;\n"
         "      store::fail", "      store::fail")]),
     "incarnation-never-changes": Mutant([
-        ("sql/read_store.sql", INCARNATION.format(7), "('" + NOBODY + "'::uuid"),
-        ("sql/read_held.sql", INCARNATION.format(7), "('" + NOBODY + "'::uuid"),
-        ("sql/write_checkpoints.sql", "AND d.incarnation = " + INCARNATION.format(22),
+        ("sql/read_store.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
+        ("sql/read_held.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
+        ("sql/write_checkpoints.sql", "AND d.incarnation = " + INCARNATION.format(23 * " "),
          "AND (d.incarnation IS NOT NULL")],
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "none"}),
     "runs-behind-a-lost-tail": Mutant([(
