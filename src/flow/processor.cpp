@@ -106,8 +106,10 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler, const Next
   if (std::holds_alternative<key::SkippedTombstone>(derived)) return Outcome::of(Result::skipped);
   const key::Identity& identity = std::get<key::Identity>(derived);
   if (task.route.retry.exhausted(task.attempts, task.failing))  // the last ended in the watchdog
-    return give_up(task, &identity,
-                   gave_up("attempts_exhausted", "the last run did not end", task.attempts));
+    return give_up(
+        task, &identity,
+        gave_up("attempts_exhausted",
+                "no run is left: the last did not end, or retry was lowered since", task.attempts));
   if (task.outages >= kMaxOutages)  // and PostgreSQL was gone each time, so that none was counted
     return count_attempt(
         task, identity,

@@ -1,4 +1,6 @@
 // What the consumer reports that is no message.
+#include <algorithm>
+
 #include "observe/log.hpp"
 #include "worker/worker.hpp"
 
@@ -31,7 +33,16 @@ void Worker::serve(const kafka::PartitionError& error) {
   const std::shared_ptr<Partition> partition = found->second;
   if (error.kind == Kind::out_of_range && asks_again(partition)) return;
   const Beginning& beginning = partition->beginning();
-  if (error.kind == Kind::unreadable && beginning.ahead.skips.contains(error.offset)) return;
+  // librdkafka names the first offset of a record batch, which may be settled already.
+  const std::int64_t offset = std::max(error.offset, partition->progress().next);
+  if (error.kind == Kind::unreadable && beginning.ahead.skips.contains(offset)) {
+    log::error("messages_lost",
+               {{"topic", error.partition.first},
+                {"partition", error.partition.second},
+                {"offset", offset}},
+               "leaving out a record batch that cannot be read, as an operator decided");
+    return;
+  }
   store::Halt halt{0,
                    error.partition.first,
                    error.partition.second,
@@ -42,11 +53,12 @@ void Worker::serve(const kafka::PartitionError& error) {
                    error.text,
                    {},
                    config_.worker.name};
-  if (error.offset >= 0) halt.offset = error.offset;
+  if (error.offset >= 0) halt.offset = error.kind == Kind::unreadable ? offset : error.offset;
   if (error.kind == Kind::unreadable) {
     halt.reason = "unreadable";
-    halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(error.offset) +
-                  " (" + error.name + ": " + error.text + ")";
+    halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(offset) +
+                  ", in a record batch that begins at " + std::to_string(error.offset) + " (" +
+                  error.name + ": " + error.text + "); to skip it leaves out all of that batch";
   }
   serve(HaltWanted{partition, halt, false});  // now: librdkafka goes on behind it
 }
