@@ -5,5 +5,6 @@
 UPDATE hapax.checkpoints
 SET owner = NULL, started_runs = 0, highest_settled = $5, updated_at = now()
 WHERE group_id = $1 AND topic = $2 AND partition = $3 AND epoch = $4
-  AND $6::uuid = (SELECT md5(concat(id, extract(epoch FROM pg_postmaster_start_time())))::uuid
+  AND $6::uuid = (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM
+                  pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid
                   FROM hapax.incarnation)

@@ -2,7 +2,8 @@
 -- A row for each partition, none in a copy of the database; incarnation is NULL where nobody has
 -- looked since the loss.
 SELECT topic, partition, epoch,
-       (SELECT md5(concat(id, extract(epoch FROM pg_postmaster_start_time())))::uuid
+       (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM
+        pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid
         FROM hapax.incarnation) AS incarnation
 FROM hapax.checkpoints
 WHERE group_id = $1 AND owner = $2 AND EXISTS (

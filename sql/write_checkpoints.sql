@@ -10,6 +10,7 @@ FROM unnest($2::uuid[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::b
   AS d (incarnation, topic, partition, epoch, last, next_offset)
 WHERE c.group_id = $1 AND c.topic = d.topic COLLATE "C" AND c.partition = d.partition
   AND c.epoch = d.epoch AND c.next_offset = d.last
-  AND d.incarnation = (SELECT md5(concat(id, extract(epoch FROM pg_postmaster_start_time())))::uuid
+  AND d.incarnation = (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM
+                       pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid
                        FROM hapax.incarnation)
 RETURNING c.topic, c.partition

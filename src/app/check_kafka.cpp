@@ -76,10 +76,10 @@ std::string property(const config::Config& config, const std::string& name) {
 void check_identity(const config::Config& config, bool tls, bool sasl, Findings& findings) {
   const auto is_set = [&](const char* name) { return !property(config, name).empty(); };
   if (!sasl && is_set("sasl.username"))
-    findings.fail("Kafka's user", "sasl.username has no effect with this security.protocol",
+    findings.warn("Kafka's user", "sasl.username has no effect with this security.protocol",
                   "set kafka.security.protocol to sasl_ssl, or remove it");
   if (!tls && (is_set("ssl.certificate.location") || is_set("ssl.ca.location")))
-    findings.fail("Kafka's certificates", "ssl.* has no effect with this security.protocol",
+    findings.warn("Kafka's certificates", "ssl.* has no effect with this security.protocol",
                   "set kafka.security.protocol to ssl or sasl_ssl, or remove them");
   if (tls && is_set("ssl.certificate.location") && !is_set("ssl.key.location") &&
       !is_set("ssl.key.pem"))

@@ -1,10 +1,11 @@
 // hapax migrate up|down|status|print: the schema.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "app/command.hpp"
-#include "app/operator.hpp"
+#include "store/fault.hpp"
 #include "store/migrate.hpp"
 
 namespace hapax::app {
@@ -39,12 +40,23 @@ void print_done(const char* what, const std::vector<int>& numbers) {
   for (const int number : numbers) std::printf("%s %d\n", what, number);
 }
 
+ExitCode migrate(const std::function<void()>& action) {
+  try {
+    action();
+    return kDone;
+  } catch (const store::DatabaseError& error) {
+    if (error.fault().kind != store::Fault::Kind::sql) throw;
+    throw Stop(kFailed,
+               "PostgreSQL: " + std::string(error.what()) +
+                   "The migration that was under way is taken back, those before it stand "
+                   "(`hapax migrate status`). Where others hold a table, such as a pg_dump, "
+                   "run it again after them; it needs the schema's owner in --url");
+  }
+}
+
 ExitCode up(const MigrateOptions& options) {
   store::Session session = connect_owner(options);
-  return change("the schema's owner", [&] {
-    print_done("applied", store::migrate_up(session));
-    return kDone;
-  });
+  return migrate([&] { print_done("applied", store::migrate_up(session)); });
 }
 
 ExitCode down(const MigrateOptions& options) {
@@ -54,10 +66,7 @@ ExitCode down(const MigrateOptions& options) {
                "migrations above " +
                    std::to_string(options.target) + "; say --yes to do it");
   store::Session session = connect_owner(options);
-  return change("the schema's owner", [&] {
-    print_done("took back", store::migrate_down(session, options.target));
-    return kDone;
-  });
+  return migrate([&] { print_done("took back", store::migrate_down(session, options.target)); });
 }
 
 const char* state_of(const store::MigrationState& state) {

@@ -170,9 +170,11 @@ Ahead read_ahead(Session& session, const std::string& group, const TopicPartitio
                                                               row["wait_ms"].as<std::int64_t>(),
                                                               row["lasting_ms"].as<std::int64_t>()};
   for (const Row row : transaction.run(
-           sql::kReadSkips, {group, partition.first, partition.second, generation, offset}))
-    ahead.skips[row["kafka_offset"].as<std::int64_t>()] =
-        row["ended_by"].text() + ": " + row["why"].text();
+           sql::kReadSkips, {group, partition.first, partition.second, generation, offset})) {
+    const auto skipped = row["kafka_offset"].as<std::int64_t>();
+    ahead.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
+    if (row["reason"].text() == "unreadable") ahead.unreadable.insert(skipped);
+  }
   return ahead;
 }
 

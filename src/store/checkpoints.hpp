@@ -139,6 +139,7 @@ struct PriorAttempt {
 struct Ahead {
   std::map<std::int64_t, PriorAttempt> attempts;
   std::map<std::int64_t, std::string> skips;  // offset → who and why
+  std::set<std::int64_t> unreadable;          // of these, what nobody could read
 };
 
 Ahead read_ahead(Session& session, const std::string& group, const TopicPartition& partition,

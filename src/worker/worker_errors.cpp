@@ -35,12 +35,12 @@ void Worker::serve(const kafka::PartitionError& error) {
   const Beginning& beginning = partition->beginning();
   // librdkafka names the first offset of a record batch, which may be settled already.
   const std::int64_t offset = std::max(error.offset, partition->progress().next);
-  if (error.kind == Kind::unreadable && beginning.ahead.skips.contains(offset)) {
-    log::error("messages_lost",
-               {{"topic", error.partition.first},
-                {"partition", error.partition.second},
-                {"offset", offset}},
-               "leaving out a record batch that cannot be read, as an operator decided");
+  if (error.kind == Kind::unreadable && beginning.ahead.unreadable.contains(offset)) {
+    log::warning("unreadable_skipped",
+                 {{"topic", error.partition.first},
+                  {"partition", error.partition.second},
+                  {"offset", offset}},
+                 "what cannot be read here is left out, as an operator decided");
     return;
   }
   store::Halt halt{0,

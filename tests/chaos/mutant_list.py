@@ -5,7 +5,8 @@ import dataclasses
 WORKERS = "worker-kill,worker-zombie,worker-restart,worker-storm"
 NOBODY = "00000000-0000-0000-0000-000000000000"
 # But for its closing bracket, and with its indentation.
-INCARNATION = "(SELECT md5(concat(id, extract(epoch FROM pg_postmaster_start_time())))::uuid\n{}FROM hapax.incarnation"
+INCARNATION = ("(SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM\n{0}"
+               "pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid\n{0}FROM hapax.incarnation")
 POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
 
 

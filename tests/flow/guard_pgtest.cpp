@@ -50,7 +50,10 @@ TEST_F(Guard, RunsAMessageThatFailedAndWasJumpedOver) {
 // The attempts of another group, topic generation or offset are not this message's.
 TEST_F(Guard, KnowsAMessageByItsOwnCoordinatesOnly) {
   process({.offset = 4}, refuse);
-  jump(0, 9);
+  jump(0, 5);
+  process({.offset = 5}, refuse);
+  EXPECT_EQ(process({.offset = 5}, book, {.guard_below = 9}).result, Result::halt_partition)
+      << "nobody jumped over it";
   for (const Given& given :
        {Given{.group = "other", .guard_below = 9}, Given{.generation = 2, .guard_below = 9}})
     EXPECT_EQ(process({.offset = 4}, book, given).result, Result::halt_partition);

@@ -115,9 +115,11 @@ TEST(LostTail, OfAColdCopyPutBackUnderALivingWorkerIsBookedAgain) {
   site.await_booked(kCount - 1);
   server.stop();
   copy("cold", "data");
+  worker->freeze();
   server.start();
   EXPECT_LT(site.database().count("SELECT count(*) FROM payments"), kCount - 1)
       << "nothing is lost";
+  worker->thaw();
 
   site.await_booked(kCount - 1);
   EXPECT_EQ(site.database().value("SELECT count(*), count(DISTINCT id) FROM payments"),
