@@ -108,17 +108,15 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
 std::string explain_refused_settings(const std::string& text) {
   if (has(text, "sasl.kerberos"))
     return "kafka.sasl.mechanism: name it, such as PLAIN or SCRAM-SHA-512: without it librdkafka "
-           "takes "
-           "Kerberos's (" +
+           "takes Kerberos's (" +
            text + ")";
   if (has(text, "ssl.keystore.location"))
     return "kafka.ssl.keystore.location: it is no PKCS#12 file, or kafka.ssl.keystore.password is "
-           "not "
-           "its password (" +
+           "not its password (" +
            text + ")";
   if (has(text, "no certificate assigned"))
-    return "kafka.ssl.key.location: name its certificate, too, with kafka.ssl.certificate.location "
-           "(" +
+    return "kafka.ssl.key.location: name its certificate, too, with "
+           "kafka.ssl.certificate.location (" +
            text + ")";
   constexpr std::string_view kFailed = " failed: ";
   const auto end = text.find(kFailed);

@@ -101,6 +101,16 @@ class BatchCase : public FlowCase {
     return messages;
   }
 
+  // A batch of them, each of an order key of its own. All three outlive it.
+  std::vector<Job> jobs_of(const std::vector<Message>& messages, const std::string& group,
+                           Handler& handler) const {
+    std::vector<Job> jobs;
+    for (const Message& message : messages)
+      jobs.push_back(
+          {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
+    return jobs;
+  }
+
   // All effects, whatever their order.
   std::string booked() {
     return database.value(
@@ -244,10 +254,7 @@ TEST_F(BatchCase, WhatLooksLikeAnOutageOfOneMessageHoldsUpNoOther) {
   const std::vector<Message> messages = messages_of(headers);
   const std::string group = "group";
   Doing handler;
-  std::vector<Job> jobs;
-  for (const Message& message : messages)
-    jobs.push_back(
-        {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
+  const std::vector<Job> jobs = jobs_of(messages, group, handler);
   Processor processor = make_processor();
   const std::vector<Outcome> outcomes = processor.process(jobs);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(outcomes[i].result, Result::completed) << i;
@@ -310,10 +317,7 @@ TEST_F(BatchCase, HaltsAsAWholeWhereAHandlerEndsTheTransaction) {
   const std::vector<Message> messages = messages_of(headers);
   const std::string group = "group";
   Ending handler;
-  std::vector<Job> jobs;
-  for (const Message& message : messages)
-    jobs.push_back(
-        {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
+  const std::vector<Job> jobs = jobs_of(messages, group, handler);
   Processor processor = make_processor();
   const std::vector<Outcome> outcomes = processor.process(jobs);
   const Outcome& outcome = outcomes.front();
