@@ -35,7 +35,7 @@ config::Config load(const ConfigOption& option, std::vector<std::string>* warnin
   try {
     store::conninfo_of(loaded.config->postgres.url, {});
   } catch (const store::DatabaseError& error) {
-    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n  " + error.what());
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" + error.what());
   }
   return std::move(*loaded.config);
 }
