@@ -108,21 +108,23 @@ bool Transaction::prepare_set(const std::string& text) {
   UserStatement& statement = session_.prepared(text);
   if (statement.insert.empty()) return false;
   if (!statement.types.empty()) return true;
-  const Rows types = send(
-      "SELECT t::text FROM pg_prepared_statements, unnest(parameter_types) "
-      "WITH ORDINALITY AS p (t, n) WHERE name = '" +
+  // format_type with -1: bpchar and "bit", where ::text says `character` and `bit`, of length 1.
+  // unnest would take arrays and composites apart, and a few types part their elements otherwise.
+  const Rows found = send(
+      "SELECT CASE WHEN typcategory IN ('A', 'C') OR typdelim <> ',' THEN NULL "
+      "ELSE format_type(t, -1) END FROM pg_prepared_statements, unnest(parameter_types) "
+      "WITH ORDINALITY AS p (t, n) JOIN pg_type ON pg_type.oid = t WHERE name = '" +
       statement.name + "' ORDER BY n");
+  std::vector<std::string> types;
   std::string arrays;
-  for (const Row row : types) {
-    const std::string type = row[0].text();
-    if (type.ends_with("[]")) {  // unnest would take the inner arrays apart
+  for (const Row row : found) {
+    if (row[0].is_null()) {
       statement.insert.clear();
-      statement.types.clear();
       return false;
     }
-    statement.types.push_back(type);
-    arrays += (arrays.empty() ? "$" : ", $") + std::to_string(statement.types.size()) +
-              "::" + type + "[]";
+    types.push_back(row[0].text());
+    arrays +=
+        (arrays.empty() ? "$" : ", $") + std::to_string(types.size()) + "::" + types.back() + "[]";
   }
   try {
     session_.state_->prepare(statement.name + PendingRows::kSet,
@@ -130,6 +132,7 @@ bool Transaction::prepare_set(const std::string& text) {
   } catch (...) {
     rethrow(session_.state_->connection, statement.insert);
   }
+  statement.types = std::move(types);
   return true;
 }
 

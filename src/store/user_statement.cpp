@@ -3,6 +3,11 @@
 #include <regex>
 
 namespace hapax::store {
+namespace {
+
+constexpr std::size_t kLongestJoined = 4096;  // bytes; std::regex needs stack for each
+
+}  // namespace
 
 Leaves leaves(std::string_view text) {
   std::string lower;
@@ -22,6 +27,7 @@ Leaves leaves(std::string_view text) {
 }
 
 std::optional<std::string> plain_insert(std::string_view text) {
+  if (text.size() > kLongestJoined) return std::nullopt;
   static const std::regex kPlain(
       R"re(\s*(insert\s+into\s+(?:[\w.]|"(?:[^"]|"")*")+\s*\((?:[\w\s,]|"(?:[^"]|"")*")+\)))re"
       R"re(\s*values\s*\(([^()]*)\)\s*;?\s*)re",

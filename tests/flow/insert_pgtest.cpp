@@ -106,7 +106,8 @@ constexpr const char* kTyped =
     "CREATE TYPE mood AS ENUM ('glad', 'it''s \"so\"');"
     "CREATE DOMAIN positive AS int CHECK (value > 0);"
     "CREATE TABLE typed (t text, i bigint, d double precision, b boolean, y bytea, j json, "
-    "jb jsonb, at timestamptz, m mood, p positive, n numeric(20, 4), o text, a text[]);"
+    "jb jsonb, at timestamptz, m mood, p positive, n numeric(20, 4), o text, c char(3), bt bit(4), "
+    "a text[]);"
     "GRANT INSERT ON typed TO hapax_worker";
 
 void insert_typed(Context& context, bool with_array) {
@@ -116,10 +117,31 @@ void insert_typed(Context& context, bool with_array) {
     context.insert("typed", {"t", "a"}, text, "{x,NULL,\"y \\\"\"}");
     return;
   }
-  context.insert("typed", {"t", "i", "d", "b", "y", "j", "jb", "at", "m", "p", "n", "o"}, text,
-                 std::numeric_limits<std::int64_t>::min(), 0.1, true,
+  context.insert("typed", {"t", "i", "d", "b", "y", "j", "jb", "at", "m", "p", "n", "o", "c", "bt"},
+                 text, std::numeric_limits<std::int64_t>::min(), 0.1, true,
                  Parameter::bytes("\0\x01\xff\\'"s), json, json, "2026-11-21 15:55:00.25+01",
-                 "it's \"so\"", 7, nlohmann::json(12.5), std::optional<int>());
+                 "it's \"so\"", 7, nlohmann::json(12.5), std::optional<int>(), "EUR", "1010");
+}
+
+// Types that unnest cannot give back as they were: their rows go out one by one.
+TEST_F(Insert, AValueOfATypeWithoutAnArrayFormIsTheSameAmongOthers) {
+  database.run(
+      "CREATE TYPE money_of AS (amount int, currency text);"
+      "CREATE DOMAIN places AS text[];"
+      "CREATE TABLE composed (n int, m money_of, b box, p places);"
+      "GRANT INSERT ON composed TO hapax_worker");
+  for (const char* const column : {"m", "b", "p"}) {
+    const std::string value = *column == 'm'   ? "(12,EUR)"
+                              : *column == 'b' ? "(3,4),(1,2)"
+                                               : "{a,b}";
+    const Outcome outcome = run([&](const Message&, Context& context) {
+      for (int i = 0; i < 3; ++i) context.insert("composed", {"n", column}, i, value);
+    });
+    EXPECT_EQ(outcome.result, Result::completed) << column << ": " << outcome.detail;
+  }
+  EXPECT_EQ(
+      database.value("SELECT string_agg(DISTINCT concat_ws(' ', m, b, p), '; ') FROM composed"),
+      "(12,EUR); (3,4),(1,2); {a,b}");
 }
 
 // One row goes out as VALUES, many go through arrays of PostgreSQL's own types.
