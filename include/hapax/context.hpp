@@ -38,7 +38,9 @@ class Context {
 
   // A statement whose rows nobody needs. Deferred: writes are sent in order together with the
   // completion, in one round trip, so an SQL error appears after `handle` has returned and is
-  // handled as if `handle` had thrown it.
+  // handled as if `handle` had thrown it. Plain INSERTs (`INSERT INTO t (…) VALUES ($1, …)`) that
+  // follow each other, in a batch also those of several messages, go out as one statement: where a
+  // trigger minds that, use `sql`. After `pqxx` nothing is deferred any more.
   // Throws: SqlError where the text itself does not prepare (syntax, unknown table); and that of an
   //   earlier `write`, where these are sent at once: before a text that this connection has not
   //   seen, at the second row of a plain INSERT, once a connection, and where 1 MiB is deferred.
@@ -55,7 +57,7 @@ class Context {
   // `table`: "payments" or "ledger.payments". Names are as PostgreSQL keeps them (lower case,
   // unless they were made in quotes) and never read as SQL. Rows of one table keep their order.
   // Those of several tables go out table by table, in the order of their first rows; where a
-  // trigger minds that, `write` keeps the order of everything. Throws: SqlError where there is no
+  // trigger minds that, use `sql`. Throws: SqlError where there is no
   // such table or column. Blocks: as `write`.
   template <std::size_t kColumns, class... Values>
   void insert(std::string_view table, const std::string_view (&columns)[kColumns],
@@ -71,7 +73,8 @@ class Context {
 
   // libpqxx's transaction for everything else (subtransactions, COPY, large results). Include
   // <pqxx/pqxx> yourself. Sends what `write` has deferred first: throws SqlError for it, and blocks
-  // until it is answered.
+  // until it is answered. While a pqxx::subtransaction is open only that may be used: `sql`,
+  // `write` and `insert` then throw.
   virtual pqxx::dbtransaction& pqxx() = 0;
 
  protected:

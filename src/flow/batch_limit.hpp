@@ -1,6 +1,6 @@
 // How batches of several messages keep out of each other's way, when they ran into others
-// (deadlocks, serialization failures, held keys): first one at a time, then smaller ones; and back,
-// slowly.
+// (deadlocks, serialization failures, held keys and rows): first one at a time, then smaller ones;
+// and back, slowly.
 //
 // A deadlock costs PostgreSQL's deadlock_timeout, a second unless it is set: the time of thousands
 // of messages. So each one doubles how many must pass in peace before anything is loosened again,

@@ -23,7 +23,10 @@ class LentContext final : public Context {
 
   const std::optional<std::string>& stored_result() const { return result_; }
 
-  pqxx::dbtransaction& pqxx() override { return transaction_.pqxx(); }
+  pqxx::dbtransaction& pqxx() override {
+    lent_ = true;
+    return transaction_.pqxx();
+  }
 
   // Public here: the test kit stands between a handler and this.
   Rows run(std::string_view text, std::vector<Parameter> values) override {
@@ -32,13 +35,13 @@ class LentContext final : public Context {
 
   void defer(std::string_view text, std::vector<Parameter> values) override {
     transaction_.defer(text, std::move(values));
-    if (transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
+    bound_deferred();
   }
 
   void defer_row(std::string_view table, std::span<const std::string_view> columns,
                  std::span<Parameter> values) override {
     transaction_.insert(table, columns, values);
-    if (transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
+    bound_deferred();
   }
 
   void set_result(std::string json) override {
@@ -49,9 +52,15 @@ class LentContext final : public Context {
   }
 
  private:
+  // A subtransaction may be open where pqxx() was lent: what is deferred would outlive its end.
+  void bound_deferred() {
+    if (lent_ || transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
+  }
+
   store::Transaction& transaction_;
   std::size_t max_result_bytes_;
   std::optional<std::string> result_;
+  bool lent_ = false;
 };
 
 }  // namespace hapax::flow

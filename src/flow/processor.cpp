@@ -54,6 +54,7 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
   // Whichever lane it comes to: what this process announced and lives to tell was no crash.
   if (task.announced) announced_ = source_of(task);
   Outcome outcome = process_once(task, handler, next);
+  if (std::exchange(run_anew_, false)) outcome = process_once(task, handler, {});
   if (!is_settled(outcome.result))
     outcome.announced = std::exchange(announced_, std::nullopt).has_value();
   return outcome;
@@ -62,6 +63,7 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
 Outcome Processor::process_once(const Task& task, Handler& handler, const Next& next) {
   if (ahead_ && ahead_->message != &task.message) abandon();
   std::string why;
+  has_new_session_ = !session_;
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
   try {
     if (is_behind_a_loss(task))
@@ -231,11 +233,12 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     case FailureClass::busy:
       return later(Result::busy, "key_held", fault, kBusyWait, task.attempts);
     case FailureClass::outage: return lost_connection(task, identity, fault);
-    case FailureClass::attempt: {
-      Outcome counted = count_attempt(task, identity, fault, std::nullopt);
-      if (store::may_be_stale(fault)) session_.reset();
-      return counted;
-    }
+    case FailureClass::attempt:
+      if (!store::may_be_stale(fault) || has_new_session_)
+        return count_attempt(task, identity, fault, std::nullopt);
+      session_.reset();
+      run_anew_ = true;
+      return later(Result::again, "reconnect", fault, {}, task.attempts);
     case FailureClass::transaction_ended:
       session_.reset();
       return halt(Result::halt_route, "handler_ended_transaction",

@@ -150,11 +150,11 @@ class Processor {
   bool is_behind_a_loss(const Task& task);
 
   // processor_batch.cpp
-  enum class Tried { done, one_alone, in_the_way, smaller, given_up };
+  enum class Tried { done, some_alone, in_the_way, smaller, given_up };
   struct Attempt {
     Tried tried = Tried::done;
-    std::size_t alone = 0;  // one_alone: which of the segment
-    Outcome verdict;        // given_up: what is true of all of it
+    std::vector<std::size_t> alone = {};  // some_alone: which of the segment
+    Outcome verdict = {};                 // given_up: what is true of all of it
   };
   using Identities = std::span<const std::optional<key::Identity>>;
   Attempt try_segment(std::span<const Job> jobs, Identities identities,
@@ -173,6 +173,8 @@ class Processor {
   std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
   std::optional<store::Source> announced_;  // a cautious run that was not withdrawn
   std::optional<Ahead> ahead_;              // after session_, which it uses
+  bool has_new_session_ = false;            // made for this run: nothing in it can be stale
+  bool run_anew_ = false;                   // what failed may be the old session's fault
   int duplicates_in_a_row_ = 0;
   store::Phase phase_ = store::Phase::connect;
   std::minstd_rand random_;

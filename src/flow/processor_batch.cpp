@@ -51,9 +51,14 @@ std::vector<std::size_t> by_key(std::span<const std::optional<key::Identity>> id
   return order;
 }
 
-bool is_plain_duplicate(const store::KeyHolder& holder, const store::ClaimRequest& request) {
-  return holder.status == "completed" &&
-         (holder.is(request.source) || holder.fingerprint == request.identity.fingerprint);
+// Neither ours nor a plain duplicate. What is one as the same message again, whatever its
+// fingerprint, says nothing about the others of its key, which are `repeated`.
+bool stands_in_the_way(const store::BatchClaim::Key& key, const store::ClaimRequest& request,
+                       bool repeated, const Handler& handler) {
+  if (key.ours) return false;
+  if (!key.holder || key.holder->status != "completed" || handler.wants_duplicates()) return true;
+  return key.holder->fingerprint != request.identity.fingerprint &&
+         (repeated || !key.holder->is(request.source));
 }
 
 }  // namespace
@@ -92,7 +97,9 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
         batch_limit_.passed(end - at);
         at = end;
         break;
-      case Tried::one_alone: identities[at + attempt.alone].reset(); break;
+      case Tried::some_alone:
+        for (const std::size_t alone : attempt.alone) identities[at + alone].reset();
+        break;
       case Tried::in_the_way: size = std::min(batch_limit_.value(), end - at); break;
       case Tried::smaller: size = std::max<std::size_t>(1, (end - at) / 2); break;
       case Tried::given_up:
@@ -110,13 +117,13 @@ Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities 
                                           std::span<Outcome> outcomes) {
   std::string why;
   if (!reachable(why))
-    return {Tried::given_up, 0, {.result = Result::outage, .reason = "postgres", .detail = why}};
+    return {Tried::given_up, {}, {.result = Result::outage, .reason = "postgres", .detail = why}};
   std::size_t running = kNone;
   Attempt attempt;
   try {
     phase_ = Phase::claim;
     for (std::size_t i = 0; i < jobs.size(); ++i)
-      if (is_behind_a_loss(jobs[i].task)) return {Tried::one_alone, i, {}};
+      if (is_behind_a_loss(jobs[i].task)) return {Tried::some_alone, {i}};
     attempt = run_segment(jobs, identities, outcomes, running);
   } catch (...) {
     attempt = segment_failed(std::current_exception(), jobs, running);
@@ -132,6 +139,7 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
                                           std::span<Outcome> outcomes, std::size_t& running) {
   const Route& route = jobs.front().task.route;
   std::vector<std::size_t> claimed;  // whose keys: the first message of each
+  std::vector<bool> repeated;        // and whether another one of it follows
   std::vector<store::Source> sources;
   sources.reserve(jobs.size());
   std::vector<store::ClaimRequest> requests;
@@ -141,10 +149,12 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
       // A duplicate of the first, which settles with it.
       if (identities[claimed.back()]->fingerprint != identity.fingerprint ||
           jobs[i].handler->wants_duplicates())
-        return {Tried::one_alone, i, {}};
+        return {Tried::some_alone, {i}};
+      repeated.back() = true;
       continue;
     }
     claimed.push_back(i);
+    repeated.push_back(false);
     sources.push_back(source_of(jobs[i].task));
     requests.push_back({identity, route.key.scope, sources.back(), route.retention});
   }
@@ -154,19 +164,18 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
   const store::BatchClaim claim =
       store::claim_batch(transaction, requests, batch_limit_.one_at_a_time());
   std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
+  std::vector<std::size_t> alone;
+  for (std::size_t n = 0; n < claimed.size(); ++n)
+    if (stands_in_the_way(claim.keys[n], requests[n], repeated[n], *jobs[claimed[n]].handler))
+      alone.push_back(claimed[n]);
+  if (!alone.empty()) return {Tried::some_alone, std::move(alone)};
   std::vector<std::optional<std::size_t>> ours(jobs.size());  // the number of their request
-  bool any = false;
   for (std::size_t n = 0; n < claimed.size(); ++n) {
-    if (claim.keys[n].ours) {
-      any = true;
-      ours[claimed[n]] = n;
-      outcomes[claimed[n]].result = Result::completed;
-    } else if (!claim.keys[n].holder || !is_plain_duplicate(*claim.keys[n].holder, requests[n]) ||
-               jobs[claimed[n]].handler->wants_duplicates()) {
-      return {Tried::one_alone, claimed[n], {}};
-    }
+    if (!claim.keys[n].ours) continue;
+    ours[claimed[n]] = n;
+    outcomes[claimed[n]].result = Result::completed;
   }
-  if (!any) return {};  // only duplicates: nothing was written
+  if (std::ranges::none_of(claim.keys, &store::BatchClaim::Key::ours)) return {};  // all known
   crash_point("batch_claimed");
 
   std::vector<std::pair<std::size_t, std::string>> results;  // by request
@@ -205,28 +214,39 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
   Outcome verdict{.detail = fault.text, .sqlstate = fault.sqlstate};
   switch (store::classify(phase_, fault)) {
     case FailureClass::again:
-    case FailureClass::busy: batch_limit_.contended(jobs.size()); return {Tried::in_the_way, 0, {}};
+    case FailureClass::busy: batch_limit_.contended(jobs.size()); return {Tried::in_the_way};
     case FailureClass::attempt:
-      if (in_one) return {Tried::one_alone, running, {}};
-      return {Tried::smaller, 0, {}};
-    case FailureClass::halt: return {Tried::smaller, 0, {}};
+      // A row's lock that another batch holds to its end, where one by one would hold it for a
+      // moment: as any other contention, until batches take turns.
+      if (fault.sqlstate == "55P03" && !batch_limit_.one_at_a_time()) {
+        batch_limit_.contended(jobs.size());
+        return {Tried::in_the_way};
+      }
+      if (in_one) return {Tried::some_alone, {running}};
+      return {Tried::smaller};
+    case FailureClass::halt: return {Tried::smaller};
     case FailureClass::again_reconnected:
-    case FailureClass::in_doubt:
       session_.reset();
       verdict.result = Result::again;
       verdict.reason = "reconnect";
       verdict.lost_in_handler = true;  // so that it runs alone the next time
-      return {Tried::given_up, 0, verdict};
+      return {Tried::given_up, {}, verdict};
+    case FailureClass::in_doubt:
     case FailureClass::outage: {
       session_.reset();
+      const bool servers = store::is_the_servers(fault);
+      const bool in_claim = phase_ == Phase::claim;
       std::string why;
-      if (in_one && reachable(why)) return {Tried::one_alone, running, {}};
-      // Refused as if PostgreSQL lacked something, and it is there: one of them may be the reason.
-      if (!fault.sqlstate.empty() && !store::is_the_servers(fault) && reachable(why))
-        return {Tried::smaller, 0, {}};
+      if (!servers && reachable(why)) {
+        if (in_one) return {Tried::some_alone, {running}};
+        // PostgreSQL is there: one of them may be the reason, or all together took too long.
+        // Whether they were committed, the claim tells.
+        if (!in_claim || !fault.sqlstate.empty()) return {Tried::smaller};
+      }
       verdict.result = Result::outage;
       verdict.reason = "postgres";
-      return {Tried::given_up, 0, verdict};
+      verdict.lost_in_handler = !servers && !in_claim;
+      return {Tried::given_up, {}, verdict};
     }
     case FailureClass::transaction_ended:
       session_.reset();
@@ -241,9 +261,9 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
           (running == kNone ? ""
                             : ", and the last that ran is " + name_of(jobs[running].task.message)) +
           ": " + fault.text;
-      return {Tried::given_up, 0, verdict};
+      return {Tried::given_up, {}, verdict};
   }
-  return {Tried::smaller, 0, {}};
+  return {Tried::smaller};
 }
 
 }  // namespace hapax::flow

@@ -42,6 +42,7 @@ Replayer::Replayer(Setup setup) : setup_(std::move(setup)), random_(setup_.seed)
 
 Replayed Replayer::run_next() {
   Replayed away{.result = Replayed::Result::outage};
+  has_new_session_ = !session_;
   if (!reachable(away.detail)) return away;
   std::optional<Claimed> claimed;
   try {
@@ -214,8 +215,10 @@ store::ReplayNote Replayer::failed(const Claimed& claimed, const Route& route,
     case FailureClass::in_doubt:
     case FailureClass::outage: return lost_connection(claimed, route, fault);
     case FailureClass::attempt:
-      if (store::may_be_stale(fault)) drop_session();
-      return count_run(claimed, route, fault, std::nullopt);
+      if (!store::may_be_stale(fault) || has_new_session_)
+        return count_run(claimed, route, fault, std::nullopt);
+      drop_session();
+      return put_back({}, fault);
     case FailureClass::transaction_ended: drop_session(); return ended_transaction(route, fault);
     case FailureClass::halt: break;
   }

@@ -26,6 +26,7 @@ constexpr Rule kEveryPhase[] = {
     {"57P02", outage},             // crash_shutdown
     {"57P03", outage},             // cannot_connect_now
     {"57P04", outage},             // database_dropped
+    {"25P03", outage},             // idle_in_transaction_session_timeout: the connection is gone
     {"53", outage},                // out of disk, memory or connections
     {"58", outage},                // I/O errors outside PostgreSQL
     {"XX001", outage},             // data_corrupted: an operator's case, never the message's
@@ -134,7 +135,8 @@ bool is_the_servers(const Fault& fault) {
 }
 
 bool may_be_stale(const Fault& fault) {
-  return fault.sqlstate == "0A000" || fault.sqlstate == "22003";
+  constexpr std::string_view kStates[] = {"0A000", "22003", "42804", "42883"};
+  return std::ranges::find(kStates, fault.sqlstate) != std::end(kStates);
 }
 
 bool is_too_much(const Fault& fault) {

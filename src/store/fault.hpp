@@ -72,7 +72,8 @@ bool is_the_servers(const Fault& fault);
 // PostgreSQL refuses the values, not the statement: more than it can take, or not storable.
 bool is_too_much(const Fault& fault);
 
-// A statement that was prepared before its table changed fails so for as long as its session lives.
+// A statement that was prepared before its table changed fails so for as long as its session lives:
+// its plan's result, a wider number, a column or an operator of another type than its parameter's.
 bool may_be_stale(const Fault& fault);
 
 // Reads libpqxx's exceptions (also those that a handler let pass) into a Fault.

@@ -88,29 +88,6 @@ class BatchCase : public FlowCase {
     return outcomes;
   }
 
-  // One message of each header, which outlives them.
-  std::vector<Message> messages_of(const std::vector<Header>& headers) const {
-    std::vector<Message> messages;
-    for (std::size_t i = 0; i < headers.size(); ++i) {
-      Message::Parts parts;
-      parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
-      parts.payload = "book";
-      parts.headers = std::span(&headers[i], 1);
-      messages.emplace_back(parts);
-    }
-    return messages;
-  }
-
-  // A batch of them, each of an order key of its own. All three outlive it.
-  std::vector<Job> jobs_of(const std::vector<Message>& messages, const std::string& group,
-                           Handler& handler) const {
-    std::vector<Job> jobs;
-    for (const Message& message : messages)
-      jobs.push_back(
-          {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
-    return jobs;
-  }
-
   // All effects, whatever their order.
   std::string booked() {
     return database.value(

@@ -148,6 +148,23 @@ TEST_F(Ending, AnErrorInASubtransactionCanBeSurvived) {
   EXPECT_EQ(effects(), "k1=10 inner=kept");
 }
 
+// It would be sent with the completion, and stand though the subtransaction is rolled back.
+TEST_F(Ending, NothingIsDeferredBesideASubtransaction) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    book(message, context);
+    pqxx::subtransaction inner(context.pqxx());
+    inner.exec("SELECT");
+    try {
+      context.write("INSERT INTO effects (key, note) VALUES ('written', 'lost')");
+      context.insert("effects", {"key", "note"}, "inserted", "lost");
+    } catch (const pqxx::usage_error&) {  // libpqxx 7
+    }
+    inner.abort();
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 TEST_F(Ending, SavepointsOfAnyEndAreInnocent) {
   const Outcome outcome = process({}, [](const Message& message, Context& context) {
     context.pqxx().exec("SAVEPOINT kept");

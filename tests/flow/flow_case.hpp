@@ -127,6 +127,30 @@ class FlowCase : public testing::Test {
     return settle(*processor_, sent, body, given);
   }
 
+  // One message of each header, which outlives them.
+  std::vector<Message> messages_of(const std::vector<Header>& headers,
+                                   const std::vector<std::string>& payloads = {}) const {
+    std::vector<Message> messages;
+    for (std::size_t i = 0; i < headers.size(); ++i) {
+      Message::Parts parts;
+      parts.coordinates = {route.topic, 0, static_cast<std::int64_t>(i)};
+      parts.payload = payloads.empty() ? std::string_view("book") : payloads[i];
+      parts.headers = std::span(&headers[i], 1);
+      messages.emplace_back(parts);
+    }
+    return messages;
+  }
+
+  // A batch of them, each of an order key of its own. All three outlive it.
+  std::vector<Job> jobs_of(const std::vector<Message>& messages, const std::string& group,
+                           Handler& handler) const {
+    std::vector<Job> jobs;
+    for (const Message& message : messages)
+      jobs.push_back(
+          {Task{.route = route, .message = message, .group = group}, &handler, jobs.size()});
+    return jobs;
+  }
+
   // All effects: "key=note", in order.
   std::string effects() {
     return database.value(
@@ -142,12 +166,6 @@ class FlowCase : public testing::Test {
   }
   int count(const std::string& table) { return database.count("SELECT count(*) FROM " + table); }
 
-  test::Database database;
-  store::ConnectOptions options;  // of the processors; change it before the first message
-  Route route;
-  std::atomic<int> runs = 0;
-
- private:
   class CountingHandler final : public Handler {
    public:
     CountingHandler(const Body& body, std::atomic<int>& runs) : body_(body), runs_(runs) {}
@@ -161,6 +179,12 @@ class FlowCase : public testing::Test {
     std::atomic<int>& runs_;
   };
 
+  test::Database database;
+  store::ConnectOptions options;  // of the processors; change it before the first message
+  Route route;
+  std::atomic<int> runs = 0;
+
+ private:
   std::optional<Processor> processor_;
 };
 

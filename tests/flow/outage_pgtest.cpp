@@ -248,21 +248,39 @@ TEST_F(Outage, OfTheHandlersOwnMakingIsCountedThoughItThrowsSomethingElse) {
   EXPECT_EQ(database.value("SELECT count FROM hapax.attempts"), "3");
 }
 
-// The result of a prepared statement is fixed for as long as its session lives.
-TEST_F(Outage, OfAStalePlanEndsWithTheAttempt) {
+// What a statement's plan gives, and of which types its parameters are, is fixed for as long as its
+// session lives. On every lane's, so no attempts are counted.
+TEST_F(Outage, OfAStaleStatementRunsAnewOnAnotherSession) {
   database.run(
-      "CREATE TABLE accounts (id int); INSERT INTO accounts VALUES (1); "
-      "GRANT SELECT ON accounts TO PUBLIC");
-  const Body reads = [](const Message& message, Context& context) {
+      "CREATE TABLE accounts (id text); INSERT INTO accounts VALUES ('1');"
+      "GRANT SELECT, INSERT ON accounts TO PUBLIC");
+  const Body writes = [](const Message& message, Context& context) {
     context.sql("SELECT * FROM accounts");
+    context.sql("INSERT INTO accounts (id) VALUES ($1)", "7");
     book(message, context);
   };
-  Processor lane([this] { return store::Session(options); }, 1);
-  EXPECT_EQ(process_on(lane, {.key = "a", .offset = 1}, reads, {}).result, Result::completed);
+  const auto booked = [&](Processor& lane, int n) {
+    return process_on(lane, {.key = std::to_string(n), .offset = n}, writes).result;
+  };
+  Processor lane = make_processor(), other = make_processor();
+  EXPECT_EQ(booked(lane, 1), Result::completed);
+  EXPECT_EQ(booked(other, 2), Result::completed);
   database.run("ALTER TABLE accounts ADD COLUMN name text");
-  EXPECT_EQ(process_on(lane, {.key = "b", .offset = 2}, reads, {}).result, Result::retry);
-  EXPECT_EQ(process_on(lane, {.key = "b", .offset = 2}, reads, {.attempts = 1}).result,
-            Result::completed);
+  EXPECT_EQ(booked(lane, 3), Result::completed);
+  database.run("ALTER TABLE accounts ALTER COLUMN id TYPE int USING id::int");
+  EXPECT_EQ(booked(other, 4), Result::completed);
+  EXPECT_EQ(booked(lane, 5), Result::completed);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
+TEST_F(Outage, OfNoStaleStatementIsCountedAtOnce) {
+  EXPECT_EQ(process({.key = "first"}).result, Result::completed);
+  const Outcome outcome = process({.offset = 1}, [](const Message&, Context& context) {
+    context.sql("SELECT no_such_function($1)", 1);
+  });
+  EXPECT_EQ(outcome.result, Result::retry);
+  EXPECT_EQ(outcome.sqlstate, "42883");
+  EXPECT_EQ(outcome.attempts, 1);
 }
 
 class InDoubt : public FlowCase {

@@ -1,0 +1,98 @@
+// What befalls a batch as a whole, and no message of it is to pay for.
+#include <pqxx/pqxx>
+
+#include "flow/flow_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+class BatchNeighbours : public FlowCase {
+ protected:
+  static std::vector<Header> headers(const std::vector<std::string>& keys) {
+    std::vector<Header> headers;
+    for (const std::string& key : keys) headers.push_back({"id", key});
+    return headers;
+  }
+
+  // The outcomes of one take of `keys`, "name reason", joined by ", ".
+  std::string take(const std::vector<std::string>& keys, const Body& body,
+                   const std::vector<std::string>& payloads = {}) {
+    const std::vector<Header> named = headers(keys);
+    const std::vector<Message> messages = messages_of(named, payloads);
+    const std::string group = "group";
+    CountingHandler handler(body, runs);
+    std::string text;
+    Processor processor = make_processor();
+    for (const Outcome& outcome : processor.process(jobs_of(messages, group, handler)))
+      text += (text.empty() ? "" : ", ") + std::string(name_of(outcome.result)) +
+              (outcome.reason.empty() ? "" : " " + outcome.reason);
+    return text;
+  }
+
+  static void write(const Message& message, Context& context) {
+    context.write("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("id"),
+                  *message.payload());
+  }
+};
+
+// All together slept past a timeout, say: half of them will not.
+TEST_F(BatchNeighbours, GoOnInHalvesWhereTheConnectionWasLostAtTheSeal) {
+  bool killed = false;
+  const std::string workers =
+      " FROM pg_stat_activity WHERE usename = 'hapax_worker' AND datname = current_database()";
+  EXPECT_EQ(take({"a", "b", "c", "d"},
+                 [&](const Message& message, Context& context) {
+                   write(message, context);
+                   if (*message.header("id") != "d" || std::exchange(killed, true)) return;
+                   database.run("SELECT pg_terminate_backend(pid)" + workers);
+                   database.wait_until("SELECT count(*)" + workers, "0");
+                 }),
+            "completed, completed, completed, completed");
+  EXPECT_EQ(effects(), "a=book b=book c=book d=book");
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
+// Another batch, most likely, that holds it to its end; one by one would hold it for a moment.
+TEST_F(BatchNeighbours, TakeTurnsBeforeAnybodyIsCountedForARowThatIsLocked) {
+  database.run(
+      "CREATE TABLE accounts (id int); INSERT INTO accounts VALUES (1);"
+      "GRANT SELECT, UPDATE ON accounts TO hapax_worker");
+  options.lock_timeout = std::chrono::milliseconds(50);
+  pqxx::connection holder(database.owner().url);
+  auto holds = std::make_unique<pqxx::work>(holder);
+  holds->exec("SELECT FROM accounts FOR UPDATE");
+  int tries = 0;
+  EXPECT_EQ(take({"a", "b", "c"},
+                 [&](const Message& message, Context& context) {
+                   if (*message.header("id") == "b") {
+                     if (++tries == 3) holds.reset();
+                     context.sql("UPDATE accounts SET id = id");
+                   }
+                   write(message, context);
+                 }),
+            "completed, completed, completed");
+  EXPECT_EQ(tries, 3) << "together, in turns, alone";
+  EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
+TEST_F(BatchNeighbours, AreSetApartTogetherWhereSeveralStandInTheWay) {
+  for (const char* const key : {"a", "c", "e"})
+    process({.key = key, .payload = "other", .offset = 100}, book);
+  database.run("TRUNCATE effects");
+  EXPECT_EQ(take({"a", "b", "c", "d", "e"}, write),
+            "failed payload_drift, completed, failed payload_drift, completed, failed "
+            "payload_drift");
+  EXPECT_EQ(effects(), "b=book d=book");
+}
+
+// The message itself is a duplicate whatever the rule says now; another of its key is not.
+TEST_F(BatchNeighbours, OfAKeyThatWasStoredUnderAnotherRuleAreComparedOneByOne) {
+  const std::string stored = R"({"a":1})", other = R"({"a": 1})";
+  EXPECT_EQ(take({"k"}, write, {stored}), "completed");
+  route.key.fingerprint.kind = key::FingerprintRule::Kind::json;
+  EXPECT_EQ(take({"k", "k"}, write, {stored, other}), "duplicate, failed payload_drift");
+  EXPECT_EQ(effects(), "k=" + stored);
+}
+
+}  // namespace
+}  // namespace hapax::flow
