@@ -334,14 +334,22 @@ void Consumer::poll_commits() {
   }
 }
 
-void Consumer::commit_and_wait(const std::vector<Commit>& commits, milliseconds timeout) {
+std::map<TopicPartition, std::string> Consumer::commit_and_wait(const std::vector<Commit>& commits,
+                                                                milliseconds timeout) {
   const QueueHandle queue(rd_kafka_queue_new(client_));
   const ListHandle list = list_of(commits);
   if (const auto error = rd_kafka_commit_queue(client_, list.get(), queue.get(), nullptr, nullptr))
     throw error_of("offset commit", error);
   const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
   if (!event) throw std::runtime_error("offset commit: no answer from the brokers");
-  if (const auto error = error_in(*event)) throw error_of("offset commit", error);
+  std::map<TopicPartition, std::string> refused;
+  const rd_kafka_topic_partition_list_t* answers = rd_kafka_event_topic_partition_list(event.get());
+  for (int i = 0; answers != nullptr && i < answers->cnt; ++i)
+    if (const auto& answer = answers->elems[i]; answer.err != RD_KAFKA_RESP_ERR_NO_ERROR)
+      refused.emplace(TopicPartition(answer.topic, answer.partition), rd_kafka_err2str(answer.err));
+  if (const auto error = rd_kafka_event_error(event.get()); error && refused.empty())
+    throw error_of("offset commit", error);
+  return refused;
 }
 
 bool Consumer::close(milliseconds timeout) {

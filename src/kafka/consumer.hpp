@@ -126,9 +126,10 @@ class Consumer {
   // Throws: std::runtime_error, without the password.
   void set_credentials(const std::string& user, const std::string& password);
 
-  // Waits for the answer. Any thread.
-  // Throws: std::runtime_error. Blocks: at most `timeout`.
-  void commit_and_wait(const std::vector<Commit>& commits, std::chrono::milliseconds timeout);
+  // Waits for the answer: those that were refused, and why. Any thread.
+  // Throws: std::runtime_error where all of it failed. Blocks: at most `timeout`.
+  std::map<TopicPartition, std::string> commit_and_wait(const std::vector<Commit>& commits,
+                                                        std::chrono::milliseconds timeout);
 
   // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`. Without those that Kafka has
   // an error for, such as a topic that we may not read.

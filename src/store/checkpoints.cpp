@@ -127,12 +127,16 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
   return written;
 }
 
-void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
-                     const std::string& incarnation, std::int64_t highest_settled) {
+void leave_partitions(Session& session, const std::string& group, std::vector<Leaving> leaving) {
+  if (leaving.empty()) return;
+  std::ranges::sort(leaving, {}, &Leaving::partition);
   Transaction transaction(session);
-  transaction.run(sql::kLeavePartition,
-                  {taking.group, taking.partition.first, taking.partition.second, epoch,
-                   highest_settled, incarnation});
+  transaction.run(sql::kLeavePartitions,
+                  {group, array_of(leaving, [](const auto& one) { return one.incarnation; }),
+                   array_of(leaving, [](const auto& one) { return one.partition.first; }),
+                   array_of(leaving, [](const auto& one) { return one.partition.second; }),
+                   array_of(leaving, [](const auto& one) { return one.epoch; }),
+                   array_of(leaving, [](const auto& one) { return one.highest_settled; })});
   transaction.commit();
 }
 

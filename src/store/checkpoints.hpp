@@ -119,10 +119,16 @@ struct CheckpointWrite {
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
                                            std::vector<CheckpointWrite> writes);
 
-// A clean leave, by whoever started under this epoch and incarnation. `highest_settled`: one more
-// than the highest settled offset.
-void leave_partition(Session& session, const Taking& taking, std::int64_t epoch,
-                     const std::string& incarnation, std::int64_t highest_settled);
+// Whoever leaves started under this epoch and incarnation.
+struct Leaving {
+  TopicPartition partition;
+  std::int64_t epoch = 0;
+  std::string incarnation;
+  std::int64_t highest_settled = 0;  // one more than the highest settled offset
+};
+
+// Clean leaves.
+void leave_partitions(Session& session, const std::string& group, std::vector<Leaving> leaving);
 
 void open_halt(Session& session, const std::string& group, const Halt& halt);
 // The same, in the caller's transaction.

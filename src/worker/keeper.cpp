@@ -48,6 +48,8 @@ std::string Keeper::cluster_id() const {
 void Keeper::run(const std::stop_token& stop) {
   auto next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
   while (!stop.stop_requested()) {
+    busy_since_ = steady_clock::now();
+    serve_release();
     if (steady_clock::now() >= next_checkpoint) {
       next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
       checkpoint(held());
@@ -55,8 +57,9 @@ void Keeper::run(const std::stop_token& stop) {
       look_for_postgres();
     }
     serve_halts();
+    busy_since_ = steady_clock::time_point::max();
     std::unique_lock lock(mutex_);
-    woken_.wait_until(lock, stop, next_checkpoint, [&] { return halt_is_new_; });
+    woken_.wait_until(lock, stop, next_checkpoint, [&] { return halt_is_new_ || release_; });
   }
 }
 
@@ -71,7 +74,6 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
   std::vector<std::shared_ptr<Partition>> lost;
   const auto began = steady_clock::now();
   try {
-    const std::lock_guard lock(checkpoint_mutex_);
     std::vector<store::CheckpointWrite> writes;
     std::vector<std::shared_ptr<Partition>> dirty;
     for (const auto& partition : partitions) {
@@ -82,9 +84,9 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
                         partition->beginning().epoch, partition->checkpointed(), watermark});
     }
     if (writes.empty()) return;
-    if (!checkpoint_session_) checkpoint_session_.emplace(connect());
+    store::Session& session = this->session(session_);
     flow::crash_point("checkpoint_begun");
-    const auto written = store::write_checkpoints(*checkpoint_session_, setup_.group, writes);
+    const auto written = store::write_checkpoints(session, setup_.group, writes);
     flow::crash_point("checkpointed");
     for (std::size_t i = 0; i < dirty.size(); ++i) {
       if (written.contains(dirty[i]->id())) {
@@ -97,8 +99,7 @@ void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partition
         lost.empty() ? observe::CheckpointResult::written : observe::CheckpointResult::fenced,
         steady_clock::now() - began);
   } catch (const store::DatabaseError& error) {
-    const std::lock_guard lock(checkpoint_mutex_);
-    checkpoint_session_.reset();
+    session_.reset();
     metrics_.checkpoint_ended(observe::CheckpointResult::failed, steady_clock::now() - began);
     broke("writing checkpoints", error);
     // Written or not: where it was, the next one does not find the value written last, and the
@@ -133,15 +134,13 @@ void Keeper::find_fenced() {
 // A checkpoint that found no row to write: the row says why. Not known where PostgreSQL is away:
 // then it is as if another had it. The session may be one to a server that has been replaced.
 bool Keeper::taken_by_another(const Partition& partition) {
-  const std::lock_guard lock(checkpoint_mutex_);
   for (const bool last_try : {false, true}) {
     try {
-      if (!checkpoint_session_) checkpoint_session_.emplace(connect());
-      const auto row = store::read_checkpoint(*checkpoint_session_, setup_.group, partition.id());
+      const auto row = store::read_checkpoint(session(session_), setup_.group, partition.id());
       return row && row->epoch != partition.beginning().epoch && row->owner &&
              *row->owner != setup_.worker_name;
     } catch (const store::DatabaseError&) {
-      checkpoint_session_.reset();
+      session_.reset();
       if (last_try) break;
     }
   }
@@ -159,41 +158,65 @@ void Keeper::missed(const std::shared_ptr<Partition>& partition) {
   notices_.post(Fenced{partition, by_another});
 }
 
-bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle) {
-  std::vector<std::shared_ptr<Partition>> ours;
+bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
+                     milliseconds timeout) {
+  const auto release = std::make_shared<Release>();
+  release->idle = idle;
+  std::unique_lock lock(mutex_);
+  for (const auto& partition : partitions) {
+    const auto found = held_.find(partition->id());
+    if (found != held_.end() && found->second == partition)
+      release->partitions.push_back(partition);
+    halted_.erase(partition->id());
+  }
+  bool answered = false;
+  if (!postgres_.is_down()) {
+    release_ = release;
+    woken_.notify_all();
+    answered = released_.wait_for(lock, timeout, [&] { return release->done; });
+    if (!answered) release_.reset();
+  }
+  for (const auto& partition : release->partitions) held_.erase(partition->id());
+  lock.unlock();
+  if (!answered && !postgres_.is_down())
+    postgres_.went_down("giving partitions back", "",
+                        "no answer for " + std::to_string(timeout.count()) + " ms");
+  return release->clean;
+}
+
+void Keeper::serve_release() {
+  std::shared_ptr<Release> release;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& partition : partitions) {
-      const auto found = held_.find(partition->id());
-      if (found != held_.end() && found->second == partition) ours.push_back(partition);
-      halted_.erase(partition->id());
-    }
+    release = std::exchange(release_, nullptr);
   }
-  if (!ours.empty() && !postgres_.is_down()) checkpoint(ours);
-  bool clean = !postgres_.is_down();
-  try {
-    const std::lock_guard lock(checkpoint_mutex_);
-    // A halt that was only logged would be forgotten, and what it stops run again.
-    for (const store::Halt& halt : clean ? unrecorded() : std::vector<store::Halt>()) {
-      if (!checkpoint_session_) checkpoint_session_.emplace(connect());
-      store::open_halt(*checkpoint_session_, setup_.group, halt);  // the keeper may do it, too
-    }
-    for (const auto& partition : ours) {
-      if (!clean || !idle) break;  // what still runs may settle beyond what is written here
-      if (!checkpoint_session_) checkpoint_session_.emplace(connect());
-      const Partition::Progress progress = partition->progress();
-      store::leave_partition(*checkpoint_session_, taking_of(*partition),
-                             partition->beginning().epoch, partition->beginning().incarnation,
-                             progress.highest_settled);
-    }
-  } catch (const store::DatabaseError&) {
-    const std::lock_guard lock(checkpoint_mutex_);
-    checkpoint_session_.reset();
-    clean = false;
-  }
+  if (!release) return;
+  const bool clean = leave(release->partitions, release->idle);
   const std::lock_guard lock(mutex_);
-  for (const auto& partition : ours) held_.erase(partition->id());
-  return clean;
+  release->clean = clean;
+  release->done = true;
+  released_.notify_all();
+}
+
+bool Keeper::leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle) {
+  if (!partitions.empty()) checkpoint(partitions);
+  if (postgres_.is_down()) return false;
+  try {
+    // A halt that was only logged would be forgotten, and what it stops run again.
+    for (const store::Halt& halt : unrecorded())
+      store::open_halt(session(session_), setup_.group, halt);
+    if (!idle) return true;  // what still runs may settle beyond what would be written here
+    std::vector<store::Leaving> leaving;
+    for (const auto& partition : partitions)
+      leaving.push_back({partition->id(), partition->beginning().epoch,
+                         partition->beginning().incarnation,
+                         partition->progress().highest_settled});
+    store::leave_partitions(session(session_), setup_.group, std::move(leaving));
+  } catch (const store::DatabaseError&) {
+    session_.reset();
+    return false;
+  }
+  return true;
 }
 
 store::Taking Keeper::taking_of(const Partition& partition) const {

@@ -6,6 +6,8 @@
 // thread, which writes the last ones before a revoke.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -57,9 +59,17 @@ class Keeper {
   // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
   // not recorded yet, marks a clean leave of those that are drained, and forgets them all. False
   // where PostgreSQL could not be asked; the next owner then repeats some messages as duplicates.
-  // Blocks: at most a few round trips, or the connect timeout.
+  // Blocks: at most `timeout`, whatever PostgreSQL does. One thread at a time.
   // `idle`: no lane works on any of them; a leave is clean only then.
-  bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle);
+  bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
+               std::chrono::milliseconds timeout);
+
+  // For so long the thread that writes checkpoints has had no answer from PostgreSQL. Any thread.
+  std::chrono::steady_clock::duration silence() const {
+    const std::chrono::steady_clock::duration silent =
+        std::chrono::steady_clock::now() - busy_since_.load();
+    return std::max(silent, std::chrono::steady_clock::duration::zero());
+  }
 
   // Which database this is; empty before the first start was agreed.
   std::string store_id() const;
@@ -71,7 +81,15 @@ class Keeper {
     std::chrono::steady_clock::time_point not_before;
   };
 
+  struct Release {
+    std::vector<std::shared_ptr<Partition>> partitions;
+    bool idle = false;
+    bool done = false, clean = false;  // guarded by mutex_
+  };
+
   void run(const std::stop_token& stop);
+  void serve_release();
+  bool leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle);
   void run_starts(const std::stop_token& stop);
   void serve_starts();
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);
@@ -124,12 +142,13 @@ class Keeper {
   std::string cluster_id_;
   std::optional<std::chrono::steady_clock::time_point> look_at_group_;
   bool joined_ = false;
+  std::shared_ptr<Release> release_;  // to be served
+  std::condition_variable released_;
 
   std::optional<store::Session> starts_session_;  // starts' thread only
   std::optional<store::Session> session_;         // the other's
-
-  std::mutex checkpoint_mutex_;
-  std::optional<store::Session> checkpoint_session_;  // guarded by checkpoint_mutex_
+  std::atomic<std::chrono::steady_clock::time_point> busy_since_{
+      std::chrono::steady_clock::time_point::max()};
 
   std::jthread thread_;
   std::jthread starts_;

@@ -102,10 +102,15 @@ void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   for (const Starting& one : starting)
     if (one.at.first || is_anothers(one.facts))
       first.push_back({one.partition->id(), one.at.offset, -1, provenance(one).text()});
-  if (!first.empty()) consumer_.commit_and_wait(first, kKafkaTimeout);
+  std::map<TopicPartition, std::string> refused;
+  if (!first.empty()) refused = consumer_.commit_and_wait(first, kKafkaTimeout);
   flow::crash_point("start_committed");
+  for (const auto& [id, why] : refused)
+    start_delayed(std::runtime_error("the group's offset for " + id.first + "/" +
+                                     std::to_string(id.second) + " was not taken: " + why));
   for (const Starting& one : starting)
-    if (!agree(one, store.incarnation)) acquire({one.partition}, kStartAgain);
+    if (refused.contains(one.partition->id()) || !agree(one, store.incarnation))
+      acquire({one.partition}, kStartAgain);
   flow::crash_point("start_agreed");
 }
 
@@ -189,6 +194,7 @@ bool Keeper::may_be_outdated(Partition& partition, const StartHalt& halt) {
   const auto now = steady_clock::now();
   if (!partition.short_since) {
     partition.short_since = now;
+    partition.doubted = true;
     observe::log::warning("start_doubted", {{"topic", topic}, {"partition", number}},
                           halt.detail + "; asking for ten seconds whether that is so");
   }
@@ -255,6 +261,9 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   beginning.generation = facts.row ? facts.row->generation : 1;
   beginning.offset = starting.at.offset;
   beginning.guard_below = *highest;
+  partition->doubted |= partition->reached > 0;
+  if (!partition->doubted || (partition->read_before && partition->read_before->offset < facts.low))
+    partition->read_before.reset();  // no need, or deleted
   beginning.ahead = store::read_ahead(session(starts_session_), setup_.group, partition->id(),
                                       beginning.generation, starting.at.offset);
   partition->begin(std::move(beginning));

@@ -38,8 +38,17 @@ struct Beginning {
   std::int32_t generation = 1;
   std::int64_t offset = 0;
   std::int64_t guard_below = 0;  // guarantees I8
-  int started_runs = 0;          // 2 or more: the last processes died before they got anywhere
+  int started_runs = 0;          // 2 or more: the last ended before they got anywhere
   store::Ahead ahead;            // failed runs and skips from before
+};
+
+// What tells a record from another one at its offset.
+struct ReadRecord {
+  std::int64_t offset = -1;
+  std::optional<std::int64_t> timestamp_ms;
+  std::size_t bytes = 0;
+
+  bool operator==(const ReadRecord&) const = default;
 };
 
 class Partition {
@@ -54,10 +63,15 @@ class Partition {
   // Read by this worker in the assignment before, so that the log must hold it. Set before the
   // keeper has the partition.
   std::int64_t reached = 0;
+  std::optional<ReadRecord> read_before;  // the last that this process read, ever
 
   // Since when Kafka's log has seemed to end below that, or below the checkpoint. By the keeper,
   // before begin().
   std::optional<std::chrono::steady_clock::time_point> short_since;
+
+  // Kafka's log seemed to have lost its end: `read_before` is looked at again first. By the keeper,
+  // as the one before.
+  bool doubted = false;
 
   // By the keeper, once, before it posts Started. Before that only the above may be used.
   void begin(Beginning beginning) {
@@ -121,6 +135,7 @@ class Partition {
     std::int64_t committed = -1;          // Kafka's offset as of our last successful commit
     bool at_end = false;                  // the last thing that came was the end of the partition
     std::int32_t leader_epoch = -1;
+    std::optional<ReadRecord> last;  // the last one received
   };
   Polling polling;
 

@@ -1,6 +1,7 @@
 #include "worker/retention.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "observe/log.hpp"
 #include "store/retention.hpp"
@@ -25,12 +26,17 @@ Retention::Retention(std::function<store::Session()> connect, std::string worker
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Retention::run(const std::stop_token& stop) {
+  bool said = false;
   while (!stop.stop_requested()) {
     try {
       remove_expired(stop);
+      said = false;
     } catch (const store::DatabaseError& error) {
-      // An outage is said by whoever processes messages; keys that stay a while longer harm nobody.
-      observe::log::debug("retention_delayed", {{"sqlstate", error.sqlstate()}}, "trying again");
+      // Keys that stay a while longer harm nobody; keys that stay for good fill the disk.
+      if (!std::exchange(said, true))
+        observe::log::warning("retention_delayed",
+                              {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
+                              "expired keys could not be removed; trying again every 10 s");
     }
     wait_unless_stopped(stop, kBetweenRounds);
   }

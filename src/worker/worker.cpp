@@ -105,6 +105,7 @@ Worker::Handlers Worker::make_handlers() const {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     handlers.push_back(routes_[i].handler.make());
     handlers.back()->on_start({routes_[i].topic, config_.routes[i].options});
+    health_.poll_turned();  // there are many of them, one after the other
   }
   return handlers;
 }
@@ -113,6 +114,7 @@ Worker::~Worker() {
   dispatcher_.stop();
   publisher_.reset();
   replays_.reset();
+  for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for
   lanes_.clear();
   keeper_.reset();
 }
@@ -181,7 +183,8 @@ Ended Worker::run(const StopSignal& stop) {
   if (hangs_) return Ended::handler_hangs;
   const bool clean = leave();
   if (fatal_) return Ended::fatal;
-  return clean ? Ended::stopped : Ended::gave_up_waiting;
+  // Who waits for a PostgreSQL that does not answer would outlast shutdown_timeout.
+  return clean && !postgres_.is_down() ? Ended::stopped : Ended::gave_up_waiting;
 }
 
 void Worker::publish_dead_letters() {
@@ -214,10 +217,12 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   const auto found = partitions_.find(std::pair(message.topic(), message.partition()));
   if (found == partitions_.end() || found->second->over()) return;  // revoked or halted meanwhile
   const std::shared_ptr<Partition>& partition = found->second;
+  if (is_another_than_before(partition, *record)) return;
   if (!partition->receive(message.offset(), record->bytes())) return;
   flow::crash_point("received");
   partition->polling.at_end = false;
   partition->polling.leader_epoch = message.leader_epoch();
+  partition->polling.last = ReadRecord{message.offset(), message.timestamp_ms(), record->bytes()};
   route_metrics_[partition->route_index()].received(record->bytes());
 
   Item item;
@@ -257,6 +262,7 @@ void Worker::serve(const kafka::EndOfPartition& end) {
 void Worker::serve_notices() {
   for (const Notice& notice : notices_.take())
     std::visit([this](const auto& what) { serve(what); }, notice);
+  join_anew();
   if (std::exchange(fetch_changed_, false)) fetch_all();
 }
 
@@ -273,9 +279,11 @@ void Worker::serve(const Started& started) {
             "agreed where to start");
   started.partition->polling.started = true;
   if (started.partition->beginning().started_runs > kTrustedRuns) {
-    log::warning("cautious", {{"topic", id.first}, {"partition", id.second}},
-                 "the last owners of this partition died before its checkpoint moved: its messages "
-                 "run alone for a while, so that the one that kills the process names itself");
+    log::warning(
+        "cautious", {{"topic", id.first}, {"partition", id.second}},
+        "the last run of this partition ended, with its process or with PostgreSQL, before "
+        "its checkpoint moved: its messages run alone for a while, so that one that kills "
+        "either names itself");
     cautious_.push_back(started.partition);
     dispatcher_.set_cautious(cautious_);
   }
@@ -302,6 +310,7 @@ void Worker::end_caution() {
 void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
   dispatcher_.drop(*partition);
   unpause(*partition);
+  remember_last(*partition);
   partitions_.erase(partition->id());
   fetch_changed_ = true;
 }
@@ -355,9 +364,20 @@ void Worker::serve(const Fenced& fenced) {
   take_again(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0));
 }
 
+std::shared_ptr<Partition> Worker::make_partition(const TopicPartition& id,
+                                                  std::size_t route) const {
+  const auto partition = std::make_shared<Partition>(id, routes_[route], route);
+  if (const auto last = last_read_.find(id); last != last_read_.end())
+    partition->read_before = last->second;
+  return partition;
+}
+
+void Worker::remember_last(const Partition& partition) {
+  if (partition.polling.last) last_read_.insert_or_assign(partition.id(), *partition.polling.last);
+}
+
 void Worker::take_again(const TopicPartition& id, milliseconds after, std::int64_t reached) {
-  const std::size_t index = route_index_.at(id.first);
-  const auto partition = std::make_shared<Partition>(id, routes_[index], index);
+  const auto partition = make_partition(id, route_index_.at(id.first));
   partition->reached = reached;
   partitions_[id] = partition;
   keeper_->acquire({partition}, after);

@@ -74,13 +74,18 @@ class Worker final : public kafka::Listener {
   void serve(const HaltEnded& ended);
   void serve(const Fenced& fenced);
   void serve(const NobodyHas& nobody_has);
+  void join_anew();
   void stop_partition(const std::shared_ptr<Partition>& partition);
   void take_again(const TopicPartition& id, std::chrono::milliseconds after,
                   std::int64_t reached = 0);
+  std::shared_ptr<Partition> make_partition(const TopicPartition& id, std::size_t route) const;
+  void remember_last(const Partition& partition);
 
   // worker_errors.cpp
   void serve(const kafka::PartitionError& error);
-  bool asks_again(const std::shared_ptr<Partition>& partition);
+  bool asks_again(const std::shared_ptr<Partition>& partition, const std::string& error);
+  bool is_another_than_before(const std::shared_ptr<Partition>& partition,
+                              const kafka::Record& record);
 
   // worker_queue.cpp
   struct Hand {
@@ -136,7 +141,9 @@ class Worker final : public kafka::Listener {
 
   Partitions partitions_;                                    // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
-  std::vector<std::shared_ptr<Partition>> cautious_;         // whose last owners died early
+  std::vector<std::shared_ptr<Partition>> cautious_;         // whose last runs ended early
+  std::map<TopicPartition, ReadRecord> last_read_;           // of partitions that were ours
+  bool join_anew_ = false;                                   // the group, outside of its callbacks
   std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
   std::size_t paused_ = 0;
   Hand in_hand_;                // at the last turn, and what came since: never less than what is

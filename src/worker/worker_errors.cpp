@@ -31,7 +31,7 @@ void Worker::serve(const kafka::PartitionError& error) {
     return;
   }
   const std::shared_ptr<Partition> partition = found->second;
-  if (error.kind == Kind::out_of_range && asks_again(partition)) return;
+  if (error.kind == Kind::out_of_range && asks_again(partition, error.text)) return;
   const Beginning& beginning = partition->beginning();
   // librdkafka names the first offset of a record batch, which may be settled already.
   const std::int64_t offset = std::max(error.offset, partition->progress().next);
@@ -66,7 +66,7 @@ void Worker::serve(const kafka::PartitionError& error) {
 // A broker that only believes that it leads (it stood still) may lack what its followers have: the
 // partition starts again, which asks for the range of the log, also against what was read of it.
 // False where that was done just now; with `earliest` retention may well be ahead of it again.
-bool Worker::asks_again(const std::shared_ptr<Partition>& partition) {
+bool Worker::asks_again(const std::shared_ptr<Partition>& partition, const std::string& error) {
   const TopicPartition id = partition->id();
   const auto now = Clock::now();
   const auto [last, is_first] = asked_again_.try_emplace(id, now);
@@ -74,11 +74,42 @@ bool Worker::asks_again(const std::shared_ptr<Partition>& partition) {
   if (!is_first && !goes_on && now - last->second < kAskAgainOnceIn) return false;
   last->second = now;
   const std::int64_t reached = partition->progress().next;
-  log::warning("out_of_range", {{"topic", id.first}, {"partition", id.second}, {"offset", reached}},
-               "a broker says that its log does not hold this offset; asking again, and starting "
-               "from the checkpoint if it does");
+  log::warning(
+      "out_of_range",
+      {{"topic", id.first}, {"partition", id.second}, {"offset", reached}, {"error", error}},
+      "a broker says that its log does not hold this offset; asking again, and starting "
+      "from the checkpoint if it does");
   stop_partition(partition);
   take_again(id, kAskAgainAfter, reached);
+  return true;
+}
+
+// Where the log had lost its tail, and had grown again beyond what was read of it when it was
+// asked, other records stand at the old offsets, and below the checkpoint nobody reads them.
+bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
+                                    const kafka::Record& record) {
+  const Message& message = record.message();
+  const std::optional<ReadRecord>& before = partition->read_before;
+  if (!before || message.offset() < before->offset) return false;
+  const bool same = message.offset() > before->offset ||  // compacted: nobody can tell
+                    *before == ReadRecord{message.offset(), message.timestamp_ms(), record.bytes()};
+  partition->read_before.reset();
+  if (same) return false;
+  store::Halt halt{0,
+                   std::string(message.topic()),
+                   message.partition(),
+                   false,
+                   partition->beginning().generation,
+                   message.offset(),
+                   "offset_above_end",
+                   "at offset " + std::to_string(message.offset()) +
+                       " stands another record than this worker read there: Kafka lost the end of "
+                       "the log, and wrote on. What it wrote below " +
+                       std::to_string(partition->beginning().offset) +
+                       ", where this worker went on, was left out: rewind to where the log was cut",
+                   {},
+                   config_.worker.name};
+  serve(HaltWanted{partition, halt, false});
   return true;
 }
 

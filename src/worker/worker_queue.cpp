@@ -96,7 +96,9 @@ void Worker::fetch_all() {
   std::vector<kafka::Position> positions;
   for (const auto& [id, partition] : partitions_) {
     if (partition->over() || !partition->polling.started) continue;
-    positions.push_back({id, partition->progress().next});
+    const std::int64_t next = partition->progress().next;
+    const std::optional<ReadRecord>& before = partition->read_before;
+    positions.push_back({id, before ? std::min(next, before->offset) : next});
     unpause(*partition);
   }
   consumer_->start(positions);

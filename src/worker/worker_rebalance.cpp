@@ -9,6 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 namespace log = observe::log;
 
+constexpr milliseconds kLeastForRelease{1000};
+
 }  // namespace
 
 void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
@@ -17,8 +19,15 @@ void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
   log::info("assigned", {{"partitions", partitions.size()}}, "the group assigned partitions");
   std::vector<std::shared_ptr<Partition>> taken;
   for (const TopicPartition& id : partitions) {
-    const std::size_t index = route_index_.at(id.first);
-    taken.push_back(std::make_shared<Partition>(id, routes_[index], index));
+    const auto route = route_index_.find(id.first);
+    if (route == route_index_.end()) {
+      log::warning("not_ours", {{"topic", id.first}, {"partition", id.second}},
+                   "the group assigned a topic that no route has, as it does to a static member "
+                   "that came back without it: joining the group again, so that it assigns anew");
+      join_anew_ = true;
+      continue;
+    }
+    taken.push_back(make_partition(id, route->second));
     partitions_[id] = taken.back();
     metrics_.partition_assigned(id.first, id.second);
     health_.partition_assigned(id.first, id.second);
@@ -32,6 +41,11 @@ void Worker::serve(const NobodyHas& nobody_has) {
                {{"topic", nobody_has.partition.first}, {"partition", nobody_has.partition.second}},
                "the group is stable and no member has this partition: joining it again, so that "
                "it assigns anew");
+  join_anew_ = true;
+}
+
+void Worker::join_anew() {
+  if (!std::exchange(join_anew_, false)) return;
   try {
     consumer_->rejoin();
   } catch (const std::exception& error) {
@@ -67,11 +81,15 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
             "the group takes partitions away");
   if (lost) health_.left();
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
-  keeper_->release(drained.partitions, drained.idle);
+  keeper_->release(drained.partitions, drained.idle,
+                   std::max(config_.worker.revoke_timeout, kLeastForRelease));
   if (!lost) consumer_->commit(due_commits(drained.partitions));
   for (const TopicPartition& id : partitions) {
     // Ended, or the keeper would go on to take one that a notice has just asked for again.
-    if (const auto found = partitions_.find(id); found != partitions_.end()) found->second->end();
+    if (const auto found = partitions_.find(id); found != partitions_.end()) {
+      found->second->end();
+      remember_last(*found->second);
+    }
     partitions_.erase(id);
     halted_.erase(id);
     asked_again_.erase(id);
@@ -95,11 +113,13 @@ bool Worker::leave() {
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
-  keeper_->release(drained.partitions, drained.idle);
+  keeper_->release(drained.partitions, drained.idle, std::max(left(), kLeastForRelease));
   const std::vector<kafka::Commit> commits = due_commits(drained.partitions);
   try {
     if (!commits.empty() && left().count() > 0)
-      consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000)));
+      for (const auto& [id, why] :
+           consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000))))
+        throw std::runtime_error(id.first + "/" + std::to_string(id.second) + ": " + why);
   } catch (const std::exception& error) {
     log::warning("last_commit_failed", {{"error", error.what()}},
                  "the next owner starts at the checkpoint all the same");

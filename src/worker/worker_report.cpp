@@ -1,4 +1,7 @@
 // How the worker is: what metrics, readiness and the watchdog are told.
+#include <future>
+#include <thread>
+
 #include "config/file_text.hpp"
 #include "observe/log.hpp"
 #include "store/dead_letter.hpp"
@@ -12,7 +15,9 @@ namespace log = observe::log;
 
 constexpr milliseconds kReportInterval{500};
 constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
-constexpr std::size_t kShownKey = 100;     // bytes of a record key in the log
+constexpr std::chrono::seconds kSilence{15};  // of PostgreSQL: several hosts may be tried
+constexpr milliseconds kRecordTimeout{5000};
+constexpr std::size_t kShownKey = 100;  // bytes of a record key in the log
 
 }  // namespace
 
@@ -34,11 +39,20 @@ void Worker::watch_handlers() {
   for (const auto& lane : lanes_) {
     const auto running = lane->running();
     if (!hangs(running)) continue;
-    try {
+    // It may be PostgreSQL that hangs; the process ends all the same.
+    std::packaged_task<void()> record([this, run = *running] {
       store::Session session = lane_setup_.connect();
-      store::record_attempt(
-          session, {running->source, "the handler ran longer than worker.handler_timeout", "",
-                    running->handler, milliseconds(0)});
+      store::record_attempt(session,
+                            {run.source, "the handler ran longer than worker.handler_timeout", "",
+                             run.handler, milliseconds(0)});
+    });
+    std::future<void> recorded = record.get_future();
+    std::thread(std::move(record)).detach();
+    try {
+      if (recorded.wait_for(kRecordTimeout) == std::future_status::ready)
+        recorded.get();
+      else
+        log::error("attempt_not_recorded", {}, "PostgreSQL does not answer");
     } catch (const store::DatabaseError& error) {
       log::error("attempt_not_recorded", {{"sqlstate", error.sqlstate()}}, "PostgreSQL is away");
     }
@@ -97,8 +111,13 @@ void Worker::report() {
       report.in_flight = static_cast<std::int64_t>(progress.messages);
       if (const auto end = consumer_->known_end(id))
         report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
-      const bool idle = partition->polling.at_end && progress.messages == 0;
-      if (idle) report.lag = shown.lag = 0;
+      const bool at_end = partition->polling.at_end && progress.messages == 0;
+      if (at_end && !report.lag) report.lag = shown.lag = 0;
+      const bool idle = at_end && report.lag == 0;
+      if (at_end && !idle)
+        report.reason =
+            "at the end of what Kafka gives out: the rest has just come, or waits for a "
+            "transaction to end";
       report.state = idle                        ? PartitionState::idle
                      : partition->polling.paused ? PartitionState::paused_full
                                                  : PartitionState::running;
@@ -108,6 +127,7 @@ void Worker::report() {
     health_.partition_report(id.first, id.second, report);
   }
   for (const auto& [id, halt] : halted_) {
+    metrics_.partition_progress(id.first, id.second, {});  // nobody looks any more
     metrics_.partition_state(id.first, id.second, observe::PartitionState::halted);
     health_.partition_report(id.first, id.second,
                              {observe::PartitionState::halted, halt.reason, {}, {}, 0});
@@ -115,6 +135,8 @@ void Worker::report() {
   metrics_.in_flight(messages);
   metrics_.queued(load.queued, bytes);
   metrics_.waiting_for_retry(load.waiting);
+  if (keeper_->silence() > kSilence)
+    postgres_.went_down("writing checkpoints", "", "it does not answer");
   if (!kafka_in_doubt_) return;
   renew_credentials();
   probe_brokers();

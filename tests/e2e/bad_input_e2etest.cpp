@@ -209,5 +209,27 @@ TEST(Transactions, AbortedOnesAreNotBookedAndTheLagEndsAt0BehindControlRecords) 
   expect_leaves(*worker);
 }
 
+// Kafka gives out nothing behind it, of whomever; that is a lag, and not its end.
+TEST(Transactions, AnOpenOneIsALagUntilItEnds) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer plain(site.bootstrap()), hanging(site.bootstrap(), {{"transactional.id", site.topic()}});
+  site.pay(plain, 0, 3);
+  const auto worker = site.worker("w");
+  const auto lag = [&](int behind) {
+    worker->await_metric("hapax_partition_lag{partition=\"0\",topic=\"" + site.topic() + "\"} " +
+                         std::to_string(behind));
+  };
+  lag(0);
+  hanging.begin();
+  site.pay(hanging, 1'000, 2);
+  site.pay(plain, 3, 1);
+  lag(3);
+  hanging.abort();
+  lag(0);
+  site.expect_exact(4);
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "support/command.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -72,6 +73,41 @@ TEST(KafkaOutage, ARestartIsWaitedOut) {
   stopped.end();
   running.worker->await("kafka_up");
   running.expect_done();
+}
+
+// As after an unclean election: the end of the log is gone, and others wrote on before the worker
+// asked. Where nothing was unsettled it would go on there, and leave out what was written below.
+TEST(KafkaOutage, ALogThatLostItsEndAndGrewAgainHalts) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer before(site.bootstrap());
+  site.pay(before, 0, 20);
+  const auto worker = site.worker("w");
+  site.await_no_lag();
+  {
+    KafkaAway stopped(&KafkaServer::stop, &KafkaServer::start);
+    shared_kafka().lose_log(site.topic(), 0);
+  }
+  worker->await("start_doubted", {{"partition", 0}});
+  Producer after(site.bootstrap());
+  site.pay(after, 20, 40);
+  worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}, {"offset", 19}});
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
+  expect_leaves(*worker);
+
+  const auto run = [&](std::vector<std::string> arguments) {
+    for (const std::string& more :
+         {std::string("--why"), std::string("disk lost"), std::string("--yes"),
+          std::string("--url"), site.database().owner().url})
+      arguments.push_back(more);
+    return hapax(std::move(arguments), worker->config());
+  };
+  const Said decided = run({"resume", site.topic() + "/0", "--decision", "recreated"});
+  EXPECT_EQ(decided.code, 0) << decided.text;
+  worker->start_again();
+  site.await_booked(60);
+  site.expect_exact(60);
+  expect_leaves(*worker);
 }
 
 }  // namespace

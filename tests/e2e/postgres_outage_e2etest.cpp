@@ -117,5 +117,21 @@ TEST(PostgresOutage, DoesNotKeepAWorkerFromLeaving) {
   expect_leaves(*running.two);
 }
 
+// Connections stand, and nothing answers: a synchronous standby that is gone, a storage that hangs.
+TEST(PostgresOutage, ThatDoesNotAnswerDoesNotKeepAWorkerFromLeaving) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 10);
+  const auto worker =
+      site.worker("w", {{"postgres", {{"lock_timeout", "5m"}, {"statement_timeout", "10m"}}}});
+  site.await_no_lag();
+  site.database().run("BEGIN; LOCK TABLE hapax.checkpoints IN ACCESS EXCLUSIVE MODE");
+  expect_leaves(*worker);
+  EXPECT_EQ(worker->count("gave_up_waiting"), 1U) << worker->output();
+  site.database().run("ROLLBACK");
+  site.expect_exact(10);
+}
+
 }  // namespace
 }  // namespace hapax::support

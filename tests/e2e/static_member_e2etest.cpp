@@ -25,5 +25,30 @@ TEST(StaticMember, WorksOffAPartitionThatWasAddedWhileItWasDead) {
   site.expect_exact(2);
 }
 
+// The group gives it what it had, without a rebalance.
+TEST(StaticMember, GoesOnWhereARouteWasTakenAwayWhileItWasDead) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  const std::string other = site.topic() + "-other";
+  create_topic(site.bootstrap(), other, 1);
+  WorkerOptions both = site.options("w", {{"kafka", {{"group.instance.id", "w"}}}});
+  const WorkerOptions one = both;
+  both.config["routes"].push_back(both.config["routes"][0]);
+  both.config["routes"][1]["topic"] = other;
+  {
+    WorkerProcess before(both);
+    before.await("partition_started", {}, 2);
+    before.kill();
+  }
+  WorkerProcess worker(one);
+  worker.await("not_ours", {{"topic", other}});
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 5);
+  site.await_booked(5);
+  worker.await("assigned", {{"partitions", 1}});
+  expect_leaves(worker);
+  site.expect_exact(5);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -133,11 +133,12 @@ TEST_F(Checkpoints, RememberTheHighestOffsetWhereverTheyGoBackTo) {
 TEST_F(Checkpoints, SayWhetherTheLastOwnerLeftCleanly) {
   auto epoch = started(40);
   EXPECT_EQ(row().started_runs, 1);
-  leave_partition(*session, taking(0), epoch - 1, incarnation, 40);
+  leave_partitions(*session, taking(0).group, {{taking(0).partition, epoch - 1, incarnation, 40}});
   EXPECT_EQ(row().owner, "a") << "left by a zombie";
-  leave_partition(*session, taking(0), epoch, "00000000-0000-0000-0000-000000000000", 40);
+  leave_partitions(*session, taking(0).group,
+                   {{taking(0).partition, epoch, "00000000-0000-0000-0000-000000000000", 40}});
   EXPECT_EQ(row().owner, "a") << "left by who started before a loss";
-  leave_partition(*session, taking(0), epoch, incarnation, 44);
+  leave_partitions(*session, taking(0).group, {{taking(0).partition, epoch, incarnation, 44}});
   EXPECT_EQ(row().owner, std::nullopt);
   EXPECT_EQ(row().started_runs, 0);
   EXPECT_EQ(row().highest_settled, 44);

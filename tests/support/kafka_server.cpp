@@ -58,6 +58,12 @@ std::optional<std::string> KafkaServer::missing() {
   return std::nullopt;
 }
 
+void KafkaServer::lose_log(const std::string& topic, std::int32_t partition) const {
+  const auto log = folder_.path() / "data" / (topic + "-" + std::to_string(partition));
+  if (std::filesystem::remove_all(log) == 0)
+    throw std::runtime_error("Kafka has no " + log.string());
+}
+
 void KafkaServer::write_settings(const std::map<std::string, std::string>& settings) const {
   const std::string controller = "127.0.0.1:" + std::to_string(controller_port_);
   std::map<std::string, std::string> all = settings;

@@ -37,6 +37,9 @@ class KafkaServer {
   void stop();  // cleanly. Blocks: at most a minute
   void kill();  // SIGKILL; returns when it is gone
 
+  // While it is stopped: what it holds of a partition is gone, as with a lost disk.
+  void lose_log(const std::string& topic, std::int32_t partition) const;
+
   // Other settings for the next start().
   void write_settings(const std::map<std::string, std::string>& settings) const;
 

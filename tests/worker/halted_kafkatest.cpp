@@ -14,6 +14,10 @@ TEST(Halted, IsNotTakenByRestartsAndNotCautiousOnceItIsResumed) {
   site.pay(producer, 1, 3);
   const auto worker = site.worker("w");
   worker->await("halted", {{"reason", "handler_ended_transaction"}});
+  worker->await_metric("hapax_partition_state{partition=\"0\",state=\"halted\",topic=\"" +
+                       site.topic() + "\"} 1");
+  const std::string metrics = worker->get("/metrics").body;
+  EXPECT_EQ(metrics.find("hapax_partition_lag{"), std::string::npos) << "one that stands still";
   for (int life = 0; life < 2; ++life) {
     expect_leaves(*worker);
     worker->start_again();

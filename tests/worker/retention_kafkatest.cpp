@@ -35,5 +35,13 @@ TEST(Retention, RemovesExpiredKeysByOneWorkerWhileClaimsGoOn) {
   expect_leaves(*two);
 }
 
+TEST(Retention, SaysOnceThatItCannotRemoveKeys) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("REVOKE DELETE ON hapax.idempotency_keys FROM hapax_worker");
+  const auto worker = site.worker("w");
+  EXPECT_EQ(worker->await("retention_delayed").at("sqlstate"), "42501");
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support
