@@ -29,8 +29,10 @@ class Handler {
  public:
   virtual ~Handler() = default;
 
-  // Once, before the first message; `hapax check` calls it, too, and then nothing else. Throws: any
-  // exception; the worker then does not start (exit code 3), so what may pass is retried in here.
+  // Once an instance, before the first message: of all lanes and of replays, one after the other on
+  // one thread. `hapax check` calls it, too, and then nothing else. Throws: any exception; the
+  // worker then does not start (exit code 3), so what may pass is retried in here. Blocks: one call
+  // shorter than 30 s, or /livez fails.
   virtual void on_start(const Setup& /*setup*/) {}
 
   // Applies one message. Returning commits it.

@@ -24,7 +24,9 @@ class Reject : public std::runtime_error {
 };
 
 // Thrown by a handler: try again later. Counts as an attempt; after `retry.max_attempts` of the
-// route the message becomes a dead letter. `after` replaces the route's back-off for this attempt.
+// route the message becomes a dead letter. `after` replaces the route's back-off for this attempt,
+// as it is: `retry.max` does not bound it, but 365 days do; messages of the same order key wait as
+// well.
 class Retry : public std::runtime_error {
  public:
   explicit Retry(const std::string& why,

@@ -113,7 +113,8 @@ void add_check(CLI::App& app, CommandLine& line) {
   command->add_flag("--json", options->json, "For programs");
   command->footer(
       "Every check is a line: ok, warn or FAIL, what was found, how to mend it. Exit code 1 where\n"
-      "anything fails. Nothing is changed and no group is joined.\n"
+      "anything fails. No group is joined and nothing of yours is changed, but by a handler's\n"
+      "on_start, which is called.\n"
       "Example:\n  hapax check -c worker.json --plugin ./libpayments.so");
   command->callback([&line, options] {
     line.command = [&line, options] { return check(*options, line.linked_handlers); };

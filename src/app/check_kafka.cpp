@@ -37,8 +37,8 @@ void check_retention(const config::Config& config, const config::Route& route, F
     findings.ok(what, found);
   } else {
     findings.warn(what, found,
-                  "a replay of messages older than their keys halts; raise routes[].retention, or "
-                  "lower the topic's retention.ms");
+                  "a replay of messages older than their keys halts, and a new group runs them "
+                  "again; raise routes[].retention, or lower the topic's retention.ms");
   }
 }
 

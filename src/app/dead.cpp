@@ -147,7 +147,8 @@ void add_dead(CLI::App& app, CommandLine& line) {
       "  hapax dead list -c worker.json --reason rejected --since 1d\n"
       "  hapax dead show -c worker.json 17\n"
       "  hapax dead show -c worker.json payments/3/1042 --payload > payload.bin\n"
-      "  hapax dead replay -c worker.json --reason rejected --since 1d --why 'fixed in 1.4'");
+      "  hapax dead replay -c worker.json --url $OPERATOR --reason rejected --since 1d --why "
+      "'fixed in 1.4'");
   const auto options = std::make_shared<DeadOptions>();
   const auto add = [&](const char* name, const char* what, ExitCode (*action)(const DeadOptions&)) {
     auto* const sub = command->add_subcommand(name, what);

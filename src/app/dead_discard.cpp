@@ -16,7 +16,7 @@ ExitCode discard(const OrderOptions& options) {
   std::size_t discarded = 0, running = 0, ended = ordered.ended;
   if (!options.dry_run && ordered.count > 0) {
     confirm(options, "Discard " + std::to_string(ordered.count) + " dead letters of group " +
-                         order.group + ", so that they never run?");
+                         order.group + ", so that they are not run again?");
     for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
       const store::Discarded done = store::discard(session, order, ids);
       discarded += done.letters.size();
@@ -54,8 +54,9 @@ void add_dead_discard(CLI::App& dead, CommandLine& line) {
   command->footer(
       "Exit code 1 where a letter that was named is ended already, or a worker runs it now.\n"
       "Examples:\n"
-      "  hapax dead discard -c worker.json 17 18 --why 'test messages'\n"
-      "  hapax dead discard -c worker.json --reason missing_key --until 7d --why old --dry-run");
+      "  hapax dead discard -c worker.json --url $OPERATOR 17 18 --why 'test messages'\n"
+      "  hapax dead discard -c worker.json --url $OPERATOR --reason missing_key --until 7d --why "
+      "old --dry-run");
   command->callback([&line, options] { line.command = [options] { return discard(*options); }; });
 }
 

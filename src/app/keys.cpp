@@ -173,7 +173,8 @@ void add_keys(CLI::App& app, CommandLine& line) {
       "  hapax keys show -c worker.json payment-17\n"
       "  hapax keys show -c worker.json 'payment-17' --scope payments --json\n"
       "  hapax keys list -c worker.json --status failed --older-than 1h\n"
-      "  hapax keys forget -c worker.json payment-17 --why 'booked on a wrong account'");
+      "  hapax keys forget -c worker.json --url $OPERATOR payment-17 --why 'booked on a wrong "
+      "account'");
   const auto options = std::make_shared<KeysOptions>();
   const auto add = [&](const char* name, const char* what, ExitCode (*action)(const KeysOptions&)) {
     auto* const sub = command->add_subcommand(name, what);

@@ -230,8 +230,10 @@ void add_offsets(CLI::App& app, CommandLine& line) {
       "halts. A skip leaves messages out for ever; `hapax audit` says by whom.\n\n"
       "Examples:\n"
       "  hapax offsets show -c worker.json payments\n"
-      "  hapax offsets rewind -c worker.json payments --to 2h --why 'ledger restored'\n"
-      "  hapax offsets skip -c worker.json payments/3 --to 1042 --why 'test data' --yes");
+      "  hapax offsets rewind -c worker.json --url $OPERATOR payments --to 2h --why 'ledger "
+      "restored'\n"
+      "  hapax offsets skip -c worker.json --url $OPERATOR payments/3 --to 1042 --why 'test data' "
+      "--yes");
   const auto options = std::make_shared<OffsetsOptions>();
   const auto add = [&](const char* name, const char* what, ExitCode (*run)(const OffsetsOptions&)) {
     auto* const sub = command->add_subcommand(name, what);

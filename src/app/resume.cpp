@@ -135,12 +135,14 @@ void add_resume(CLI::App& app, CommandLine& line) {
       ->required()
       ->check(CLI::IsMember(decisions));
   add_operator(*command, options->change);
-  command->footer(
-      decisions_help() +
-      "\nExamples:\n"
-      "  hapax resume -c worker.json payments/3 --decision retry --why 'disk is back'\n"
-      "  hapax resume -c worker.json payments/3/1042 --decision skip --why 'test data' --yes\n"
-      "  hapax resume -c worker.json payments --decision recreated --why 'topic was remade' --yes");
+  command->footer(decisions_help() +
+                  "\nExamples:\n"
+                  "  hapax resume -c worker.json --url $OPERATOR payments/3 --decision retry --why "
+                  "'disk is back'\n"
+                  "  hapax resume -c worker.json --url $OPERATOR payments/3/1042 --decision skip "
+                  "--why 'test data' --yes\n"
+                  "  hapax resume -c worker.json --url $OPERATOR payments --decision recreated "
+                  "--why 'topic was remade' --yes");
   command->callback([&line, options] { line.command = [options] { return resume(*options); }; });
 }
 

@@ -131,6 +131,8 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
     running = std::make_unique<worker::Worker>(config, std::move(routes), health, metrics);
   } catch (const std::exception& error) {
     throw Stop(kConfigWrong, error.what());
+  } catch (...) {
+    throw Stop(kConfigWrong, "a handler's on_start threw what is no std::exception");
   }
   if (const auto problem = running->await_topics(stop_signal)) throw Stop(kUnreachable, *problem);
   switch (running->run(stop_signal)) {
@@ -138,7 +140,8 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
     case worker::Ended::gave_up_waiting:
       log::warning(
           "gave_up_waiting", {},
-          "a handler or Kafka does not answer; leaving all the same, PostgreSQL rolls back");
+          "a handler, Kafka or PostgreSQL does not answer; leaving all the same: what is open "
+          "rolls back");
       std::_Exit(kDone);
     case worker::Ended::handler_hangs:
     case worker::Ended::fatal: break;

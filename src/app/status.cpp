@@ -168,7 +168,7 @@ void print_halts(const Json& halts) {
                cell(halt.at("reason")) +
                (halt.at("offset").is_null() ? "" : " at offset " + cell(halt.at("offset"))));
     print_line("      " + cell(halt.at("detail")));
-    print_line("      end it: hapax resume -c … " + place + " --why … --decision " +
+    print_line("      end it: hapax resume -c … --url … " + place + " --why … --decision " +
                cell(halt.at("decisions")));
   }
 }

@@ -23,11 +23,12 @@ constexpr Decision kAll[] = {
     {"accept_kafka", kCheckpointMissing, false,
      "start where the group stands in Kafka; what was settled beyond that runs again, unless its "
      "key is known. Not after a restore of PostgreSQL, which took back effects before that, too"},
-    {"same_topic", kSameTopic, false,
-     "it is the same topic, and this database is the one that counts: go on at the checkpoint"},
+    {"same_topic", kSameTopic, true,
+     "it is the same topic with the same offsets, and this database is the one that counts: go on "
+     "at the checkpoint. In a mirror, whose offsets are others, messages would be left out"},
     {"recreated", kRecreated, true,
      "the topic was made again: a new generation starts at kafka.initial, and nothing of the old "
-     "checkpoint counts"},
+     "checkpoint counts; a message whose key has expired or failed runs"},
     {"earliest", kEarliest, true,
      "go on at the oldest message there is: what this database does not know runs (again), what "
      "Kafka deleted is lost. For checkpoint_missing only where all that Kafka still has was for "

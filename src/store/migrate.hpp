@@ -32,7 +32,7 @@ std::vector<int> migrate_up(Session& session);
 // Takes back everything above `target`, newest first, with all data in it.
 std::vector<int> migrate_down(Session& session, int target);
 
-// The text of all migrations above `applied`, for people who run SQL by hand.
+// The text of all migrations, for people who run SQL by hand.
 std::string migration_text();
 
 // Nothing, or one sentence on why this binary cannot work on this schema and how to mend it.
