@@ -153,7 +153,7 @@ class Processor {
   enum class Tried { done, some_alone, in_the_way, smaller, given_up };
   struct Attempt {
     Tried tried = Tried::done;
-    std::vector<std::size_t> alone = {};  // some_alone: which of the segment
+    std::vector<std::size_t> alone = {};  // some_alone, given_up: which of the segment
     Outcome verdict = {};                 // given_up: what is true of all of it
   };
   using Identities = std::span<const std::optional<key::Identity>>;

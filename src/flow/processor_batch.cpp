@@ -107,6 +107,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
         if (attempt.verdict.of_batch)
           for (std::size_t i = at; i < end; ++i) outcomes[i].wait = kUntilHalted;
         outcomes[at] = attempt.verdict;
+        for (const std::size_t lost : attempt.alone) outcomes[at + lost].lost_in_handler = true;
         return outcomes;
     }
   }
@@ -245,6 +246,7 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
       }
       verdict.result = Result::outage;
       verdict.reason = "postgres";
+      if (!servers && in_one) return {Tried::given_up, {running}, verdict};
       verdict.lost_in_handler = !servers && !in_claim;
       return {Tried::given_up, {}, verdict};
     }

@@ -42,7 +42,6 @@ Replayer::Replayer(Setup setup) : setup_(std::move(setup)), random_(setup_.seed)
 
 Replayed Replayer::run_next() {
   Replayed away{.result = Replayed::Result::outage};
-  has_new_session_ = !session_;
   if (!reachable(away.detail)) return away;
   std::optional<Claimed> claimed;
   try {
@@ -82,6 +81,7 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
     } catch (...) {
       note = failed(claimed, *route, std::current_exception());
     }
+    has_new_session_ = false;
     if (setup_.running) setup_.running(nullptr, {});
     clean_session();
   }
@@ -281,6 +281,7 @@ bool Replayer::reachable(std::string& why) {
   if (session_) return true;
   try {
     session_.emplace(setup_.connect());
+    has_new_session_ = true;
     if (!store::read_store(*session_).copied) return true;
     drop_session();
     why = "the database is a copy (store_copied)";

@@ -98,7 +98,7 @@ class Replayer {
   Setup setup_;
   std::vector<std::string> topics_;
   std::optional<store::Session> session_;
-  bool has_new_session_ = false;  // made in this turn: nothing in it can be stale
+  bool has_new_session_ = false;  // no handler has run in it: nothing in it can be stale
   store::Phase phase_ = store::Phase::connect;
   std::int32_t partition_ = 0;  // of the message that runs
   std::int32_t generation_ = 1;

@@ -43,11 +43,13 @@ Checkpoints lock_checkpoints(Transaction& transaction, const Move& move,
 std::int64_t apply(Transaction& transaction, const Move& move, const Checkpoints& rows) {
   const auto& [topic, partition] = move.partition;
   const auto found = rows.find(partition);
-  if (found == rows.end() || found->second.at("next_offset").is_null())
+  // 0 behind the decision `recreated`, which begins anew.
+  const bool begins = found != rows.end() && found->second.at("start_as") == "initial";
+  if (found == rows.end() || (found->second.at("next_offset").is_null() && !begins))
     throw Refused("group " + move.group + " has not started on " + name_of(move.partition) +
                   " yet, so there is nothing to move");
   const json& before = found->second;
-  const auto from = before.at("next_offset").get<std::int64_t>();
+  const auto from = begins ? 0 : before.at("next_offset").get<std::int64_t>();
   refuse_wrong_way(move, from);
   const Rows after = transaction.run(sql::kMoveCheckpoint, {move.group, topic, partition, move.to});
   Session& session = transaction.session();

@@ -158,7 +158,7 @@ void Keeper::missed(const std::shared_ptr<Partition>& partition) {
   notices_.post(Fenced{partition, by_another});
 }
 
-bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
+void Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
                      milliseconds timeout) {
   const auto release = std::make_shared<Release>();
   release->idle = idle;
@@ -181,7 +181,6 @@ bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, 
   if (!answered && !postgres_.is_down())
     postgres_.went_down("giving partitions back", "",
                         "no answer for " + std::to_string(timeout.count()) + " ms");
-  return release->clean;
 }
 
 void Keeper::serve_release() {
@@ -191,21 +190,20 @@ void Keeper::serve_release() {
     release = std::exchange(release_, nullptr);
   }
   if (!release) return;
-  const bool clean = leave(release->partitions, release->idle);
+  leave(release->partitions, release->idle);
   const std::lock_guard lock(mutex_);
-  release->clean = clean;
   release->done = true;
   released_.notify_all();
 }
 
-bool Keeper::leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle) {
+void Keeper::leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle) {
   if (!partitions.empty()) checkpoint(partitions);
-  if (postgres_.is_down()) return false;
+  if (postgres_.is_down()) return;
   try {
     // A halt that was only logged would be forgotten, and what it stops run again.
     for (const store::Halt& halt : unrecorded())
       store::open_halt(session(session_), setup_.group, halt);
-    if (!idle) return true;  // what still runs may settle beyond what would be written here
+    if (!idle) return;  // what still runs may settle beyond what would be written here
     std::vector<store::Leaving> leaving;
     for (const auto& partition : partitions)
       leaving.push_back({partition->id(), partition->beginning().epoch,
@@ -214,9 +212,7 @@ bool Keeper::leave(const std::vector<std::shared_ptr<Partition>>& partitions, bo
     store::leave_partitions(session(session_), setup_.group, std::move(leaving));
   } catch (const store::DatabaseError&) {
     session_.reset();
-    return false;
   }
-  return true;
 }
 
 store::Taking Keeper::taking_of(const Partition& partition) const {

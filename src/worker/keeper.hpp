@@ -2,8 +2,7 @@
 // checkpoints, records and watches halts, so that neither the poll thread nor a lane waits for it.
 //
 // Two threads: one for starts, which may wait long for Kafka, and one for what must go on
-// meanwhile. Each has a session; checkpoints have another, shared under a lock with the poll
-// thread, which writes the last ones before a revoke.
+// meanwhile. Each has a session.
 #pragma once
 
 #include <algorithm>
@@ -57,11 +56,11 @@ class Keeper {
   void halted(const store::Halt& halt, bool recorded);
 
   // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
-  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. False
-  // where PostgreSQL could not be asked; the next owner then repeats some messages as duplicates.
+  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. What
+  // PostgreSQL does not take in time, the next owner repeats as duplicates.
   // Blocks: at most `timeout`, whatever PostgreSQL does. One thread at a time.
   // `idle`: no lane works on any of them; a leave is clean only then.
-  bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
+  void release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
                std::chrono::milliseconds timeout);
 
   // For so long the thread that writes checkpoints has had no answer from PostgreSQL. Any thread.
@@ -84,12 +83,12 @@ class Keeper {
   struct Release {
     std::vector<std::shared_ptr<Partition>> partitions;
     bool idle = false;
-    bool done = false, clean = false;  // guarded by mutex_
+    bool done = false;  // guarded by mutex_
   };
 
   void run(const std::stop_token& stop);
   void serve_release();
-  bool leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle);
+  void leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle);
   void run_starts(const std::stop_token& stop);
   void serve_starts();
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);

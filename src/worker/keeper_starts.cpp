@@ -23,6 +23,10 @@ constexpr milliseconds kStartAgain{500};
 // Longer than brokers take to learn that they lead no more.
 constexpr std::chrono::seconds kDoubted{10};
 
+// Offsets, to look at the last record that was read before; further back another worker has read
+// on.
+constexpr std::int64_t kMostReadAgain = 1000;
+
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kStartsIdle{1000};
 
@@ -194,7 +198,6 @@ bool Keeper::may_be_outdated(Partition& partition, const StartHalt& halt) {
   const auto now = steady_clock::now();
   if (!partition.short_since) {
     partition.short_since = now;
-    partition.doubted = true;
     observe::log::warning("start_doubted", {{"topic", topic}, {"partition", number}},
                           halt.detail + "; asking for ten seconds whether that is so");
   }
@@ -261,11 +264,12 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   beginning.generation = facts.row ? facts.row->generation : 1;
   beginning.offset = starting.at.offset;
   beginning.guard_below = *highest;
-  partition->doubted |= partition->reached > 0;
-  if (!partition->doubted || (partition->read_before && partition->read_before->offset < facts.low))
-    partition->read_before.reset();  // no need, or deleted
   beginning.ahead = store::read_ahead(session(starts_session_), setup_.group, partition->id(),
                                       beginning.generation, starting.at.offset);
+  const std::optional<ReadRecord>& before = partition->read_before;
+  if (before && (before->generation != beginning.generation || before->offset < facts.low ||
+                 before->offset + kMostReadAgain < beginning.offset))
+    partition->read_before.reset();
   partition->begin(std::move(beginning));
   {
     const std::lock_guard lock(mutex_);

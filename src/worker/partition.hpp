@@ -44,6 +44,7 @@ struct Beginning {
 
 // What tells a record from another one at its offset.
 struct ReadRecord {
+  std::int32_t generation = 1;
   std::int64_t offset = -1;
   std::optional<std::int64_t> timestamp_ms;
   std::size_t bytes = 0;
@@ -63,15 +64,14 @@ class Partition {
   // Read by this worker in the assignment before, so that the log must hold it. Set before the
   // keeper has the partition.
   std::int64_t reached = 0;
-  std::optional<ReadRecord> read_before;  // the last that this process read, ever
+
+  // The last record that this process read of it, in an assignment before. Looked at again first:
+  // it stands there still, unless Kafka has lost the end of the log. Until begin() the keeper's.
+  std::optional<ReadRecord> read_before;
 
   // Since when Kafka's log has seemed to end below that, or below the checkpoint. By the keeper,
   // before begin().
   std::optional<std::chrono::steady_clock::time_point> short_since;
-
-  // Kafka's log seemed to have lost its end: `read_before` is looked at again first. By the keeper,
-  // as the one before.
-  bool doubted = false;
 
   // By the keeper, once, before it posts Started. Before that only the above may be used.
   void begin(Beginning beginning) {

@@ -222,7 +222,8 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   flow::crash_point("received");
   partition->polling.at_end = false;
   partition->polling.leader_epoch = message.leader_epoch();
-  partition->polling.last = ReadRecord{message.offset(), message.timestamp_ms(), record->bytes()};
+  partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
+                                       message.timestamp_ms(), record->bytes()};
   route_metrics_[partition->route_index()].received(record->bytes());
 
   Item item;

@@ -92,7 +92,8 @@ bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
   const std::optional<ReadRecord>& before = partition->read_before;
   if (!before || message.offset() < before->offset) return false;
   const bool same = message.offset() > before->offset ||  // compacted: nobody can tell
-                    *before == ReadRecord{message.offset(), message.timestamp_ms(), record.bytes()};
+                    *before == ReadRecord{before->generation, message.offset(),
+                                          message.timestamp_ms(), record.bytes()};
   partition->read_before.reset();
   if (same) return false;
   store::Halt halt{0,
@@ -106,7 +107,7 @@ bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
                        " stands another record than this worker read there: Kafka lost the end of "
                        "the log, and wrote on. What it wrote below " +
                        std::to_string(partition->beginning().offset) +
-                       ", where this worker went on, was left out: rewind to where the log was cut",
+                       ", where this worker went on, was left out",
                    {},
                    config_.worker.name};
   serve(HaltWanted{partition, halt, false});

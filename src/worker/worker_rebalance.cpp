@@ -80,9 +80,10 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
             "the group takes partitions away");
   if (lost) health_.left();
+  const auto until = Clock::now() + config_.worker.revoke_timeout;
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
-  keeper_->release(drained.partitions, drained.idle,
-                   std::max(config_.worker.revoke_timeout, kLeastForRelease));
+  const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+  keeper_->release(drained.partitions, drained.idle, std::max(rest, kLeastForRelease));
   if (!lost) consumer_->commit(due_commits(drained.partitions));
   for (const TopicPartition& id : partitions) {
     // Ended, or the keeper would go on to take one that a notice has just asked for again.
@@ -113,7 +114,7 @@ bool Worker::leave() {
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
-  keeper_->release(drained.partitions, drained.idle, std::max(left(), kLeastForRelease));
+  keeper_->release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
   const std::vector<kafka::Commit> commits = due_commits(drained.partitions);
   try {
     if (!commits.empty() && left().count() > 0)

@@ -111,13 +111,13 @@ void Worker::report() {
       report.in_flight = static_cast<std::int64_t>(progress.messages);
       if (const auto end = consumer_->known_end(id))
         report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
-      const bool at_end = partition->polling.at_end && progress.messages == 0;
-      if (at_end && !report.lag) report.lag = shown.lag = 0;
-      const bool idle = at_end && report.lag == 0;
-      if (at_end && !idle)
+      const bool idle = partition->polling.at_end && progress.messages == 0;
+      if (idle && report.lag.value_or(0) > 0)
         report.reason =
             "at the end of what Kafka gives out: the rest has just come, or waits for a "
             "transaction to end";
+      if (idle) report.lag = 0;  // nothing for a worker to do
+      if (!shown.lag) shown.lag = report.lag;
       report.state = idle                        ? PartitionState::idle
                      : partition->polling.paused ? PartitionState::paused_full
                                                  : PartitionState::running;

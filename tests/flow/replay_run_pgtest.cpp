@@ -115,6 +115,26 @@ TEST_F(ReplayRun, IsTriedAgainLaterUntilItsAttemptsAreExhausted) {
   EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
+// A statement of a session that a handler has used before may be stale: a new one tells.
+TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAnewBeforeItIsCounted) {
+  BodyHandler handler([&](const Message&, Context& context) {
+    if (++runs > 1) context.sql("SELECT no_such_function($1)", 1);
+  });
+  Replayer replayer = make_replayer(handler);
+  want(dead());
+  EXPECT_EQ(replayer.run_next().result, Result::completed);
+  want(dead({.key = "k2", .offset = 1}));
+  runs = 1;
+  EXPECT_EQ(replayer.run_next().result, Result::later);
+  EXPECT_EQ(database.value("SELECT runs FROM hapax.replays WHERE ended_at IS NULL"), "0");
+  EXPECT_EQ(replayer.count_open(), 1U);
+  for (int i = 1; i < 2 * route.retry.max_attempts; ++i) {
+    replayer.run_next();
+    database.run("UPDATE hapax.replays SET next_try = now()");
+  }
+  EXPECT_EQ(replayer.count_open(), 0U) << "it is put back for ever";
+}
+
 TEST_F(ReplayRun, WaitsForItsTime) {
   want(dead());
   run_next([](const Message&, Context&) { throw Retry("later", std::chrono::hours(1)); });

@@ -78,6 +78,14 @@ TEST_F(Operator, RefusesTheWrongWayAndWhatNeverStarted) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.position_changes"), 0);
 }
 
+TEST_F(Operator, SkipsFromTheBeginningWhereTheTopicWasMadeAgain) {
+  checkpoint("NULL");
+  EXPECT_THROW(move(Jump::skip, 200), Refused);
+  database.run("UPDATE hapax.checkpoints SET start_as = 'initial', highest = NULL");
+  EXPECT_EQ(move(Jump::skip, 120), 0);
+  EXPECT_EQ(row(), "120|120|8|checkpoint|0");
+}
+
 TEST_F(Operator, ADryRunChangesNothing) {
   checkpoint("100");
   key("completed");
