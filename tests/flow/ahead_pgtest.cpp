@@ -42,9 +42,10 @@ class Ahead : public FlowCase {
   };
 
   // Both in a row, as a lane does; the second even where the first did not settle.
-  std::pair<Outcome, Outcome> both(const Body& first, const Body& second, Sent next = {"k2"}) {
+  std::pair<Outcome, Outcome> both(const Body& first, const Body& second, Sent next = {"k2"},
+                                   const std::string& key = "k1") {
     next.offset = 1;
-    const Queued one(route, {"k1"}), two(route, next);
+    const Queued one(route, {key}), two(route, next);
     const Task tasks[] = {task(one.message), task(two.message)};
     Doing does_first(first), does_second(second);
     std::pair<Outcome, Outcome> outcomes;
@@ -106,10 +107,13 @@ TEST_F(Ahead, AnAbandonedKeyIsFree) {
 }
 
 TEST_F(Ahead, ADuplicateADriftAndATombstoneAreSeenAsWithoutIt) {
-  EXPECT_EQ(both(book, book, {"k1"}).second.result, Result::duplicate);
-  EXPECT_EQ(both(book, book, {"k1", "11"}).second.reason, "payload_drift");
-  EXPECT_EQ(both(book, book, {"", "11"}).second.reason, "missing_key");
-  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(process_on(processor, {.key = "done", .offset = 9}, book).result, Result::completed);
+  EXPECT_EQ(both(book, book, {"done"}, "a").second.result, Result::duplicate);
+  EXPECT_EQ(both(book, book, {"done", "11"}, "b").second.reason, "payload_drift");
+  EXPECT_EQ(both(book, book, {"", "11"}, "c").second.reason, "missing_key");
+  EXPECT_EQ(both(book, book, {"t", std::nullopt}, "d").second.reason, "tombstone");
+  EXPECT_EQ(effects(), "done=10 a=10 b=10 c=10 d=10");
+  EXPECT_EQ(asked, 4);
 }
 
 TEST_F(Ahead, AKeyThatIsHeldDoesNotUndoTheMessageBefore) {

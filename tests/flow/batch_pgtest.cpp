@@ -88,11 +88,11 @@ class BatchCase : public FlowCase {
     return outcomes;
   }
 
-  // All effects, whatever their order.
+  // All effects, in the order of each order key (as order_by_key gives them).
   std::string booked() {
     return database.value(
-               "SELECT coalesce(string_agg(key || '=' || note, ', ' ORDER BY key, note), '') FROM "
-               "effects") +
+               "SELECT coalesce(string_agg(key || '=' || note, ', ' ORDER BY "
+               "substr(key, 2)::int % 6, id), '') FROM effects") +
            " | " +
            database.value(
                "SELECT coalesce(string_agg(effect, ', ' ORDER BY effect), '') FROM marks");
