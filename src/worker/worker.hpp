@@ -54,8 +54,7 @@ class Worker final : public kafka::Listener {
   std::optional<std::string> await_topics(const StopSignal& stop);
 
   // Joins the group and works until told to stop.
-  // Blocks: until `stop`; then at most worker.shutdown_timeout, and what PostgreSQL takes to
-  // answer.
+  // Blocks: until `stop`; then at most worker.shutdown_timeout, or seconds where that is less.
   Ended run(const StopSignal& stop);
 
  private:
