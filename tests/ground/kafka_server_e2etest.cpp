@@ -17,10 +17,9 @@ TEST(KafkaServer, SurvivesAKillAndAStopOnTheSamePorts) {
   KafkaServer server;
   const std::string bootstrap = server.bootstrap();
   create_topic(bootstrap, "t", 2);
-  Producer producer(bootstrap, {{"max.in.flight", "1"}});  // a retry must not be overtaken
+  Producer producer(bootstrap);
   const auto sent = sample_records("t");
-  for (const Outgoing& record : sent) producer.produce(record);
-  producer.flush();
+  for (const Outgoing& record : sent) producer.send(record);  // a retry must not be overtaken
   reset_offset(bootstrap, "g", "t", 0, {3, "why"});
 
   server.kill();
