@@ -73,8 +73,8 @@ class Context {
 
   // libpqxx's transaction for everything else (subtransactions, COPY, large results). Include
   // <pqxx/pqxx> yourself. Sends what `write` has deferred first: throws SqlError for it, and blocks
-  // until it is answered. While a pqxx::subtransaction is open only that may be used: `sql`,
-  // `write` and `insert` then throw.
+  // until it is answered. While a pqxx::subtransaction is open use only that: `sql`, `write`
+  // and `insert` then throw, or are rolled back with it.
   virtual pqxx::dbtransaction& pqxx() = 0;
 
  protected:

@@ -157,7 +157,7 @@ void add_dead_replay(CLI::App& dead, CommandLine& line) {
       "open.\n"
       "Exit code 1 where a replay did not complete, or a letter that was named is ended already.\n"
       "Examples:\n"
-      "  hapax dead replay -c worker.json --url $OPERATOR 17 --why 'account opened' \n"
+      "  hapax dead replay -c worker.json --url $OPERATOR 17 --why 'account opened'\n"
       "  hapax dead replay -c worker.json --url $OPERATOR 17 --payload fixed.json --why 'typo in "
       "amount'\n"
       "  hapax dead replay -c worker.json --url $OPERATOR --reason attempts_exhausted --since 2h "

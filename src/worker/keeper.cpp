@@ -158,7 +158,7 @@ void Keeper::missed(const std::shared_ptr<Partition>& partition) {
   notices_.post(Fenced{partition, by_another});
 }
 
-void Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
+bool Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
                      milliseconds timeout) {
   const auto release = std::make_shared<Release>();
   release->idle = idle;
@@ -181,6 +181,7 @@ void Keeper::release(const std::vector<std::shared_ptr<Partition>>& partitions, 
   if (!answered && !postgres_.is_down())
     postgres_.went_down("giving partitions back", "",
                         "no answer for " + std::to_string(timeout.count()) + " ms");
+  return answered;
 }
 
 void Keeper::serve_release() {

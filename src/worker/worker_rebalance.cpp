@@ -114,7 +114,8 @@ bool Worker::leave() {
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
-  keeper_->release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
+  const bool released =
+      keeper_->release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
   const std::vector<kafka::Commit> commits = due_commits(drained.partitions);
   try {
     if (!commits.empty() && left().count() > 0)
@@ -131,7 +132,7 @@ bool Worker::leave() {
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has as long as everything else; cut off, it counts as one run more.
   const bool idle = replays_->wait_idle(until);
-  return closed && idle && dispatcher_.wait_idle(drained.partitions, Clock::now());
+  return closed && idle && released && dispatcher_.wait_idle(drained.partitions, Clock::now());
 }
 
 }  // namespace hapax::worker
