@@ -125,6 +125,7 @@ class Message {
  private:
   // Counts brackets outside strings, without recursion.
   static bool nests_deeper_than(std::string_view text, std::size_t limit) {
+    if (text.size() <= limit) return false;
     // Most texts have fewer brackets than that, which is found much faster.
     std::size_t opened = 0;
     for (const char bracket : {'{', '['})
