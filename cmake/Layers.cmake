@@ -16,9 +16,9 @@ if(HAPAX_SANITIZE MATCHES thread)
   target_link_libraries(hapax_options INTERFACE hapax_c11_threads)
 endif()
 
-# hapax_layer(<folder> [LIBRARIES …] [PRECOMPILE <header>…]): all .cpp of src/<folder>.
+# hapax_layer(<folder> [LIBRARIES …]): all .cpp of src/<folder>.
 function(hapax_layer folder)
-  cmake_parse_arguments(LAYER "" "" "LIBRARIES;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
   set(name hapax_${folder})
   add_library(${name} OBJECT ${sources})
@@ -26,5 +26,4 @@ function(hapax_layer folder)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(${name} PUBLIC nlohmann_json::nlohmann_json Threads::Threads
     PRIVATE $<BUILD_INTERFACE:hapax_options> ${LAYER_LIBRARIES})
-  target_precompile_headers(${name} PRIVATE ${LAYER_PRECOMPILE})
 endfunction()

@@ -82,13 +82,7 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   if (next_ && (!flow::is_settled(outcomes.front().result) || stop.stop_requested() ||
                 next_->partition->over()))
     put_next_back();
-  bool postgres_away = false;
-  std::size_t at = 0;
-  for (Work& work : batch.works) {
-    const std::span<const Outcome> of_work = std::span(outcomes).subspan(at, work.items.size());
-    at += work.items.size();
-    postgres_away = settler_.settle(work, of_work, ended) || postgres_away;
-  }
+  const bool postgres_away = settler_.settle(batch.works, outcomes, ended);
   setup_.dispatcher.finish(std::move(batch.works));
   return postgres_away;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -90,11 +91,17 @@ class Partition {
     return true;
   }
 
-  void settle(std::int64_t offset, std::size_t bytes) {
+  struct Settled {
+    std::int64_t offset;
+    std::size_t bytes;
+  };
+  void settle(std::span<const Settled> messages) {
     const std::lock_guard lock(mutex_);
-    watermark_->settle(offset);
-    bytes_ -= bytes;
-    --messages_;
+    for (const Settled& message : messages) {
+      watermark_->settle(message.offset);
+      bytes_ -= message.bytes;
+    }
+    messages_ -= messages.size();
   }
 
   void pass(std::int64_t offset) {

@@ -47,19 +47,41 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
 
 }  // namespace
 
-bool Settler::settle(Work& work, std::span<const Outcome> outcomes, Clock::time_point now) {
+bool Settler::settle(std::span<Work> works, std::span<const Outcome> outcomes,
+                     Clock::time_point now) {
+  bool postgres_away = false;
+  for (Work& work : works) {
+    const auto of_work = outcomes.first(work.items.size());
+    outcomes = outcomes.subspan(work.items.size());
+    postgres_away = settle_one(work, of_work, now) || postgres_away;
+    const bool more_of_it = &work != &works.back() && (&work)[1].partition == work.partition;
+    if (!more_of_it) tell(*work.partition);
+  }
+  return postgres_away;
+}
+
+// All at once: the poll thread wants the partition's lock, too.
+void Settler::tell(Partition& partition) {
+  partition.settle(settled_);
+  settled_.clear();
+}
+
+bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::time_point now) {
   auto item = work.items.begin();
   auto outcome = outcomes.begin();
   for (; item != work.items.end() && flow::is_settled(outcome->result); ++item, ++outcome) {
     count(work, *item, *outcome);
     watch_for_breaks(work, *item, *outcome);
-    work.partition->settle(item->record->message().offset(), item->record->bytes());
+    settled_.push_back({item->record->message().offset(), item->record->bytes()});
     if (setup_.settled) setup_.settled(item->record->message());
     ++work.settled;
   }
   if (item == work.items.end()) return false;
   count(work, *item, *outcome);
-  if (flow::is_halt(outcome->result)) ask_for_halt(work, *item, *outcome);
+  if (flow::is_halt(outcome->result)) {
+    tell(*work.partition);
+    ask_for_halt(work, *item, *outcome);
+  }
   const bool postgres_away = outcome->result == Result::outage;
   // A lost connection may be from before an outage that is over by now: a new one tells.
   const bool lost = outcome->sqlstate.empty() || outcome->sqlstate.starts_with("57P");

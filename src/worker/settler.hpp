@@ -17,12 +17,15 @@ class Settler {
  public:
   explicit Settler(LaneSetup& setup) : setup_(setup), route_metrics_(setup.route_metrics) {}
 
-  // Settles the messages up to the first that is not settled, and says how long that one waits from
-  // `now` on; then the work can be given back. `outcomes`: one an item.
+  // Settles the messages of each work up to the first that is not settled, and says how long that
+  // one waits from `now` on; then the works can be given back. `outcomes`: one an item, in order.
   // True when PostgreSQL is away.
-  bool settle(Work& work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
+  bool settle(std::span<Work> works, std::span<const flow::Outcome> outcomes,
+              Clock::time_point now);
 
  private:
+  bool settle_one(Work& work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
+  void tell(Partition& partition);
   void count(const Work& work, const Item& item, const flow::Outcome& outcome);
   void log_outcome(const Item& item, const flow::Outcome& outcome) const;
   void watch_for_breaks(const Work& work, const Item& item, const flow::Outcome& outcome);
@@ -30,6 +33,7 @@ class Settler {
 
   LaneSetup& setup_;
   std::vector<observe::RouteMetrics> route_metrics_;
+  std::vector<Partition::Settled> settled_;  // that their partition has not been told of yet
 };
 
 }  // namespace hapax::worker

@@ -83,14 +83,15 @@ class World {
   std::vector<flow::Outcome> draw_outcomes(const Batch& batch, Digits digits);
   flow::Outcome draw_outcome(Fact& fact, Digits& digits);
   void remember(const Player& lane, const Work& work, std::span<const flow::Outcome> outcomes);
-  void expect_breaks(const Work& work, std::span<const flow::Outcome> settled);
-  void settle(Player& lane, Work& work, std::span<const flow::Outcome> outcomes);
+  void settle(Player& lane, std::span<Work> works, std::span<const flow::Outcome> outcomes);
   void serve();
   void assign(Site& site);
   void drop(Site& site);
   void write_checkpoint(Site& site);
 
   // world_checks.hpp
+  Reference::Ended expect_end(const Work& work, std::span<const flow::Outcome> outcomes);
+  void expect_breaks(const Work& work, std::span<const flow::Outcome> settled);
   void check();
   void check_partition(const std::shared_ptr<Partition>& partition);
   void check_blocking(const Partition& partition);

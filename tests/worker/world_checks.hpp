@@ -63,4 +63,34 @@ inline void World::check_blocking(const Partition& partition) {
   }
 }
 
+inline Reference::Ended World::expect_end(const Work& work,
+                                          std::span<const flow::Outcome> outcomes) {
+  const Partition& partition = *work.partition;
+  Reference::Ended ended = reference_.end(work, outcomes, now_);
+  expect_breaks(work, outcomes.first(ended.settled.size()));
+  if (ended.halts_at)
+    wanted_.push_back({&partition,
+                       outcomes[ended.settled.size()].result == flow::Result::halt_route,
+                       ended.halts_at});
+  if (ended.contended) ++reached_["contended for long"];
+  if (partition.over()) ++reached_["ended after its partition was dropped"];
+  return ended;
+}
+
+// So many dead letters in a row for one cause halt the route.
+inline void World::expect_breaks(const Work& work, std::span<const flow::Outcome> settled) {
+  const std::size_t route = work.partition->route_index();
+  auto& [cause, count] = given_up_[route];
+  for (const flow::Outcome& outcome : settled) {
+    if (outcome.result == flow::Result::completed) count = 0;
+    if (outcome.result != flow::Result::failed || outcome.reason == "redelivered") continue;
+    count = outcome.reason == cause ? count + 1 : 1;
+    cause = outcome.reason;
+    if (routes_[route].breaker == 0 || count < routes_[route].breaker) continue;
+    count = 0;
+    wanted_.push_back({work.partition.get(), true, std::nullopt});
+    ++reached_["breaker"];
+  }
+}
+
 }  // namespace hapax::worker::simulation

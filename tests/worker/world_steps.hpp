@@ -172,13 +172,7 @@ inline void World::end(Player& lane, Digits digits) {
     dispatcher_.finish(std::move(unrun));
   }
   lane.next.reset();
-  std::size_t at = 0;
-  for (Work& work : batch.works) {
-    const auto of_work = std::span(outcomes).subspan(at, work.items.size());
-    at += work.items.size();
-    remember(lane, work, of_work);
-    settle(lane, work, of_work);
-  }
+  settle(lane, batch.works, outcomes);
   dispatcher_.finish(std::move(batch.works));
 }
 
@@ -257,37 +251,24 @@ inline void World::remember(const Player& lane, const Work& work,
   }
 }
 
-// So many dead letters in a row for one cause halt the route.
-inline void World::expect_breaks(const Work& work, std::span<const flow::Outcome> settled) {
-  const std::size_t route = work.partition->route_index();
-  auto& [cause, count] = given_up_[route];
-  for (const flow::Outcome& outcome : settled) {
-    if (outcome.result == flow::Result::completed) count = 0;
-    if (outcome.result != flow::Result::failed || outcome.reason == "redelivered") continue;
-    count = outcome.reason == cause ? count + 1 : 1;
-    cause = outcome.reason;
-    if (routes_[route].breaker == 0 || count < routes_[route].breaker) continue;
-    count = 0;
-    wanted_.push_back({work.partition.get(), true, std::nullopt});
-    ++reached_["breaker"];
+inline void World::settle(Player& lane, std::span<Work> works,
+                          std::span<const flow::Outcome> outcomes) {
+  std::vector<std::int64_t> settled;
+  bool postgres_away = false;
+  auto rest = outcomes;
+  for (const Work& work : works) {
+    const auto of_work = rest.first(work.items.size());
+    rest = rest.subspan(work.items.size());
+    remember(lane, work, of_work);
+    const Reference::Ended ended = expect_end(work, of_work);
+    settled.insert(settled.end(), ended.settled.begin(), ended.settled.end());
+    postgres_away = postgres_away || ended.postgres_away;
   }
-}
-
-inline void World::settle(Player& lane, Work& work, std::span<const flow::Outcome> outcomes) {
-  const Partition& partition = *work.partition;
-  const Reference::Ended ended = reference_.end(work, outcomes, now_);
-  expect_breaks(work, outcomes.first(ended.settled.size()));
-  if (ended.halts_at)
-    wanted_.push_back({&partition,
-                       outcomes[ended.settled.size()].result == flow::Result::halt_route,
-                       ended.halts_at});
-  if (ended.contended) ++reached_["contended for long"];
-  if (partition.over()) ++reached_["ended after its partition was dropped"];
   said_settled_.clear();
   const auto number = static_cast<std::size_t>(&lane - lanes_.data());
-  const bool away = settlers_[number].settle(work, outcomes, now_);
-  hold(away == ended.postgres_away, "a lane does not know that PostgreSQL is away");
-  hold(said_settled_ == ended.settled, "others are said to be settled than those that are");
+  const bool away = settlers_[number].settle(works, outcomes, now_);
+  hold(away == postgres_away, "a lane does not know that PostgreSQL is away");
+  hold(said_settled_ == settled, "others are said to be settled than those that are");
   lane.postgres_away = lane.postgres_away || away;
 }
 
