@@ -56,9 +56,9 @@ class Keeper {
   void halted(const store::Halt& halt, bool recorded);
 
   // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
-  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. False
-  // where PostgreSQL is away or does not answer: what it did not take, the next owner repeats as
-  // duplicates, and this object's end may wait for it without bound.
+  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. What
+  // PostgreSQL does not take, the next owner repeats as duplicates. False where it was away before,
+  // or does not answer in time: this object's end may then wait for it without bound.
   // Blocks: at most `timeout`, whatever PostgreSQL does. One thread at a time.
   // `idle`: no lane works on any of them; a leave is clean only then.
   bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,

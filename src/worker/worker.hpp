@@ -33,8 +33,8 @@ using StopSignal = std::atomic<int>;
 
 enum class Ended {
   stopped,          // by StopSignal
-  gave_up_waiting,  // the same, but a handler or Kafka does not answer: destroying the Worker would
-                    // wait for it, so leave the process with _Exit
+  gave_up_waiting,  // the same, but a handler, Kafka or PostgreSQL does not answer: destroying the
+                    // Worker would wait for it, so leave the process with _Exit
   handler_hangs,    // a handler ran longer than worker.handler_timeout; leave with _Exit
   fatal,            // the consumer cannot go on; the log says why; leave with _Exit
 };
