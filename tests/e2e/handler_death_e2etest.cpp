@@ -90,12 +90,15 @@ TEST_P(DeathAhead, BehindSlowMessagesDoesNotCostALifeForEachOfThem) {
   patch["worker"]["checkpoint_interval"] = "50ms";
   patch["kafka"]["group.instance.id"] = "w";
   const auto worker = site.worker("w", patch);
-  int lives = 1;
-  for (; worker->dies_before("dead_letter"); ++lives) {
-    ASSERT_LT(lives, kMostLives) << worker->output();
+  // Where messages trickle in, on a busy machine, lives with a little progress come first.
+  std::size_t cautious = 0;
+  for (int lives = 1; worker->dies_before("dead_letter"); ++lives) {
+    cautious += worker->count("cautious");
+    ASSERT_LT(lives, kSlow) << worker->output();
     worker->start_again();
   }
-  EXPECT_LE(lives, 8) << "a few without progress, a cautious one to the end, and two to give it up";
+  cautious += worker->count("cautious");
+  EXPECT_LE(cautious, 3U) << "one to the end, and one or two to give it up";
   site.await_no_lag();
   site.expect_exact(sent - 1, 1);
   expect_leaves(*worker);
