@@ -50,7 +50,7 @@ def of_markdown(text):
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) |\s*\||#)", text):
         if block.lstrip().startswith("|"):
-            yield from block.split("|")
+            yield from re.split(r"[|;]", block)  # a cell is often a list
         else:
             yield re.sub(r"^\s*(?:[-*#]+|\d+\.) ", "", block)
 
