@@ -14,42 +14,45 @@
 
 namespace hapax {
 
-// What a handler is told once, before its first message.
+// What a handler gets once, before its first message.
 struct Setup {
   std::string topic;
-  nlohmann::json options;  // `options` of the route, {} where there are none
+  nlohmann::json options;  // `options` of the route; {} if it has none
 };
 
 // Handles the messages of one route. Every lane has an instance of its own, so members need no
-// lock; state that must survive belongs into PostgreSQL, because a worker can die at any time.
+// lock. Keep state that must survive in PostgreSQL, because a worker can die at any time.
 //
-// A handler may run more than once for a message (after a crash, a retry, a lost partition); only
-// one run's effects commit. So everything it does to the world must go through `context`.
+// A handler may run more than once for a message (after a crash, a retry, a lost partition). Only
+// one run's effects commit. So every effect of a handler must go through `context`.
 class Handler {
  public:
   virtual ~Handler() = default;
 
-  // Once an instance, before the first message: of all lanes and of replays, one after the other on
-  // one thread. `hapax check` calls it, too, and then nothing else. Throws: any exception; the
-  // worker then does not start (exit code 3), so what may pass is retried in here. Blocks: one call
-  // shorter than 30 s, or /livez fails.
+  // Called once for each instance (one for each lane, one for replays) before its first message.
+  // One thread makes these calls, one after the other. `hapax check` also calls it, and then
+  // nothing else.
+  // Throws: any exception. The worker then does not start (exit code 3), so retry here what may
+  //   succeed later.
+  // Blocks: may block for less than 30 s; after that /livez fails.
   virtual void on_start(const Setup& /*setup*/) {}
 
   // Applies one message. Returning commits it.
-  // Throws: Reject (never works: dead letter), Retry (later), any other exception (later, by the
-  //   route's retry policy).
-  // Blocks: shorter than `worker.handler_timeout`, at which the process ends, and than
-  //   `postgres.idle_in_transaction_timeout` between two statements.
+  // Throws: Reject, if the message can never work: it becomes a dead letter. Retry, to try it again
+  //   later. After any other exception the route's retry policy tries it again later.
+  // Blocks: must take less than `worker.handler_timeout`, at which the process ends itself. Between
+  //   two statements it must take less than `postgres.idle_in_transaction_timeout`.
   virtual void handle(const Message& message, Context& context) = 0;
 
-  // Whether on_duplicate is wanted. Each duplicate then costs a transaction that writes.
+  // Whether hapax shall call on_duplicate. Each duplicate then costs a transaction that writes.
   virtual bool wants_duplicates() const { return false; }
 
-  // A message whose operation is completed already, by this message delivered before or by another
-  // one of the same key; `stored` is what `result` stored then. For answering the producer again,
-  // say. Runs in a transaction under the same seal, and at least once for each duplicate, not
-  // exactly once: a duplicate delivered again is a duplicate again.
-  // Throws: as `handle`; after `max_attempts` the duplicate is settled without it.
+  // Called for a duplicate: its operation is already completed, by an earlier delivery of this
+  // message or by another message with the same key. `stored` is the result that `result` stored
+  // then; use it to answer the producer again, for example. The call runs in a transaction under
+  // the same seal. It runs at least once for each duplicate, not exactly once: a duplicate that is
+  // delivered again is a duplicate again.
+  // Throws: as `handle`. After `max_attempts` hapax settles the duplicate without this call.
   virtual void on_duplicate(const Message& /*message*/,
                             const std::optional<nlohmann::json>& /*stored*/, Context& /*context*/) {
   }

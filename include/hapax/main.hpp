@@ -18,11 +18,11 @@ namespace hapax {
 class Main {
  public:
   // Makes a handler known under the name that routes use. A route that names a plugin takes the
-  // plugin's; where a name is there twice otherwise, the worker does not start.
+  // plugin's handler instead. If two other handlers have one name, the worker does not start.
   Main& on(std::string name, std::function<std::unique_ptr<Handler>()> make,
            std::string version = "unversioned");
 
-  // The command line of `hapax`; returns the process's exit code (see `--help`).
+  // Runs the command line of `hapax` and returns the process's exit code (see `--help`).
   // Blocks: as long as the command runs. Throws: nothing.
   int run(int argc, char** argv);
 

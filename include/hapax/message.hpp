@@ -1,7 +1,7 @@
 // One Kafka record as a handler sees it: read-only views into memory that hapax owns.
 //
-// A message is immutable: whatever a handler does to its own copies, a retry, a dead letter and a
-// replay always use the bytes that Kafka delivered.
+// A message is immutable. A handler may change its own copies: a retry, a dead letter and a replay
+// always use the bytes that Kafka delivered.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@
 
 namespace hapax {
 
-// Thrown by a handler: this message can never work, do not try again. hapax rolls the transaction
-// back and keeps the message whole in hapax.dead_letters, with this text.
+// A handler throws it if this message can never work and shall not be tried again. hapax rolls the
+// transaction back, and keeps the whole message in hapax.dead_letters with this text.
 class Reject : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Thrown by a handler: try again later. Counts as an attempt; after `retry.max_attempts` of the
-// route the message becomes a dead letter. `after` replaces the route's back-off for this attempt,
-// as it is: `retry.max` does not bound it, but 365 days do; messages of the same order key wait as
-// well.
+// A handler throws it to try the message again later. It counts as an attempt: after the route's
+// `retry.max_attempts` the message becomes a dead letter. `after` replaces the route's back-off for
+// this attempt; `retry.max` does not bound it, 365 days do. Messages of the same order key wait,
+// too.
 class Retry : public std::runtime_error {
  public:
   explicit Retry(const std::string& why,
@@ -38,13 +38,14 @@ class Retry : public std::runtime_error {
   std::optional<std::chrono::milliseconds> after_;
 };
 
-// One Kafka header. Kafka allows repeated names; order is kept. A null value is not an empty one.
+// One Kafka header. Kafka allows repeated names and keeps their order. A null value is not an empty
+// one.
 struct Header {
   std::string_view name;
   std::optional<std::string_view> value;
 };
 
-// Where a record stands in Kafka. Not a stable identity by itself: a topic can be made again.
+// The place of a record in Kafka. It is no stable identity: a topic can be deleted and made again.
 struct Coordinates {
   std::string_view topic;
   std::int32_t partition = 0;
@@ -53,18 +54,19 @@ struct Coordinates {
 
 enum class TimestampType : std::uint8_t { none, create_time, log_append_time };
 
-// Arrays and objects in a JSON payload may nest this deep; deeper is a Reject (and the dead letter
-// `not_json` where a key is derived from it): a hostile payload must not take the stack.
+// Arrays and objects in a JSON payload may nest this deep. A deeper payload is a Reject, because a
+// hostile payload must not exhaust the stack. If the key is derived from it, the message becomes
+// the dead letter `not_json`.
 inline constexpr std::size_t kMaxJsonDepth = 512;
 
-// A record. All views stay valid as long as the Message; in `handle` that is the whole call.
+// A record. All views are valid as long as the Message is; in `handle` that is the whole call.
 //
 // Thread safety: immutable, so any number of threads may read it.
 class Message {
  public:
   struct Parts {
     Coordinates coordinates;
-    std::int32_t leader_epoch = -1;  // -1: the broker or librdkafka did not tell
+    std::int32_t leader_epoch = -1;  // -1: unknown to the broker or to librdkafka
     std::int64_t timestamp_ms = -1;  // milliseconds since 1970-01-01 UTC; -1: none
     TimestampType timestamp_type = TimestampType::none;
     std::optional<std::string_view> key;
@@ -80,15 +82,16 @@ class Message {
   const Coordinates& coordinates() const { return parts_.coordinates; }
   std::int32_t leader_epoch() const { return parts_.leader_epoch; }
 
-  // Milliseconds since the epoch as the producer (create_time) or broker (log_append_time) wrote
-  // it, or nothing. Producers write what they like: it can be negative or in the future.
+  // Milliseconds since 1970-01-01 UTC, written by the producer (create_time) or by the broker
+  // (log_append_time). Nothing if the record has none. A producer may write any number: it can be
+  // negative or in the future.
   std::optional<std::int64_t> timestamp_ms() const {
     if (parts_.timestamp_type == TimestampType::none) return std::nullopt;
     return parts_.timestamp_ms;
   }
   TimestampType timestamp_type() const { return parts_.timestamp_type; }
 
-  // Kafka's record key, any bytes. Null is not empty.
+  // Kafka's record key, any bytes. Nothing for a null key, which is not an empty one.
   std::optional<std::string_view> key() const { return parts_.key; }
 
   // The payload, any bytes. Nothing for a tombstone (a null payload), which is not an empty one.
@@ -96,18 +99,19 @@ class Message {
 
   std::span<const Header> headers() const { return parts_.headers; }
 
-  // The value of the first header of this name, compared byte for byte. Nothing where there is no
-  // such header or where its value is null.
+  // The value of the first header with this name, compared byte for byte. Nothing if there is no
+  // such header, or if its value is null.
   std::optional<std::string_view> header(std::string_view name) const {
     for (const Header& header : parts_.headers)
       if (header.name == name) return header.value;
     return std::nullopt;
   }
 
-  // The payload as JSON, with numbers as nlohmann reads them: integers beyond 64 bits, and all with
-  // a fraction or an exponent, become doubles of 15 to 17 digits. Amounts that must stay exact come
-  // as integers of the smallest unit, as strings, or are read from *payload() by PostgreSQL.
-  // Throws: Reject where the payload is null, not JSON, or nests deeper than kMaxJsonDepth.
+  // The payload as JSON, with numbers as nlohmann reads them. Integers beyond 64 bits, and numbers
+  // with a fraction or an exponent, become doubles of 15 to 17 digits. If an amount must stay
+  // exact, send it as an integer of the smallest unit or as a string, or let PostgreSQL read
+  // *payload(). Throws: Reject if the payload is null, is not JSON, or nests deeper than
+  // kMaxJsonDepth.
   nlohmann::json json() const {
     if (!parts_.payload) throw Reject("the payload is null (a tombstone), not JSON");
     if (nests_deeper_than(*parts_.payload, kMaxJsonDepth))

@@ -1,7 +1,7 @@
 // A handler as a plugin: one line, HAPAX_PLUGIN(hapax::handler<Payments>("payments")).
 //
-// The plugin exports one C symbol that says what it was built with. hapax reads that before it
-// calls anything, and refuses another ABI in one sentence that names both sides.
+// The plugin exports one C symbol with the versions it was built with. hapax reads that before it
+// calls anything. It refuses another ABI in one sentence that names both sides.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@
 #else
 #define HAPAX_JSON_DIAGNOSTICS ""
 #endif
-#if defined(JSON_DIAGNOSTIC_POSITIONS) && JSON_DIAGNOSTIC_POSITIONS  // and where it stood
+#if defined(JSON_DIAGNOSTIC_POSITIONS) && JSON_DIAGNOSTIC_POSITIONS  // and its position
 #define HAPAX_JSON_POSITIONS "-positions"
 #else
 #define HAPAX_JSON_POSITIONS ""
@@ -57,13 +57,13 @@
       HAPAX_JSON_DIAGNOSTICS HAPAX_JSON_POSITIONS
 
 extern "C" {
-// Plain C, so that it can be read whatever compiler made the plugin. Append only.
+// Plain C, so that hapax can read it from a plugin of any compiler. Append only.
 struct HapaxPluginDescriptor {
   std::uint32_t abi;
   const char* compiler_abi;
   const char* pqxx_version;
   const char* json_version;
-  // Fills a std::vector<hapax::HandlerFactory>. Called only when everything above matches.
+  // Fills a std::vector<hapax::HandlerFactory>. hapax calls it only if everything above matches.
   void (*list)(void* factories);
 };
 }

@@ -23,9 +23,13 @@ namespace hapax {
 
 // One value for a $n of a statement, as text that PostgreSQL reads into the parameter's type.
 //
-// From: text (UTF-8, without NUL; one char too), numbers, enums (their number), bool, bytes (for
-// bytea), JSON (a string gives its text, null gives NULL, the rest its JSON text), std::optional of
-// these, nullptr (also a const char* that is null). No other pointer compiles.
+// Made from:
+// - text: UTF-8 without NUL, or one char; a const char* that is null is NULL;
+// - numbers, bool, and enums (their number);
+// - bytes, for bytea;
+// - JSON: a string gives its text, null gives NULL, all else its JSON text;
+// - std::optional of these, and nullptr.
+// No other pointer compiles.
 class Parameter {
  public:
   Parameter(std::nullptr_t) {}
@@ -108,10 +112,10 @@ struct RowsData {
   std::size_t affected = 0;
 };
 
-// One field of a row. Keeps the rows alive that it came from.
+// One field of a row. It keeps the rows alive from which it came.
 class Field {
  public:
-  // Throws: std::out_of_range where there is no such column.
+  // Throws: std::out_of_range if there is no such column.
   Field(std::shared_ptr<const RowsData> data, std::size_t row, std::size_t column)
       : data_(std::move(data)),
         column_(&data_->columns.at(column)),
@@ -119,7 +123,8 @@ class Field {
 
   bool is_null() const { return !text_->has_value(); }
 
-  // PostgreSQL's text form. Throws: std::runtime_error where the field is NULL.
+  // PostgreSQL's text form.
+  // Throws: std::runtime_error if the field is NULL.
   const std::string& text() const {
     if (is_null()) throw std::runtime_error("column \"" + *column_ + "\" is NULL");
     return **text_;
@@ -127,8 +132,8 @@ class Field {
 
   // As std::string, bool, an integer or floating point type, nlohmann::json, or std::optional of
   // these (NULL gives nothing).
-  // Throws: std::runtime_error where the field is NULL or its text is not such a value;
-  // nlohmann::json::parse_error where it is not JSON.
+  // Throws: std::runtime_error if the field is NULL or its text is not such a value;
+  //   nlohmann::json::parse_error if it is not JSON.
   template <class Value>
   Value as() const {
     if constexpr (is_optional<Value>::value) {
@@ -165,13 +170,13 @@ class Field {
   const std::optional<std::string>* text_;
 };
 
-// One row. Keeps the rows alive that it came from.
+// One row. It keeps the rows alive from which it came.
 class Row {
  public:
   Row(std::shared_ptr<const RowsData> data, std::size_t index)
       : data_(std::move(data)), index_(index) {}
 
-  // Throws: std::out_of_range where there is no such column.
+  // Throws: std::out_of_range if there is no such column.
   Field operator[](std::size_t column) const { return {data_, index_, column}; }
   Field operator[](int column) const { return (*this)[static_cast<std::size_t>(column)]; }
   Field operator[](std::string_view column) const {
@@ -196,7 +201,7 @@ class Rows {
   // Rows that an INSERT, UPDATE or DELETE touched.
   std::size_t affected() const { return data_->affected; }
 
-  // Throws: std::out_of_range where there is no such row.
+  // Throws: std::out_of_range if there is no such row.
   Row operator[](std::size_t row) const {
     if (row >= size())
       throw std::out_of_range("row " + std::to_string(row) + " of " + std::to_string(size()));

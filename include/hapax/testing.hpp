@@ -1,12 +1,13 @@
-// Tests of a handler: its messages delivered as Kafka, crashes and PostgreSQL deliver them in the
-// worst case, through the same code that workers run, on a throw-away PostgreSQL. No Kafka.
+// Tests of a handler. The harness delivers messages as Kafka, crashes and PostgreSQL do in the
+// worst case, through the same code that workers run. It uses a throw-away PostgreSQL and no Kafka.
 //
 //   hapax::testing::Harness harness(hapax::handler<Payments>("payments"),
 //                                   {.config = "worker.json", .schema = {"schema.sql"}});
 //   harness.expect_exactly_once({.payload = R"({"id": "p1"})",
 //                                .headers = {{"idempotency-key", "p1"}}});
 //
-// Link hapax::testing. Any test framework will do: what is wrong is thrown. See docs/testing.md.
+// Link hapax::testing. Any test framework will do, because the harness throws what is wrong. See
+// docs/testing.md.
 #pragma once
 
 #include <chrono>
@@ -34,8 +35,8 @@ struct Record {
   std::optional<std::string> key = std::nullopt;            // Kafka's record key
   std::optional<std::int64_t> timestamp_ms = std::nullopt;  // as the producer wrote it
   std::int32_t partition = 0;
-  // Where it stands in Kafka. Nothing: the harness gives each different record an offset of its
-  // own, so that the same record is the same message, delivered again.
+  // Its offset in Kafka. Nothing: the harness gives each different record an offset of its own, so
+  // that the same record is the same message, delivered again.
   std::optional<std::int64_t> offset = std::nullopt;
 
   bool operator==(const Record&) const = default;
@@ -47,14 +48,14 @@ enum class Result {
   failed,   // a dead letter
   skipped,  // a tombstone, by the route's policy
   waiting,  // tried, and to be tried again
-  halted,   // the partition or the route stops until somebody has looked
+  halted,   // the partition or the route stops until an operator decides
 };
 
 // What became of a delivery.
 struct Outcome {
   Result result = Result::completed;
   std::string reason = {};              // of failed, waiting, halted: one word, such as "rejected"
-  std::string detail = {};              // for people: the exception's text, say
+  std::string detail = {};              // for people, such as the exception's text
   std::string sqlstate = {};            // of PostgreSQL's last refusal
   int attempts = 0;                     // failed runs that count against retry.max_attempts
   int runs = 0;                         // how often the handler ran in this delivery
@@ -64,7 +65,7 @@ struct Outcome {
   std::string text() const;
 };
 
-// An error of PostgreSQL's, raised by PostgreSQL itself in the handler's transaction.
+// An SQL error that PostgreSQL itself raises in the handler's transaction.
 struct Fault {
   static constexpr int kAtCommit = 0;
 
@@ -73,31 +74,31 @@ struct Fault {
   std::string sqlstate = "40001";
   int statement =
       kAtCommit;  // 1: instead of the handler's first sql(), write(), insert() or pqxx()
-  int runs = 1;   // in the handler's first so many runs; later ones go well
+  int runs = 1;   // in this many first runs of the handler; later runs go well
 };
 
-// Where a worker dies by SIGKILL.
+// The point at which a worker dies by SIGKILL.
 enum class CrashPoint {
   claimed,    // before the handler runs
   handled,    // the handler has returned, and nothing is committed
-  committed,  // everything is committed, and nobody was told
+  committed,  // everything is committed, and no offset has moved
 };
 
 struct Options {
-  // The worker's configuration file. Its route for this handler is what is tested: key, retry
-  // policy, options …; of `postgres` the timeouts count, the rest is not read.
+  // The worker's configuration file. The harness tests its route for this handler: key, retry
+  // policy, options …. Of `postgres` it reads the timeouts only.
   std::string config = {};
-  // That route's topic, where the file has several routes for the handler.
+  // That route's topic, if the file has several routes for the handler.
   std::string topic = {};
   // Or the route itself, such as {{"key", {{"header", "id"}}}}. Topic and handler may be left out.
   nlohmann::json route = nullptr;
-  // Files of SQL for the handler's tables, run in this order by the owner. The worker's role may
+  // SQL files for the handler's tables. The owner runs them in this order. The worker's role may
   // then read and write all tables in them.
   std::vector<std::string> schema = {};
-  // For ${NAME} in the file, before the environment of the process.
+  // Values for ${NAME} in the file; they win over the environment of the process.
   std::map<std::string, std::string> environment = {};
-  // Columns that examine() does not compare, as "public.payments.number". Those that a sequence
-  // or identity fills are never compared.
+  // Columns that examine() does not compare, such as "public.payments.number". It never compares
+  // columns that a sequence or identity fills.
   std::vector<std::string> ignored_columns = {};
 };
 
@@ -110,7 +111,7 @@ struct Report {
   Outcome once;                      // delivered once
   std::vector<std::string> effects;  // the tables that this changed: "public.payments"
   std::vector<Way> ways;
-  // Columns that differ between two deliveries that went well, so are not compared: now(), random
+  // Columns that are not compared because they differ between two good deliveries: now(), random
   // values. Only one run's values are ever committed, so this breaks no promise.
   std::vector<std::string> varying;
 
@@ -118,7 +119,7 @@ struct Report {
   std::string text() const;  // for people, several lines
 };
 
-// Thrown by expect_exactly_once; what() is the report's text.
+// expect_exactly_once throws it; what() is the report's text.
 class NotExactlyOnce : public std::runtime_error {
  public:
   explicit NotExactlyOnce(Report report)
@@ -129,77 +130,79 @@ class NotExactlyOnce : public std::runtime_error {
   Report report_;
 };
 
-// A handler, its route and a database of its own. The first of a process starts a PostgreSQL,
-// about a second, which all others share and which ends with the process.
+// A handler, its route and a database of its own. The first harness of a process starts a
+// PostgreSQL, which takes about a second. All others share it, and it ends with the process.
 //
 // Deliveries go to one worker's lane: the same instance of the handler and the same session, until
 // restart(), a crash or examine(). hapax's retry policy decides; its delays pass at once.
 //
-// Thread safety: none, and all of a process on one thread, the first one: PostgreSQL ends with the
-// thread that started it.
+// Thread safety: none. Use all harnesses of a process on the thread that made the first one,
+// because PostgreSQL ends with the thread that started it.
 class Harness {
  public:
-  // Throws: std::runtime_error with one sentence on what is wrong and how to mend it (no PostgreSQL
-  //   on this machine, a mistake in the configuration, no such route, SQL that fails); what
-  //   on_start throws. Blocks: about 0.1 s; the first one of a process about 1 s.
+  // Throws: std::runtime_error with one sentence on what is wrong and how to fix it. Examples: no
+  //   PostgreSQL on this machine, a mistake in the configuration, no such route, SQL that fails.
+  //   Also what on_start throws.
+  // Blocks: about 0.1 s; the first one of a process about 1 s.
   Harness(HandlerFactory handler, Options options);
   ~Harness();
   Harness(const Harness&) = delete;
   Harness& operator=(const Harness&) = delete;
 
-  // Delivers it and does what a worker does, until the message is settled or halts; `waiting` where
-  // it does neither in a hundred runs. Delivered again it is the same message at the same offset.
-  // Throws: std::invalid_argument where the fault is none. Blocks: as the handler does.
+  // Delivers the record and does what a worker does, until the message is settled or halts. If it
+  // does neither in a hundred runs, the result is `waiting`. A second call delivers the same
+  // message at the same offset. Throws: std::invalid_argument if the fault is not valid. Blocks: as
+  // the handler does.
   Outcome deliver(const Record& record);
   Outcome deliver(const Record& record, const Fault& fault);
 
-  // One run only: `waiting` where a worker would try again.
+  // Runs it once only. The result is `waiting` if a worker would try again.
   Outcome attempt(const Record& record);
   Outcome attempt(const Record& record, const Fault& fault);
 
   // The producer sends it again: the same record at a new offset.
   Outcome resend(const Record& record);
 
-  // Delivers it to so many workers at the same moment, as after a rebalance that one of them
-  // missed. One outcome each, in no order. Precondition: the handler's instances share nothing, as
-  // in a worker with several lanes.
+  // Delivers it to this many workers at the same moment, as after a rebalance that one of them
+  // missed. Returns one outcome for each, in no order.
+  // Precondition: the handler's instances share nothing, as in a worker with several lanes.
   std::vector<Outcome> deliver_in_parallel(const Record& record, int workers = 4);
 
-  // Delivers it to another worker process, which dies there. What it leaves in memory dies too.
-  // Throws: std::runtime_error that says how the message ended where it did not come so far.
+  // Delivers it to another worker process, which dies at that point with everything in its memory.
+  // Throws: std::runtime_error if the message ended before that point; the text tells how.
   void crash_at(CrashPoint point, const Record& record);
 
-  // A new instance of the handler on a new session: what the next worker process would have.
+  // Makes a new instance of the handler on a new session, as the next worker process would.
   void restart();
 
-  // Delivers the record in every way there is, each from where the database stands now: again, in
-  // parallel, killed at each point, with SQL errors at each of its first six statements and at
-  // COMMIT; and compares all tables with those after one delivery. So it also looks at a message
-  // that is to become a dead letter. Afterwards the database is as after one delivery. Throws:
-  // std::runtime_error where it cannot begin. Blocks: about two seconds.
+  // Delivers the record in every way there is: again, in parallel, and killed at each point. It
+  // also injects SQL errors at each of the first six statements and at COMMIT. Each way starts from
+  // the present state of the database. It compares all tables with those after one delivery, so it
+  // can also examine a message that becomes a dead letter. Afterwards the database is as after one
+  // delivery. Throws: std::runtime_error if it cannot begin. Blocks: about two seconds.
   Report examine(const Record& record);
 
-  // examine(), of a message that has an effect.
-  // Throws: NotExactlyOnce where there is a problem, and where the message does not complete or
-  //   changes no table: nothing would be compared. What examine() throws.
+  // Calls examine() for a message that has an effect.
+  // Throws: NotExactlyOnce if there is a problem, or if the message does not complete or changes no
+  //   table, because then nothing would be compared. Also what examine() throws.
   void expect_exactly_once(const Record& record);
 
-  // Runs one statement as the owner of the tables, commits, and returns its rows: to arrange and to
-  // look at what is there. hapax's own tables are in schema hapax.
+  // Runs one statement as the owner of the tables, commits, and returns its rows. Use it to arrange
+  // data and to look at it. hapax's own tables are in schema hapax.
   // Throws: SqlError.
   template <class... Values>
   Rows sql(std::string_view text, const Values&... values) {
     return run(text, {Parameter(values)...});
   }
 
-  // What the handler has left in its session after a message so far: settings, temporary tables,
-  // advisory locks, LISTEN, prepared statements, cursors. hapax clears it before the next message,
-  // at the price of a round trip, where the SQL that the handler sends shows it. What a function in
-  // the database does inside, it does not see: there, call set_config with is_local = true, and
-  // take advisory locks of the transaction. In a batch the next message sees all of it.
+  // What the handler has left in its session after messages so far: settings, temporary tables,
+  // advisory locks, LISTEN, prepared statements, cursors. If the handler's SQL shows it, hapax
+  // clears it before the next message, which costs a round trip. hapax does not see what a function
+  // in the database does: there, call set_config with is_local = true, and take transaction-level
+  // advisory locks. In a batch the next message sees all of it.
   const std::vector<std::string>& session_leaks() const;
 
-  // How the worker connects: for a test that the handler does without.
+  // The url with which the worker connects, for tests of handlers that open connections themselves.
   std::string url() const;
 
   class Implementation;  // opaque
