@@ -7,5 +7,5 @@ cd "$(dirname "$0")"
 
 step 'packages' scripts/install_packages.sh build
 step 'configure' cmake --preset release -DHAPAX_TESTS=OFF
-step 'build (the first time takes minutes)' cmake --build --preset release
+step 'build (the first time takes minutes)' cmake --build --preset release --target hapax_binary
 exec build/release/bin/hapax demo "$@"

@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kLook{200};
-constexpr seconds kPatience{60};  // so long nothing may move
-constexpr seconds kCatchUp{30};   // for what is late when the last message was sent
+constexpr seconds kStallTimeout{60};  // so long nothing may move
+constexpr seconds kCatchUp{30};       // for what is late when the last message was sent
 constexpr seconds kDelivery{120};
 constexpr std::size_t kFillBatch = 500;
 constexpr std::size_t kFillStep = 500'000;
@@ -238,7 +238,7 @@ void Bench::await(RateMeter& meter, const BenchWorker& worker) const {
       last = now;
       moved = RateMeter::Clock::now();
     }
-    if (RateMeter::Clock::now() - moved > kPatience)
+    if (RateMeter::Clock::now() - moved > kStallTimeout)
       throw Stop(kFailed, "the worker stands at " + std::to_string(last) + " of " +
                               std::to_string(options_.messages) + " messages");
   }
@@ -293,7 +293,7 @@ void Bench::pace(const std::string& topic, LatencyMeter& meter, std::size_t mess
   kafka::Producer producer(properties_, milliseconds(0));
   for (std::size_t n = 0; n < kLatencyWarmUp; ++n) producer.produce(payment(messages + n));
   producer.flush(kDelivery);
-  if (!await_settled(kLatencyWarmUp, kPatience))
+  if (!await_settled(kLatencyWarmUp, kStallTimeout))
     throw Stop(kFailed, "the worker does not settle what was sent");
   meter.begin();
   for (std::size_t n = 0; n < messages; ++n) {

@@ -23,7 +23,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kLook{100};
-constexpr seconds kPatience{60};  // so long nothing may move
+constexpr seconds kStandstillTimeout{60};  // so long nothing may move
 constexpr seconds kShutdown{20};
 constexpr int kAims = 50;  // tries to hit a worker in the middle of a transaction
 constexpr milliseconds kAim{1};
@@ -132,7 +132,8 @@ class Demo {
       if (now >= goal) return;
       if (now != last) moved = steady_clock::now();
       last = now;
-      if (steady_clock::now() - moved > kPatience) give_up(what + " stand at " + grouped(now));
+      if (steady_clock::now() - moved > kStandstillTimeout)
+        give_up(what + " stand at " + grouped(now));
       for (const auto& worker : workers_) worker->expect_running(kLook);
     }
   }
@@ -151,7 +152,7 @@ class Demo {
     std::string logs;
     for (const auto& worker : workers_)
       logs += "\nthe log of " + worker->text() + " ends with\n" + worker->last_lines();
-    throw Stop(kFailed, why + " since " + std::to_string(kPatience.count()) + " s" + logs);
+    throw Stop(kFailed, why + " since " + std::to_string(kStandstillTimeout.count()) + " s" + logs);
   }
 
   DemoWorker& kill_one() {

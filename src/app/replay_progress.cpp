@@ -11,7 +11,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAskAgain{250};
-constexpr std::chrono::seconds kPatience{15};
+constexpr std::chrono::seconds kUntakenTimeout{15};
 constexpr std::size_t kAskedAtOnce = 1000;
 constexpr const char* kKinds[] = {"completed", "refused", "failed", "cancelled"};
 
@@ -21,7 +21,7 @@ void say_that_nobody_takes_them() {
       "no worker has taken a replay for %lld s. Is one running with a route for this "
       "topic, of this group and release, and is its route not halted (`hapax status`)? "
       "The replays stay wanted; `hapax dead replay --cancel` ends them, ^C only this wait\n",
-      static_cast<long long>(kPatience.count()));
+      static_cast<long long>(kUntakenTimeout.count()));
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ ReplayOutcomes await_replays(store::Session& session, store::LetterIds replays,
     });
     const auto now = steady_clock::now();
     if (!ended.empty() || taken || !waits || std::exchange(runs_seen, runs) != runs) moved = now;
-    if (now - moved > kPatience && !std::exchange(said, true)) say_that_nobody_takes_them();
+    if (now - moved > kUntakenTimeout && !std::exchange(said, true)) say_that_nobody_takes_them();
     if (show) {
       std::printf("\r\x1b[Kreplayed %zu of %zu: %s", outcomes.ended, all, outcomes.text().c_str());
       std::fflush(stdout);

@@ -6,6 +6,12 @@
 
 namespace hapax::flow {
 
+// How long a message or a replay waits for a key that another transaction holds.
+inline constexpr std::chrono::milliseconds kKeyHeldWait{250};
+
+// The longest wait that a handler's Retry may ask for; a longer one is cut to it.
+inline constexpr std::chrono::hours kLongestRetryWait{24 * 365};
+
 enum class Result {
   // settled: committed in PostgreSQL, or nothing to commit; the watermark may pass
   completed,

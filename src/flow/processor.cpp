@@ -13,12 +13,6 @@ namespace {
 using store::FailureClass;
 using store::Phase;
 
-// Of a handler's Retry: what is further away than this is not meant.
-constexpr std::chrono::hours kLongestWait{24 * 365};
-
-// How long a message waits for a key that another transaction holds.
-constexpr std::chrono::milliseconds kBusyWait{250};
-
 }  // namespace
 
 const char* name_of(Result result) {
@@ -67,7 +61,7 @@ Outcome Processor::process_once(const Task& task, Handler& handler, const Next& 
   if (!reachable(why)) return halt(Result::outage, "postgres", why);
   try {
     if (is_behind_a_loss(task))
-      return later(Result::busy, "tail_lost", {}, kBusyWait, task.attempts);
+      return later(Result::busy, "tail_lost", {}, kKeyHeldWait, task.attempts);
   } catch (...) {
     return account_failed(std::current_exception());
   }
@@ -231,7 +225,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
       return later(Result::again, "reconnect", fault, {}, task.attempts);
     case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);
     case FailureClass::busy:
-      return later(Result::busy, "key_held", fault, kBusyWait, task.attempts);
+      return later(Result::busy, "key_held", fault, kKeyHeldWait, task.attempts);
     case FailureClass::outage: return lost_connection(task, identity, fault);
     case FailureClass::attempt:
       if (!store::may_be_stale(fault) || has_new_session_)
@@ -288,7 +282,7 @@ Outcome Processor::count_attempt(const Task& task, const key::Identity& identity
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
   const auto wait =
       std::clamp(after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_))),
-                 std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestWait));
+                 std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestRetryWait));
   const store::Source source = source_of(task);
   store::FailedRuns runs;
   try {
@@ -355,7 +349,7 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
     case FailureClass::attempt:
     case FailureClass::transaction_ended:
       return halt(Result::halt_partition, "cannot_account", fault.text, fault.sqlstate);
-    default: return later(Result::busy, "account", fault, kBusyWait, 0);
+    default: return later(Result::busy, "account", fault, kKeyHeldWait, 0);
   }
 }
 

@@ -15,9 +15,6 @@ using What = store::ReplayNote::What;
 
 constexpr std::size_t kMaxRemembered = 1000;  // replays whose lost connections are counted
 
-constexpr std::chrono::milliseconds kBusyWait{250};
-constexpr std::chrono::hours kLongestWait{24 * 365};  // of a handler's Retry
-
 store::ReplayNote put_back(std::chrono::milliseconds wait, const store::Fault& fault = {}) {
   return {What::put_back, fault.text, fault.sqlstate, wait};
 }
@@ -210,7 +207,7 @@ store::ReplayNote Replayer::failed(const Claimed& claimed, const Route& route,
   const store::Fault fault = store::fault_of(error);
   switch (store::classify(phase_, fault)) {
     case FailureClass::again:
-    case FailureClass::busy: return put_back(kBusyWait, fault);
+    case FailureClass::busy: return put_back(kKeyHeldWait, fault);
     case FailureClass::again_reconnected: drop_session(); return put_back({}, fault);
     case FailureClass::in_doubt:
     case FailureClass::outage: return lost_connection(claimed, route, fault);
@@ -241,7 +238,7 @@ store::ReplayNote Replayer::lost_connection(const Claimed& claimed, const Route&
       phase_ == Phase::handler && (fault.sqlstate.empty() || fault.sqlstate == "25P03");
   if ((handlers_own || lost >= kMaxOutages) && !store::is_the_servers(fault) && reachable(why))
     return count_run(claimed, route, fault, std::nullopt);
-  return put_back(kBusyWait, fault);
+  return put_back(kKeyHeldWait, fault);
 }
 
 store::ReplayNote Replayer::count_run(const Claimed& claimed, const Route& route,
@@ -252,7 +249,7 @@ store::ReplayNote Replayer::count_run(const Claimed& claimed, const Route& route
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
   const auto wait =
       std::clamp(after.value_or(route.retry.wait(claimed.runs, jitter(random_))),
-                 std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestWait));
+                 std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestRetryWait));
   return {What::tried, fault.text, fault.sqlstate, wait};
 }
 

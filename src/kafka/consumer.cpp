@@ -101,7 +101,7 @@ rd_kafka_resp_err_t error_in(rd_kafka_event_t& event) {
   return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-CommitResult result_of(rd_kafka_resp_err_t error) {
+CommitResult commit_result(rd_kafka_resp_err_t error) {
   switch (meaning_of_commit(error)) {
     case CommitMeaning::done: return CommitResult::done;
     case CommitMeaning::dropped: return CommitResult::dropped;
@@ -318,7 +318,7 @@ bool Consumer::commit(const std::vector<Commit>& commits) {
   const ListHandle list = list_of(commits);
   const auto error = rd_kafka_commit_queue(client_, list.get(), commits_, nullptr, nullptr);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    listener_.on_committed(commits, result_of(error), rd_kafka_err2str(error));
+    listener_.on_committed(commits, commit_result(error), rd_kafka_err2str(error));
     return true;
   }
   in_flight_ = commits;
@@ -330,7 +330,7 @@ void Consumer::poll_commits() {
     if (rd_kafka_event_type(event.get()) != RD_KAFKA_EVENT_OFFSET_COMMIT) continue;
     const std::vector<Commit> answered = std::exchange(in_flight_, {});
     const auto error = error_in(*event);
-    listener_.on_committed(answered, result_of(error), rd_kafka_err2str(error));
+    listener_.on_committed(answered, commit_result(error), rd_kafka_err2str(error));
   }
 }
 

@@ -30,7 +30,7 @@ HeadersHandle headers_of(const OrderedRecord& record) {
   return headers;
 }
 
-Delivery::Result result_of(rd_kafka_resp_err_t error) {
+Delivery::Result delivery_result(rd_kafka_resp_err_t error) {
   switch (error) {
     case RD_KAFKA_RESP_ERR_NO_ERROR: return Delivery::Result::delivered;
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE: return Delivery::Result::too_large;
@@ -71,7 +71,7 @@ OrderedProducer::~OrderedProducer() {
 
 void OrderedProducer::on_delivery(rd_kafka_s*, const rd_kafka_message_s* message, void* opaque) {
   auto& self = *static_cast<OrderedProducer*>(opaque);
-  self.answer_ = Delivery{result_of(message->err),
+  self.answer_ = Delivery{delivery_result(message->err),
                           message->err ? rd_kafka_err2str(message->err) : "", self.last_error_};
 }
 
@@ -94,7 +94,8 @@ Delivery OrderedProducer::deliver(const OrderedRecord& record, const std::stop_t
   answer_.reset();
   last_error_.clear();
   if (const ErrorHandle error{rd_kafka_produceva(client_, fields, std::size(fields))})
-    return {result_of(rd_kafka_error_code(error.get())), rd_kafka_error_string(error.get()), {}};
+    return {
+        delivery_result(rd_kafka_error_code(error.get())), rd_kafka_error_string(error.get()), {}};
   headers.release();  // librdkafka's now
   auto until = steady_clock::now() + timeout_ + kBeyondTimeout;
   for (bool stopping = false, purged = false; !answer_;) {

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;
+constexpr auto kAnswerTimeout = 60s;
 constexpr const char* kServiceUser = "postgres";
 
 // The one in PATH, which is somebody's choice; else the newest where Debian puts it.
@@ -92,7 +92,7 @@ void PostgresServer::make_cluster() {
   // --no-sync: only the making. What the server writes later is flushed.
   run_to_end(program("initdb", {"--pgdata", folder_ / "data", "--username", "postgres", "--auth",
                                 "trust", "--locale", "C", "--encoding", "UTF8", "--no-sync"}),
-             kPatience);
+             kAnswerTimeout);
 }
 
 void PostgresServer::start() {
@@ -107,7 +107,7 @@ void PostgresServer::start() {
   }
   process_ = std::make_unique<ChildProcess>(program("postgres", std::move(arguments)));
   // "connections", or of a standby "read-only connections".
-  if (process_->wait_for_line("database system is ready to accept ", kPatience)) return;
+  if (process_->wait_for_line("database system is ready to accept ", kAnswerTimeout)) return;
   const auto exit = process_->wait(0ms);
   process_.reset();
   throw std::runtime_error("PostgreSQL did not start (" + (exit ? exit->text() : "timeout") +
@@ -117,7 +117,7 @@ void PostgresServer::start() {
 void PostgresServer::stop() {
   if (!process_) return;
   process_->signal(SIGINT);
-  if (!process_->wait(kPatience))
+  if (!process_->wait(kAnswerTimeout))
     throw std::runtime_error("PostgreSQL did not stop:\n" + text_of(log()));
   process_.reset();
 }
@@ -133,7 +133,7 @@ bool PostgresServer::running() { return process_ && process_->running(); }
 void PostgresServer::create_database(const std::string& name) {
   run_to_end(program("createdb", {"--host", "127.0.0.1", "--port", std::to_string(port_),
                                   "--username", "postgres", name}),
-             kPatience);
+             kAnswerTimeout);
 }
 
 std::string PostgresServer::url(const std::string& database, const std::string& user) const {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kEndTimeout{10};
 
 // Field 4 of /proc/<pid>/stat, behind the name, which may hold anything but ends at the last ')'.
 std::optional<pid_t> parent_of(const fs::path& process) {
@@ -54,8 +54,9 @@ void kill_tree(ChildProcess& process) {
   const std::vector<WatchedProcess> children = children_of(process.pid());
   process.signal(SIGKILL);
   for (const WatchedProcess& child : children) child.signal(SIGKILL);
-  bool all_gone = process.wait(kPatience).has_value();
-  for (const WatchedProcess& child : children) all_gone = child.wait_for_end(kPatience) && all_gone;
+  bool all_gone = process.wait(kEndTimeout).has_value();
+  for (const WatchedProcess& child : children)
+    all_gone = child.wait_for_end(kEndTimeout) && all_gone;
   if (!all_gone) throw std::runtime_error("processes are left after SIGKILL");
 }
 

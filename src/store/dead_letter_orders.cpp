@@ -4,6 +4,7 @@
 
 #include "key/key_text.hpp"
 #include "sql_statements.hpp"
+#include "store/quote.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::store {
@@ -25,10 +26,6 @@ Json json_of(const Rows& rows) {
   Json found = Json::array();
   for (const Row row : rows) found.push_back(Json::parse(row[0].text()));
   return found;
-}
-
-Parameter seconds_or_null(const std::optional<std::chrono::seconds>& seconds) {
-  return seconds ? Parameter(seconds->count()) : Parameter(nullptr);
 }
 
 // Those that are open, locked.

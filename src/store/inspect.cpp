@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sql_statements.hpp"
+#include "store/quote.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::store {
@@ -22,10 +23,6 @@ Json read(Session& session, const Statement& statement, const std::vector<Parame
 }
 
 Json first(Json found) { return found.empty() ? Json() : found.front(); }
-
-Parameter seconds_or_null(const std::optional<std::chrono::seconds>& seconds) {
-  return seconds ? Parameter(seconds->count()) : Parameter(nullptr);
-}
 
 }  // namespace
 

@@ -102,6 +102,10 @@ std::string text_literal(std::string_view value) {
   return text;
 }
 
+Parameter seconds_or_null(const std::optional<std::chrono::seconds>& seconds) {
+  return seconds ? Parameter(seconds->count()) : Parameter(nullptr);
+}
+
 std::string quoted_name(std::string_view name) {
   std::string quoted = "\"";
   for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);

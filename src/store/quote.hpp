@@ -3,7 +3,9 @@
 // Pure. Statements travel as text, several in one round trip; libpqxx 6 and 7 agree on text only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +47,9 @@ class ArrayLiteral {
 
 // A value as an SQL literal. Throws: DatabaseError (22021) where there is a NUL byte.
 std::string text_literal(std::string_view value);
+
+// The whole seconds, or NULL.
+Parameter seconds_or_null(const std::optional<std::chrono::seconds>& seconds);
 
 // "EXECUTE name(…)" of SQL literals.
 std::string execute_literals(const std::string& name, std::span<const std::string> literals);

@@ -13,7 +13,7 @@
 namespace hapax::testing {
 namespace {
 
-constexpr std::chrono::minutes kPatience{1};
+constexpr std::chrono::minutes kCrashTimeout{1};
 constexpr std::size_t kMaxText = 4000;  // fits into a pipe that nobody reads
 
 // Never returns: neither destructors nor exit handlers of the parent's may run here.
@@ -51,7 +51,7 @@ std::optional<std::string> crash_in_child(CrashPoint point,
   if (child == 0) live_and_die(point, deliver, output.get());
   output.reset();
   const sandbox::WatchedProcess watched(child);
-  const bool ended = watched.wait_for_end(kPatience);
+  const bool ended = watched.wait_for_end(kCrashTimeout);
   if (!ended) watched.signal(SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);

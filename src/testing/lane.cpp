@@ -35,7 +35,7 @@ struct Views {
   Message::Parts parts;
 };
 
-Result result_of(flow::Result result) {
+Result public_result(flow::Result result) {
   switch (result) {
     case flow::Result::completed: return Result::completed;
     case flow::Result::duplicate: return Result::duplicate;
@@ -78,7 +78,7 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
   Outcome outcome;
   for (int i = 0; i < kMaxRuns; ++i) {
     flow::Outcome one = processor_.process(task, *probe_);
-    outcome.result = result_of(one.result);
+    outcome.result = public_result(one.result);
     outcome.reason = std::move(one.reason);
     outcome.detail = std::move(one.detail);
     outcome.sqlstate = std::move(one.sqlstate);
