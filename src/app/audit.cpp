@@ -158,10 +158,12 @@ void add_audit(CLI::App& app, CommandLine& line) {
   command->add_option("--limit", options->wanted.limit, "List at most so many unaccounted offsets");
   command->add_flag("--json", options->json, "For programs");
   command->footer(
-      "Exit code 1 where an offset is unaccounted: below the checkpoint, and neither its key, a "
-      "dead\n"
-      "letter nor an operator's decision explains it; where Kafka deleted it unsettled; or where\n"
-      "the group has never started on a partition with messages.\n"
+      "Exit code 1 if one of these is true:\n"
+      "- an offset is unaccounted: it is below the checkpoint, and no key, dead letter or "
+      "decision\n"
+      "  of an operator explains it;\n"
+      "- Kafka deleted an offset before it was settled;\n"
+      "- the group has never started on a partition with messages.\n\n"
       "Examples:\n"
       "  hapax audit -c worker.json --topic payments\n"
       "  hapax audit -c worker.json --topic payments --from 2026-11-01 --to 2026-12-01 --json\n"

@@ -36,7 +36,7 @@ void try_on_start(const HandlerFactory& handler, const config::Route& route, Fin
     std::ranges::replace(why, '\n', ' ');
   } catch (...) {
   }
-  findings.fail("on_start of " + route.handler, why, "mend that, or routes[].options");
+  findings.fail("on_start of " + route.handler, why, "fix that, or routes[].options");
 }
 
 // Each route's handler by itself, so that one missing plugin does not hide the next.
@@ -93,7 +93,7 @@ ExitCode check(const CheckOptions& options, const std::vector<HandlerFactory>& l
       list.push_back({{"verdict", name_of(finding.severity)},
                       {"what", finding.what},
                       {"found", finding.found},
-                      {"mend", finding.mend.empty() ? Json() : Json(finding.mend)}});
+                      {"fix", finding.mend.empty() ? Json() : Json(finding.mend)}});
     print_json(list);
   } else {
     print(findings);
@@ -112,9 +112,10 @@ void add_check(CLI::App& app, CommandLine& line) {
                       "A plugin to load handlers from; may be repeated");
   command->add_flag("--json", options->json, "For programs");
   command->footer(
-      "Every check is a line: ok, warn or FAIL, what was found, how to mend it. Exit code 1 where\n"
-      "anything fails. No group is joined and nothing of yours is changed, but by a handler's\n"
-      "on_start, which is called.\n"
+      "Each check prints a line: ok, warn or FAIL, what was found, how to fix it. Exit code 1 if "
+      "a\n"
+      "check fails. It joins no group and changes nothing of yours, but it calls the handlers'\n"
+      "on_start, which may.\n"
       "Example:\n  hapax check -c worker.json --plugin ./libpayments.so");
   command->callback([&line, options] {
     line.command = [&line, options] { return check(*options, line.linked_handlers); };

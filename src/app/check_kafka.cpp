@@ -49,7 +49,7 @@ void check_topic(const config::Config& config, const KafkaReader& reader,
     const int partitions = reader.consumer().partition_count(route.topic, kKafkaTimeout);
     findings.judge(partitions > 0, what,
                    partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
-                   "create it; a worker waits for it where kafka.wait_for_topics is true");
+                   "create it; if kafka.wait_for_topics is true, a worker waits for it");
     if (partitions > 0) check_retention(config, route, findings);
   });
 }

@@ -179,7 +179,7 @@ void check_seal(store::Session& session, Findings& findings) {
       : !enabled ? "the trigger is disabled"
       : whole    ? "the trigger is enabled"
                  : "the trigger was changed",
-      "ALTER TABLE hapax.idempotency_keys ENABLE TRIGGER seal; where it is gone or "
+      "ALTER TABLE hapax.idempotency_keys ENABLE TRIGGER seal; if it is gone or "
       "changed, take it from migration 1: without it a handler can commit half a message");
 }
 
@@ -211,7 +211,7 @@ void check_scopes(const config::Config& config, store::Session& session, Finding
       findings.warn("scope " + route.key.scope,
                     "group " + cell(other.at("group_id")) + " uses it on topic " + route.topic +
                         " too: what one group has done is a duplicate to the other",
-                    "right where the group was renamed; else give this route a scope of its own");
+                    "right if the group was renamed; else give this route a scope of its own");
     }
   if (!shared) findings.ok("scopes", "no other group shares one on these topics");
 }

@@ -89,7 +89,7 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
                      (route.plugin.empty() ? "" : " in " + route.plugin) +
                      "; there is: " + names_of(handlers) +
                      (route.plugin.empty() ? ". Name its plugin in the route or with --plugin."
-                                           : ". Mend the route's handler or its plugin."));
+                                           : ". Fix the route's handler or its plugin."));
     routes.push_back(flow::make_route(route, *handler));
   }
   return routes;

@@ -154,7 +154,7 @@ void add_dead(CLI::App& app, CommandLine& line) {
     auto* const sub = command->add_subcommand(name, what);
     add_config(*sub, options->config);
     sub->add_flag("--json", options->json,
-                  "For programs; bytes as {\"text\"} or, where not UTF-8, {\"base64\"}");
+                  "For programs; bytes as {\"text\"}, or as {\"base64\"} if they are not UTF-8");
     sub->callback([&line, options, action] {
       line.command = [options, action] { return action(*options); };
     });

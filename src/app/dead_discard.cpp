@@ -52,7 +52,7 @@ void add_dead_discard(CLI::App& dead, CommandLine& line) {
   const auto options = std::make_shared<OrderOptions>();
   add_order(*command, *options);
   command->footer(
-      "Exit code 1 where a letter that was named is ended already, or a worker runs it now.\n"
+      "Exit code 1 if a letter that you named is already ended, or if a worker runs it now.\n\n"
       "Examples:\n"
       "  hapax dead discard -c worker.json --url $OPERATOR 17 18 --why 'test messages'\n"
       "  hapax dead discard -c worker.json --url $OPERATOR --reason missing_key --until 7d --why "

@@ -167,7 +167,7 @@ Ordered look_up(store::Session& session, const std::string& group, const OrderOp
 void confirm(const OrderOptions& options, const std::string& question) {
   if (options.yes) return;
   if (isatty(STDIN_FILENO) == 0)
-    throw Stop(kUsage, question + " Without a terminal to ask on, say --yes to do it");
+    throw Stop(kUsage, question + " There is no terminal to ask on: give --yes to do it");
   std::printf("%s [y/N] ", question.c_str());
   std::fflush(stdout);
   std::string answer;

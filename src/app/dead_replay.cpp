@@ -152,10 +152,12 @@ void add_dead_replay(CLI::App& dead, CommandLine& line) {
   command->add_flag("--no-wait", options->no_wait, "Do not wait until workers have run them");
   command->add_flag("--cancel", options->cancel, "End the replays that no worker has taken yet");
   command->footer(
-      "A replay is refused where the operation was completed meanwhile, or where nobody can know\n"
-      "any more. One that fails is tried again as routes[].retry says; the letter then stays "
-      "open.\n"
-      "Exit code 1 where a replay did not complete, or a letter that was named is ended already.\n"
+      "A worker refuses a replay if the operation was completed meanwhile, or if hapax cannot "
+      "know\n"
+      "any more whether it was. A replay that fails is tried again by routes[].retry; if it still\n"
+      "fails, the letter stays open.\n"
+      "Exit code 1 if a replay did not complete, or if a letter that you named is already "
+      "ended.\n\n"
       "Examples:\n"
       "  hapax dead replay -c worker.json --url $OPERATOR 17 --why 'account opened'\n"
       "  hapax dead replay -c worker.json --url $OPERATOR 17 --payload fixed.json --why 'typo in "

@@ -284,8 +284,8 @@ void add_demo(CLI::App& app, CommandLine& line) {
   command->add_flag("--keep", options->keep,
                     "Leave PostgreSQL and the broker up until Ctrl-C, to look around");
   command->footer(
-      "Needs an installed PostgreSQL server; starts one of its own and throws it away.\n"
-      "Exit code 0 only where the ledger is exact.\n\n"
+      "It needs an installed PostgreSQL server, starts one of its own and removes it at the end.\n"
+      "Exit code 0 only if the ledger is exact.\n\n"
       "Example:\n  hapax demo --messages 50000 --workers 3");
   line.linked_handlers.push_back(demo_handler());
   command->callback(

@@ -241,7 +241,7 @@ ExitCode explain_message(const ExplainOptions& options) {
 ExitCode explain(const ExplainOptions& options) {
   observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
   if (options.key.key.empty() == options.place.empty())
-    throw Stop(kUsage, "say either TOPIC/PARTITION/OFFSET or --key");
+    throw Stop(kUsage, "give either TOPIC/PARTITION/OFFSET or --key");
   if (!options.place.empty()) return explain_message(options);
   return explain_key(load(options.config), options.key, options.json);
 }
@@ -259,7 +259,7 @@ void add_explain(CLI::App& app, CommandLine& line) {
   command->add_option("--tenant", options->key.tenant, "With --key: only this tenant");
   command->add_flag("--json", options->json, "For programs");
   command->footer(
-      "Exit code 1 where nothing explains it, or nothing is there.\n"
+      "Exit code 1 if nothing explains it, or if nothing is there.\n\n"
       "Examples:\n"
       "  hapax explain -c worker.json payments/3/1042\n"
       "  hapax explain -c worker.json --key payment-17 --json");

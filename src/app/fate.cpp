@@ -69,8 +69,8 @@ std::string end_of(const store::DeadRow& dead) {
 
 std::string tell_dead(const Standing& standing, const Facts& facts) {
   if (!facts.dead)
-    return "given up on at " + time_cell(facts.key->updated_at) +
-           ", says its key; somebody has deleted the dead letter";
+    return "its key was given up on at " + time_cell(facts.key->updated_at) +
+           "; the dead letter has been deleted";
   const store::DeadRow& dead = *facts.dead;
   std::string text = "given up on at " + time_cell(dead.created_at) + ": dead letter " +
                      std::to_string(dead.id) + ", " + dead.reason + " (" + dead.error + ")" +
@@ -85,7 +85,7 @@ std::string tell_dead(const Standing& standing, const Facts& facts) {
 std::string tell_completed(const Facts& facts) {
   std::string text = "took effect at " + time_cell(facts.key->updated_at);
   if (facts.key->holder.status == "forgotten")
-    text = "took effect; somebody had its key forgotten at " + time_cell(facts.key->updated_at) +
+    text = "took effect; an operator had its key forgotten at " + time_cell(facts.key->updated_at) +
            ", so that it runs again when it comes again";
   if (facts.dead)
     text += "; before, it was given up on: dead letter " + std::to_string(facts.dead->id) + ", " +
@@ -100,7 +100,7 @@ std::string tell_key(const Standing& standing, const Facts& facts) {
            ")";
   const auto* identity = derived_as<key::Identity>(facts);
   if (identity == nullptr) return "it is a tombstone that the route skips";
-  if (!facts.key) return "nobody knows its key " + quoted(identity->key);
+  if (!facts.key) return "PostgreSQL does not know its key " + quoted(identity->key);
   return "its key " + quoted(identity->key) + " is " + facts.key->holder.status + " by " +
          name_of(standing, facts.key->holder) +
          (facts.same_payload ? "" : ", with another payload");
@@ -124,7 +124,7 @@ std::string tell_ahead(const Standing& standing, const Facts& facts, Verdict ver
   }
   if (standing.halt)
     text += "; the partition is halted since " + standing.halt->since + ": " +
-            standing.halt->reason + " (hapax status says how to end it)";
+            standing.halt->reason + " (hapax status shows how to end it)";
   return text;
 }
 
@@ -133,9 +133,9 @@ std::string tell_passed(const Standing& standing, const Facts& facts, Verdict ve
                      tell_key(standing, facts) + ", and it is no dead letter";
   if (facts.attempt) text += "; it failed " + std::to_string(facts.attempt->count) + " times";
   if (verdict == Verdict::expired)
-    text += "; it is older than the route's retention, so nobody can tell any more";
+    text += "; it is older than the route's retention, so hapax cannot tell any more";
   if (verdict == Verdict::forgotten)
-    text += "; that key was failed or forgotten before, so nobody can tell any more";
+    text += "; that key was failed or forgotten before, so hapax cannot tell any more";
   return text;
 }
 
@@ -222,7 +222,7 @@ std::string tell(const Standing& standing, const Facts& facts, Verdict verdict) 
     case Verdict::deleted:
       return "Kafka has deleted it, and PostgreSQL knows no dead letter by its coordinates; " +
              std::string(below_checkpoint(standing, facts)
-                             ? "the checkpoint has passed it, and whoever knows its key can ask "
+                             ? "the checkpoint has passed it; if you know its key, ask "
                                "with --key"
                              : "the checkpoint has not passed it: it was not settled before");
     case Verdict::not_written: return "the log ends before it";

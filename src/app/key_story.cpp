@@ -40,7 +40,7 @@ std::string story_of(const Json& row) {
     return where + " was given up on at " + when +
            "; nothing took effect, and the next other message with this key runs";
   if (status == "forgotten")
-    return where + " was the last to hold it; somebody had it forgotten at " + when +
+    return where + " was the last to hold it; an operator had it forgotten at " + when +
            ", and the next message with this key runs";
   return where + " has it " + status + " since " + when + ", and it never completed";
 }

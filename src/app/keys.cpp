@@ -193,8 +193,8 @@ void add_keys(CLI::App& app, CommandLine& line) {
     sub->add_option("KEY", options->key, "As hapax prints it, or as the producer sends it")
         ->required();
   add_operator(*forgetting, options->change);
-  auto* const listing = add(
-      "list", "List keys in their order; looks at 100,000 at most and says where to go on", list);
+  auto* const listing =
+      add("list", "List keys in their order; reads at most 100,000 and shows how to go on", list);
   for (auto* const sub : {showing, listing}) sub->add_flag("--json", options->json, "For programs");
   listing->add_option("--status", options->status, "Only this status")
       ->check(CLI::IsMember({"completed", "failed", "forgotten", "started"}));

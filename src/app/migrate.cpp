@@ -49,7 +49,7 @@ ExitCode migrate(const std::function<void()>& action) {
     throw Stop(kFailed,
                "PostgreSQL: " + std::string(error.what()) +
                    "The migration that was under way is taken back, those before it stand "
-                   "(`hapax migrate status`). Where others hold a table, such as a pg_dump, "
+                   "(`hapax migrate status`). If another session holds a table, such as a pg_dump, "
                    "run it again after them; it needs the schema's owner in --url");
   }
 }
@@ -64,7 +64,7 @@ ExitCode down(const MigrateOptions& options) {
     throw Stop(kUsage,
                "migrate down deletes every key, checkpoint and dead letter of the "
                "migrations above " +
-                   std::to_string(options.target) + "; say --yes to do it");
+                   std::to_string(options.target) + "; give --yes to do it");
   store::Session session = connect_owner(options);
   return migrate([&] { print_done("took back", store::migrate_down(session, options.target)); });
 }
@@ -108,7 +108,7 @@ void add_migrate(CLI::App& app, CommandLine& line) {
   command->footer(
       "Examples:\n"
       "  hapax migrate up --url postgresql://owner@db/payments\n"
-      "  hapax migrate status -c worker.json     exit code 1 where something is pending\n"
+      "  hapax migrate status -c worker.json     exit code 1 if something is pending\n"
       "  hapax migrate print | psql -v ON_ERROR_STOP=1 …   by hand; each migration a transaction, "
       "so\n"
       "                                          on an older schema run those that are missing");
@@ -130,7 +130,7 @@ void add_migrate(CLI::App& app, CommandLine& line) {
   auto* const down_command = add("down", "Take migrations back, with all data in them", down);
   down_command->add_option("--to", options->target, "The newest migration to keep")->required();
   down_command->add_flag("--yes", options->yes, "Do it");
-  add("status", "Show what is applied; exit code 1 where something is pending or changed", status)
+  add("status", "Show what is applied; exit code 1 if something is pending or changed", status)
       ->add_flag("--json", options->json, "For programs");
   add("print", "Print the SQL", print);
 }

@@ -222,12 +222,12 @@ ExitCode skip(const OffsetsOptions& options) { return move(options, store::Jump:
 
 void add_offsets(CLI::App& app, CommandLine& line) {
   auto* const command =
-      app.add_subcommand("offsets", "Where the group stands, and moving it on purpose");
+      app.add_subcommand("offsets", "Show the group's positions, and move them on purpose");
   command->require_subcommand(1);
   command->footer(
       "A rewind doubles nothing: what took effect is a duplicate, and what retention has "
       "forgotten\n"
-      "halts. A skip leaves messages out for ever; `hapax audit` says by whom.\n\n"
+      "halts. A skip leaves messages out for ever; `hapax audit` names who did it.\n\n"
       "Examples:\n"
       "  hapax offsets show -c worker.json payments\n"
       "  hapax offsets rewind -c worker.json --url $OPERATOR payments --to 2h --why 'ledger "

@@ -36,7 +36,8 @@ std::string operator_name(const OperatorOptions& options) {
 void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect) {
   if (options.yes) return;
   if (isatty(STDIN_FILENO) == 0)
-    throw Stop(kUsage, what + ": " + effect + ". Without a terminal to ask on, say --yes to do it");
+    throw Stop(kUsage,
+               what + ": " + effect + ". There is no terminal to ask on: give --yes to do it");
   print_line(what + ": " + effect + ".");
   std::printf("Do it? [y/N] ");
   std::fflush(stdout);
@@ -57,7 +58,7 @@ ExitCode change(const char* role, const std::function<ExitCode()>& action) {
     const bool waited = state == "55P03" || state == "57014" || state.starts_with("40");
     throw Stop(kFailed,
                "PostgreSQL: " + std::string(error.what()) + "nothing was changed. " +
-                   (waited ? std::string("Somebody else holds it: try again")
+                   (waited ? std::string("Another transaction holds it: try again")
                            : std::string("It needs ") + role + ": name such a role with --url"));
   }
 }

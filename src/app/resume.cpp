@@ -95,7 +95,7 @@ ExitCode resume(const ResumeOptions& options) {
     wanted.seen.emplace();
     for (const store::Halt& halt : rehearsed.halts) wanted.seen->push_back(halt.id);
     const store::Resumed resumed = store::resume(session, wanted);
-    if (resumed.halts.empty()) throw Stop(kFailed, "somebody else has ended the halt meanwhile");
+    if (resumed.halts.empty()) throw Stop(kFailed, "another operator has ended the halt meanwhile");
     print(resumed);
     print_line("resumed: " + std::string(decision->effect) +
                "; workers notice within their checkpoint_interval");

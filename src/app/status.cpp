@@ -236,7 +236,7 @@ ExitCode status(const StatusOptions& options) {
 
 void add_status(CLI::App& app, CommandLine& line) {
   auto* const command = app.add_subcommand(
-      "status", "Show where the group stands: partitions, lag, halts, retries, dead letters");
+      "status", "Show the state of the group: partitions, lag, halts, retries, dead letters");
   const auto options = std::make_shared<StatusOptions>();
   add_config(*command, options->config);
   command->add_flag("--json", options->json, "For programs; with --watch a line each");

@@ -27,7 +27,7 @@ const std::vector<Rule> kRules = {
     {"offset.store.method", {"broker"}, kOffsets},
     {"auto.offset.reset",
      {"error"},
-     "a jump over lost messages must not pass in silence; say where to start with initial, and "
+     "a jump over lost messages must not pass in silence; set the start with initial, and "
      "what "
      "happens when Kafka lost messages with out_of_range"},
     {"allow.auto.create.topics", kFalse,

@@ -158,7 +158,7 @@ void read_key_spec(Object& route, const std::string& handler, key::KeySpec& spec
   route.read("scope", spec.scope, Text{"the name of the operation's consumer", kLongestScope});
   route.read("tenant", spec.tenant, TenantSource{});
   route.require("key", spec.sources, KeySources{},
-                "where a message's idempotency key comes from; allowed: " + kSources +
+                "the source of a message's idempotency key; allowed: " + kSources +
                     ", or an array of these, tried in order");
   route.read("missing_key", spec.missing_key,
              Choice<MissingKey>{

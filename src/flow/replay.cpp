@@ -185,7 +185,7 @@ std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter
            "whether the operation was completed before that cannot be told";
   if (!store::take_over(transaction, request))
     throw store::DatabaseError(
-        {store::Fault::Kind::sql, "55P03", "somebody else took the key at this moment"});
+        {store::Fault::Kind::sql, "55P03", "another transaction took the key at this moment"});
   return std::nullopt;
 }
 

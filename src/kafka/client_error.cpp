@@ -82,14 +82,14 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
              "PLAIN "
              "over TLS; with an older Kafka, the user or password is wrong)";
     return said +
-           " (Kafka knows no such user or password: mend kafka.sasl.username and "
+           " (Kafka knows no such user or password: fix kafka.sasl.username and "
            "kafka.sasl.password; a worker reads their @files again by itself)";
   }
   if (is_refusal_of_our_certificate(said))
     return broker_of(said) +
-           "the broker takes nobody without a client certificate that it trusts: name one with "
+           "the broker demands a client certificate that it trusts: name one with "
            "kafka.ssl.certificate.location and kafka.ssl.key.location that has not expired and "
-           "whose CA the broker knows, then restart (it says: " +
+           "whose CA the broker knows, then restart (it answered: " +
            said.substr(broker_of(said).size()) + ")";
   // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
   if (has(said, "certificate verify failed"))
@@ -101,7 +101,7 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
   if (has(text, "while requesting ApiVersion") || has(text, "in state APIVERSION_QUERY"))
     return broker_of(said) +
            "the broker hung up on our first request: this port speaks TLS or SASL and "
-           "kafka.security.protocol does not say so, or the other way round";
+           "kafka.security.protocol does not name it, or the other way round";
   return said;
 }
 

@@ -64,7 +64,7 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
                                  "Time in the handler, each run that completed.")),
       transaction_seconds(
           histograms(registry, "hapax_transaction_seconds",
-                     "Time of a lane with one message or batch, whatever became of it.")),
+                     "Time of a lane with one message or batch, of every outcome.")),
       dead_letters(counters(registry, "hapax_dead_letters_total", "Messages given up on.")),
       halts(counters(registry, "hapax_halts_total", "Partitions or routes stopped on purpose.")),
       in_flight(gauge(registry, "hapax_in_flight", "Messages received and not settled.")),

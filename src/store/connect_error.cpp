@@ -9,7 +9,7 @@ namespace {
 // What libpq or the server says, and what to do; the first that fits.
 constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"password authentication failed",
-     "the password (or the user) is wrong: mend postgres.url, or the @file or passfile that it "
+     "the password (or the user) is wrong: fix postgres.url, or the @file or passfile that it "
      "comes "
      "from; a worker reads those again by itself"},
     {"no password supplied",
@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
      "passfile "
      "there"},
     {"alert certificate expired",
-     "the server says that our client certificate has expired: renew the file of sslcert; a worker "
+     "our client certificate has expired: renew the file of sslcert; a worker "
      "reads it again by itself"},
     {"alert unknown ca",
      "the server does not know the CA of our client certificate: name one in sslcert that the "
@@ -40,13 +40,13 @@ constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"has group or world access", "chmod 600 would close the key"},
     {"not private key file", "name the file of the client's key with sslkey in postgres.url"},
     {"server does not support SSL",
-     "hapax sends nothing in plain text over a network: set ssl = on at the server, or, where the "
-     "network itself is trusted, write sslmode=disable into postgres.url"},
+     "hapax sends nothing in plain text over a network: set ssl = on at the server. If the network "
+     "itself is trusted, write sslmode=disable into postgres.url instead"},
     {"no encryption",
      "the server wants TLS (or knows no such user or database): write sslmode=verify-full into "
-     "postgres.url, or mend the server's pg_hba.conf"},
+     "postgres.url, or fix the server's pg_hba.conf"},
     {"no pg_hba.conf entry",
-     "the server lets nobody in from here under this name: mend its pg_hba.conf, or the user and "
+     "the server refuses this user from this host: fix its pg_hba.conf, or the user and "
      "database in postgres.url"},
 };
 

@@ -19,20 +19,22 @@ constexpr std::string_view kOneMessage[] = {"unknown_below_highest", "handler_en
 constexpr std::string_view kCopied[] = {"store_copied"};
 
 constexpr Decision kAll[] = {
-    {"retry", {}, false, "the cause is mended: go on where it stopped"},
+    {"retry", {}, false, "the cause is fixed: go on at the same message"},
     {"accept_kafka", kCheckpointMissing, false,
-     "start where the group stands in Kafka; what was settled beyond that runs again, unless its "
-     "key is known. Not after a restore of PostgreSQL, which took back effects before that, too"},
+     "start at the group's offset in Kafka; what was settled beyond that runs again, unless its "
+     "key "
+     "is known. Not after a restore of PostgreSQL: it took back effects before that, too"},
     {"same_topic", kSameTopic, true,
      "it is the same topic with the same offsets, and this database is the one that counts: go on "
-     "at the checkpoint. In a mirror, whose offsets are others, messages would be left out"},
+     "at the checkpoint. Not in a mirror: its offsets differ, so messages would be left out"},
     {"recreated", kRecreated, true,
-     "the topic was made again: a new generation starts at kafka.initial, and nothing of the old "
-     "checkpoint counts; a message whose key has expired or failed runs"},
+     "the topic was made again: a new generation starts at kafka.initial, and the old checkpoint "
+     "no "
+     "longer counts. A message whose key has expired or failed runs"},
     {"earliest", kEarliest, true,
      "go on at the oldest message there is: what this database does not know runs (again), what "
-     "Kafka deleted is lost. For checkpoint_missing only where all that Kafka still has was for "
-     "hapax to process, and no key has expired"},
+     "Kafka deleted is lost. For checkpoint_missing only if hapax was to process all that Kafka "
+     "still has, and no key has expired"},
     {"accept", kKeySpec, false,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key"},
@@ -40,7 +42,7 @@ constexpr Decision kAll[] = {
      "run this message and all unknown ones above it; if one took effect before retention forgot "
      "its key, it takes effect twice"},
     {"skip", kOneMessage, true,
-     "this one message never runs; it becomes a dead letter where it can be read"},
+     "this one message never runs; if it can be read, it becomes a dead letter"},
     {"moved", kCopied, false,
      "this database is the original, moved: it keeps its id and checkpoints"},
     {"copy", kCopied, true,

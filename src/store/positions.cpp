@@ -19,7 +19,7 @@ const char* name_of(Jump jump) {
 
 const char* why_of(Jump jump) {
   switch (jump) {
-    case Jump::first_start: return "the group's first start here, as kafka.initial says";
+    case Jump::first_start: return "the group's first start here, by kafka.initial";
     case Jump::foreign_reset: return "the group's offset in Kafka was set by something else";
     case Jump::log_start: return "Kafka deleted what came before";
     case Jump::decision: return "as `hapax resume` decided, see hapax.operator_log";

@@ -191,7 +191,7 @@ void Dispatcher::finish_locked(Work& work) {
 Dispatcher::Entry& Dispatcher::entry_of(const Work& work) {
   const auto found = strands_.find({work.partition.get(), work.order_key});
   HAPAX_CHECK(found != strands_.end() && found->second.taken > 0,
-              "messages are said to be taken that nobody has");
+              "messages count as taken, and no lane has them");
   return *found;
 }
 

@@ -32,7 +32,7 @@ constexpr milliseconds kStartsIdle{1000};
 
 void start_delayed(const std::exception& error) {
   observe::log::warning("start_delayed", {{"error", error.what()}},
-                        "Kafka did not tell where partitions stand; trying again");
+                        "Kafka did not tell the offsets of partitions; trying again");
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void Keeper::serve_starts() {
     return;
   } catch (const store::DatabaseError& error) {
     starts_session_.reset();
-    broke("agreeing where partitions start", error);
+    broke("agreeing on the start of partitions", error);
   } catch (const std::exception& error) {
     start_delayed(error);
   }
@@ -256,7 +256,7 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
                          {"partition", partition->id().second},
                          {"messages", starting.at.gap}},
                         "Kafka deleted messages before they were processed; going on at the "
-                        "earliest, as kafka.out_of_range says");
+                        "earliest, because kafka.out_of_range is earliest");
   Beginning beginning;
   beginning.epoch = starting.taken.epoch;
   beginning.started_runs = starting.taken.started_runs;

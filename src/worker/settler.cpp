@@ -125,7 +125,7 @@ void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome
        work.partition->beginning().generation,
        {},
        "breaker",
-       "as many messages in a row as routes[].breaker says were given up on for one cause: " +
+       "as many messages in a row as routes[].breaker allows were given up on for one cause: " +
            cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
            ", see `hapax dead list`",
        {},

@@ -22,7 +22,7 @@ Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose,
                      std::string(whose) + " is " + text(offset) + ", but the log ends at " +
                          text(facts.high) +
                          ": the topic was made again, an unclean leader election cut its tail, or "
-                         "somebody set it above messages of a transaction that is still open"};
+                         "an operator set it above messages of a transaction that is still open"};
   if (offset >= facts.low) return StartAt{offset, false, 0, jump};
   if (facts.earliest_when_out_of_range)
     return StartAt{facts.low, false, facts.low - offset, Jump::log_start};

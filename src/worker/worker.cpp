@@ -277,7 +277,7 @@ void Worker::serve(const Started& started) {
              {"partition", id.second},
              {"offset", started.partition->beginning().offset},
              {"epoch", started.partition->beginning().epoch}},
-            "agreed where to start");
+            "agreed on the start");
   started.partition->polling.started = true;
   if (started.partition->beginning().started_runs > kTrustedRuns) {
     log::warning(

@@ -77,7 +77,7 @@ bool Worker::asks_again(const std::shared_ptr<Partition>& partition, const std::
   log::warning(
       "out_of_range",
       {{"topic", id.first}, {"partition", id.second}, {"offset", reached}, {"error", error}},
-      "a broker says that its log does not hold this offset; asking again, and starting "
+      "a broker answered that its log does not hold this offset; asking again, and starting "
       "from the checkpoint if it does");
   stop_partition(partition);
   take_again(id, kAskAgainAfter, reached);
@@ -107,7 +107,7 @@ bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
                        " stands another record than this worker read there: Kafka lost the end of "
                        "the log, and wrote on. What it wrote below " +
                        std::to_string(partition->beginning().offset) +
-                       ", where this worker went on, was left out",
+                       ", at which this worker went on, was left out",
                    {},
                    config_.worker.name};
   serve(HaltWanted{partition, halt, false});

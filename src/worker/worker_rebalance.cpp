@@ -23,7 +23,7 @@ void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
     if (route == route_index_.end()) {
       log::warning("not_ours", {{"topic", id.first}, {"partition", id.second}},
                    "the group assigned a topic that no route has, as it does to a static member "
-                   "that came back without it: joining the group again, so that it assigns anew");
+                   "that came back without it: joining the group again, so that it assigns again");
       join_anew_ = true;
       continue;
     }
@@ -40,7 +40,7 @@ void Worker::serve(const NobodyHas& nobody_has) {
   log::warning("unassigned",
                {{"topic", nobody_has.partition.first}, {"partition", nobody_has.partition.second}},
                "the group is stable and no member has this partition: joining it again, so that "
-               "it assigns anew");
+               "it assigns again");
   join_anew_ = true;
 }
 

@@ -159,7 +159,7 @@ void Worker::renew_credentials() {
   if (now == credentials_) return;
   consumer_->set_credentials(now["sasl.username"], now["sasl.password"]);
   credentials_ = now;
-  log::info("kafka_credentials", {}, "sasl.username and sasl.password were read anew");
+  log::info("kafka_credentials", {}, "sasl.username and sasl.password were read again");
 }
 
 // librdkafka does not say when a broker is back, nor always that all are down (2.0.2 keeps its

@@ -170,9 +170,9 @@ TEST(Fate, TellsWhatIsKnown) {
             "a duplicate of t/3/40 of group h, which took effect at then");
   EXPECT_EQ(told(standing(), of_generation(1, held("completed", 40))),
             "a duplicate of t/3/40 of generation 1, which took effect at then");
-  EXPECT_EQ(
-      told(standing(), record()),
-      "the checkpoint 100 has passed it, nobody knows its key \"k\", and it is no dead letter");
+  EXPECT_EQ(told(standing(), record()),
+            "the checkpoint 100 has passed it, PostgreSQL does not know its key \"k\", and it is "
+            "no dead letter");
   Facts ended = dead(record());
   ended.dead->ended_as = "discarded";
   ended.dead->ended_by = "anna";
@@ -184,7 +184,7 @@ TEST(Fate, TellsWhatIsKnown) {
   halted.halt = store::Halt{1, "t", 3, false, 2, 50, "breaker", "", "noon", "w"};
   EXPECT_EQ(told(halted, record()),
             "not settled yet: at or above the checkpoint 50; the partition is halted since noon: "
-            "breaker (hapax status says how to end it)");
+            "breaker (hapax status shows how to end it)");
 }
 
 store::JumpRow jump(std::optional<std::int64_t> from, std::int64_t to, const std::string& cause) {

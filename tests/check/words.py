@@ -27,6 +27,7 @@ INSTEAD = {
 WORDS = re.compile(r"\b(" + "|".join(INSTEAD) + r")\b", re.IGNORECASE)
 # A line of a comment that begins a thought of its own.
 LABEL = re.compile(r"^\s*(Throws|Blocks|Thread safety|Precondition|Parameters|Rows|Locks)\b.*:")
+SQL = re.compile(r"\s*(SELECT|SET LOCAL|CREATE|DROP|ALTER|INSERT)\b")
 C_TOKEN = re.compile(r'R"(?P<tag>[^(\s]{0,16})\((?P<raw>.*?)\)(?P=tag)"'
                      r'|"(?P<text>(?:\\.|[^"\\\n])*)"|\'(?:\\.|[^\'\\\n]){1,8}\''
                      r'|//(?P<comment>[^\n]*)|/\*(?P<long>.*?)\*/', re.DOTALL)
@@ -111,8 +112,10 @@ def blocks(root):
             for block in comments:
                 yield area, path, block
             if folder == "src":
-                for block in texts:
-                    yield "messages", path, block
+                for text in texts:
+                    for block in re.split(r"\n\s*\n|\n(?=\s)|\n(?=\d )", text):
+                        if not SQL.match(block):
+                            yield "messages", path, block
     for path in source_tree.files(root, {".sql"}, ("sql", "migrations")):
         for block in of_sql((root / path).read_text()):
             yield "sql", path, block

@@ -104,7 +104,7 @@ TEST(Security, NamesAnExpiredCertificateOfKafka) {
 
 TEST(Security, NamesAWrongPasswordOfKafka) {
   HAPAX_NEEDS_KAFKA();
-  expect_said({{"sasl.password", "planted-secret-of-nobody"}}, "mend kafka.sasl.username");
+  expect_said({{"sasl.password", "planted-secret-of-nobody"}}, "fix kafka.sasl.username");
 }
 
 TEST(Security, NamesAPlainTextClientOfATlsListener) {
@@ -133,8 +133,7 @@ TEST(Security, ProvesItselfByScramOrSaysThatThisLibrdkafkaCannot) {
   EXPECT_EQ(hapax({"check"}, ConfigFile(site().config({{"kafka", scram}})).path()).code, 0);
 }
 
-constexpr const char* kNoTrust =
-    "the broker takes nobody without a client certificate that it trusts";
+constexpr const char* kNoTrust = "the broker demands a client certificate that it trusts";
 
 // What a worker is told that proves itself by a certificate instead of a password.
 nlohmann::json by_certificate(const Certificate& certificate) {

@@ -41,7 +41,7 @@ TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
         "k:9093/bootstrap: Disconnected: connection closed by peer (after 2ms in state "
         "APIVERSION_QUERY)"})
     EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", ""),
-                HasSubstr("kafka.security.protocol does not say so"));
+                HasSubstr("kafka.security.protocol does not name it"));
 }
 
 TEST(ClientError, AsksForAClientCertificateWhereTheBrokerRefusesOurs) {
@@ -55,10 +55,10 @@ TEST(ClientError, AsksForAClientCertificateWhereTheBrokerRefusesOurs) {
             std::string("ssl://k:9093/bootstrap: Receive failed: error:0A000412:SSL routines::") +
                 alert + " (after 0ms in state APIVERSION_QUERY, 1 identical error(s) suppressed)",
             "", ""),
-        std::string("ssl://k:9093/bootstrap: the broker takes nobody without a client certificate "
+        std::string("ssl://k:9093/bootstrap: the broker demands a client certificate "
                     "that it trusts: name one with kafka.ssl.certificate.location and "
                     "kafka.ssl.key.location that has not expired and whose CA the broker knows, "
-                    "then restart (it says: Receive failed: error:0A000412:SSL routines::") +
+                    "then restart (it answered: Receive failed: error:0A000412:SSL routines::") +
             alert + ")");
   EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT,
                       "ssl://k:9093/1: x: SSL alert number 4 (after 0ms in state UP)", "", ""),

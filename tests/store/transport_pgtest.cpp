@@ -67,7 +67,7 @@ TEST(PostgresTransport, TakesAClientCertificate) {
 
 TEST(PostgresTransport, NamesAWrongPassword) {
   EXPECT_THAT(refusal(server().target() + kVerify + by_password("planted-other")),
-              AllOf(HasSubstr("password authentication failed"), HasSubstr("mend postgres.url")));
+              AllOf(HasSubstr("password authentication failed"), HasSubstr("fix postgres.url")));
   EXPECT_THAT(refusal(server().target() + kVerify + "user=" + SecurePostgres::kPasswordUser),
               HasSubstr("the server wants a password"));
 }
