@@ -155,7 +155,7 @@ def check(root):
                               "in plain words; tests/check/words.py . --list shows all")
     for (area, rule), limit in sorted(limits.items()):
         count = len(found.get((area, rule), []))
-        if limit > 20 + count * 5 // 4:  # coarse, so that small edits need not touch the file
+        if limit > 20 + count * 3 // 2:  # coarse, so that small edits need not touch the file
             complaints.append(f"{area}: only {count} of {rule} are left: lower {limit} in {ALLOWED}")
     return complaints
 
