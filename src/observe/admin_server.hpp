@@ -15,7 +15,7 @@
 
 namespace hapax::observe {
 
-// Where the answers come from. Called on the server's threads, several at a time; a probe waits for
+// Where the answers come from. Called on the server's thread, one at a time; every probe waits for
 // them, so they must be quick. One that throws makes its answer a 503.
 struct AdminAnswers {
   std::function<std::string()> metrics;  // Prometheus' text format
@@ -23,7 +23,7 @@ struct AdminAnswers {
   std::function<Verdict()> ready;
 };
 
-// Serves from construction to destruction, on threads of its own, with bounds for clients that are
+// Serves from construction to destruction, on a thread of its own, with bounds for clients that are
 // slow, many or hostile (bounded_http_server.hpp).
 //
 // GET /metrics  200, text. GET /livez, /readyz  200 when ok, else 503; JSON: ok, reasons, detail.

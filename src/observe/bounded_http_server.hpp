@@ -1,9 +1,10 @@
-// httplib's server with the bounds it lacks, because it lives inside a worker that must not suffer:
-// - a client that sends a byte now and then holds a thread for ever (httplib bounds each read, not
-//   the request): here a connection has one deadline for everything;
-// - waiting connections pile up without limit and eat the file descriptors that Kafka and
-// PostgreSQL
-//   need: here a connection too many is closed at once;
+// httplib's parser and answers behind a loop of our own, because it lives inside a worker that must
+// not suffer, and a probe must be answered whoever else is connected:
+// - httplib gives each connection a thread, so that a few slow clients hold all of them: here one
+//   thread polls all connections, and a request is answered once all of it has come;
+// - connections pile up without limit and eat the file descriptors that Kafka and PostgreSQL need:
+//   here a new one beyond the bound ends the oldest, since a probe sends its request at once;
+// - each connection has one deadline for everything, and what waits to be sent has a bound;
 // - headers are unlimited, a Range header multiplies the answer, and a compressed body of a few KiB
 //   unpacks to gigabytes: here a request has a size, ranges are ignored, bodies are never read;
 // - SO_REUSEPORT lets two workers share a port in silence: here the second fails to bind.
@@ -15,22 +16,21 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <mutex>
+#include <list>
 #include <string>
 
 namespace hapax::observe {
 
-inline constexpr std::size_t kAdminThreads = 4;
-inline constexpr int kMaxWaitingConnections = 32;
+inline constexpr std::size_t kMaxConnections = 64;
 inline constexpr int kBacklog = 128;  // in the kernel, not accepted yet: these cost no descriptor
 inline constexpr std::size_t kMaxRequestBytes = 4096;
+inline constexpr std::size_t kMaxUnsentBytes = 16 << 20;  // of all answers but the newest
 inline constexpr std::chrono::milliseconds kConnectionDeadline{2000};
 
 // Answers GET and HEAD, one request a connection.
 //
-// Thread safety: run() on one thread, stop() on any. Threads: kAdminThreads of its own, while
-// running.
-class BoundedHttpServer final : public httplib::Server {
+// Thread safety: run() on one thread, stop() on any. Answers are made on the thread of run().
+class BoundedHttpServer final : private httplib::Server {
  public:
   using Answer = std::function<void(const std::string& path, httplib::Response&)>;
 
@@ -41,25 +41,34 @@ class BoundedHttpServer final : public httplib::Server {
   // The port bound (0: any), or -1, with the cause in errno where the system gave one.
   int bind(const std::string& host, int port);
 
-  // Serves until stop(), and binds again if accepting fails for another reason. Blocks: until
-  // stop().
+  // Serves until stop(). Blocks: until stop().
   void run();
 
-  // Ends run(), also one that has not begun. Requests that wait for their client are cut off; an
-  // answer being made is waited for by run().
+  // Ends run(), also one that has not begun. Connections are cut off; an answer being made is
+  // waited for by run().
   void stop();
 
  private:
-  class BoundedQueue;
+  struct Connection {
+    int socket;
+    std::chrono::steady_clock::time_point deadline;
+    std::string request = {};
+    std::string answer = {};  // what of it is not sent yet
+    bool answered = false;
+  };
+  using Connections = std::list<Connection>;
 
-  bool process_and_close_socket(socket_t socket) override;
-  void close_listener();
+  void turn();
+  void accept_some();
+  bool serve(Connection& connection);
+  void answer(Connection& connection);
+  void bound_unsent();
+  Connections::iterator end(Connections::iterator connection);
 
-  std::string host_;
-  int port_ = 0;
   std::atomic<bool> stopping_{false};
-  int stop_event_;  // an eventfd, readable once stopping
-  std::mutex listener_mutex_;
+  int stop_event_;           // an eventfd, readable once stopping
+  Connections connections_;  // oldest first
+  std::chrono::steady_clock::time_point accept_not_before_{};
 };
 
 }  // namespace hapax::observe

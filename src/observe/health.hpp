@@ -1,6 +1,6 @@
 // The board on which the worker writes how it is, and from which the probes are answered.
 //
-// The worker's threads write; the admin server's threads judge a copy (verdict.hpp), so a probe
+// The worker's threads write; the admin server's thread judges a copy (verdict.hpp), so a probe
 // holds the worker up no longer than the copy takes. Writing never fails and never blocks on input
 // or output.
 //
