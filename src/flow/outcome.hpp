@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace hapax::flow {
@@ -42,6 +43,7 @@ struct Outcome {
   bool announced = false;        // a cautious run that could not be withdrawn
   bool of_batch = false;         // a halt of all that shared the transaction, not of this message
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
+  std::int64_t dead_letter = 0;              // failed: the id of its new letter
 
   static Outcome of(Result result) { return {.result = result}; }
 };

@@ -45,12 +45,17 @@ bool RetryPolicy::exhausted(int failures, std::chrono::milliseconds lasting) con
 }
 
 Outcome Processor::process(const Task& task, Handler& handler, const Next& next) {
+  if (task.breaker != nullptr && task.breaker->is_open()) {
+    abandon();
+    return held();
+  }
   // Whichever lane it comes to: what this process announced and lives to tell was no crash.
   if (task.announced) announced_ = source_of(task);
   Outcome outcome = process_once(task, handler, next);
   if (std::exchange(run_anew_, false)) outcome = process_once(task, handler, {});
   if (!is_settled(outcome.result))
     outcome.announced = std::exchange(announced_, std::nullopt).has_value();
+  if (task.breaker != nullptr) task.breaker->learn(outcome);
   return outcome;
 }
 
@@ -308,14 +313,16 @@ Outcome Processor::give_up(const Task& task, const key::Identity* identity, Outc
   try {
     store::Transaction transaction(*session_);
     if (identity == nullptr) {
-      store::add_dead_letter(transaction, letter);
+      const auto id = store::insert_dead_letter(transaction, letter);
       transaction.commit();
+      if (!id) return redelivered(task.attempts);
+      verdict.dead_letter = *id;
     } else {
       const store::ClaimRequest request{*identity, task.route.key.scope, source,
                                         task.route.retention};
       const store::Claim claim = store::claim(transaction, request);
       if (auto decided = judge(task, request, claim, transaction)) return *decided;
-      store::fail(transaction, request, claim.nonce, letter);
+      verdict.dead_letter = store::fail(transaction, request, claim.nonce, letter).value_or(0);
     }
   } catch (...) {
     const auto error = std::current_exception();

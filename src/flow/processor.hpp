@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flow/batch_limit.hpp"
+#include "flow/breaker.hpp"
 #include "flow/outcome.hpp"
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
@@ -41,8 +42,9 @@ struct Task {
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
   bool keep_bytes = true;  // of a dead letter; without where PostgreSQL could not take them
   std::string_view incarnation = {};  // of PostgreSQL at the partition's start; empty: any
-  bool announced = false;   // by this process, in a cautious run that could not be withdrawn
-  bool remembered = false;  // in hapax.attempts at the partition's start
+  bool announced = false;      // by this process, in a cautious run that could not be withdrawn
+  bool remembered = false;     // in hapax.attempts at the partition's start
+  Breaker* breaker = nullptr;  // of the route, in this process
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 };

@@ -11,6 +11,7 @@
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/processor.hpp"
+#include "flow/verdicts.hpp"
 #include "store/claim_batch.hpp"
 
 namespace hapax::flow {
@@ -74,7 +75,12 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     if (auto* identity = std::get_if<key::Identity>(&derived)) identities[i] = std::move(*identity);
   }
   std::size_t size = std::min(batch_limit_.value(), jobs.size());
+  Breaker* const breaker = jobs.empty() ? nullptr : jobs.front().task.breaker;
   for (std::size_t at = 0; at < jobs.size();) {
+    if (breaker != nullptr && breaker->is_open()) {
+      std::fill(outcomes.begin() + static_cast<std::ptrdiff_t>(at), outcomes.end(), held());
+      return outcomes;
+    }
     const bool behind_unsettled = at > 0 && jobs[at].order_key == jobs[at - 1].order_key &&
                                   !is_settled(outcomes[at - 1].result);
     if (behind_unsettled) {
@@ -95,6 +101,8 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     switch (attempt.tried) {
       case Tried::done:
         batch_limit_.passed(end - at);
+        if (breaker != nullptr)
+          for (std::size_t i = at; i < end; ++i) breaker->learn(outcomes[i]);
         at = end;
         break;
       case Tried::some_alone:

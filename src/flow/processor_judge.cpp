@@ -29,8 +29,7 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
     return halt(Result::halt_partition, "key_started",
                 "the key is `started` by " + name_of(holder) +
                     ", which no worker of this mode leaves behind");
-  if (holder.status == "failed" && holder.is(request.source))
-    return gave_up("redelivered", "is a dead letter already", task.attempts);
+  if (holder.status == "failed" && holder.is(request.source)) return redelivered(task.attempts);
   if (holder.status == "failed")  // by another, perhaps after this one
     if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;
   if (!store::take_over(transaction, request)) return Outcome::of(Result::again);
@@ -42,7 +41,7 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
 std::optional<Outcome> Processor::judge_coordinates(const Task& task, const store::Source& source,
                                                     store::Transaction& transaction) {
   const store::Known known = store::known_coordinates(transaction, source);
-  if (known.dead_letter) return gave_up("redelivered", "is a dead letter already", task.attempts);
+  if (known.dead_letter) return redelivered(task.attempts);
   if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;
   return halt(Result::halt_partition, "unknown_below_highest",
               "offset " + std::to_string(task.message.offset()) +
@@ -85,8 +84,10 @@ Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& 
                                 {"fingerprint_rule", holder.fingerprint.rule}}
                      .dump();
   phase_ = Phase::account;
-  store::add_dead_letter(transaction, letter);
+  const auto id = store::insert_dead_letter(transaction, letter);
   transaction.commit();
+  if (!id) return redelivered(task.attempts);
+  verdict.dead_letter = *id;
   return verdict;
 }
 

@@ -50,6 +50,18 @@ inline Outcome gave_up(std::string reason, std::string detail, int attempts,
           .attempts = attempts};
 }
 
+// Its dead letter is there already: nothing has happened that anybody need look at.
+inline constexpr const char* kRedelivered = "redelivered";
+
+inline Outcome redelivered(int attempts) {
+  return gave_up(kRedelivered, "is a dead letter already", attempts);
+}
+
+// Not run, as its route's breaker is open: the halt that was asked for takes it away.
+inline Outcome held() {
+  return {.result = Result::waits, .reason = "breaker", .wait = std::chrono::seconds(1)};
+}
+
 inline Outcome later(Result result, std::string reason, const store::Fault& fault,
                      std::chrono::milliseconds wait, int attempts) {
   return {.result = result,

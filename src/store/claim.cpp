@@ -191,14 +191,15 @@ bool was_completed(Transaction& transaction, const ClaimRequest& request) {
   }
 }
 
-void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
-          const DeadLetter& letter) {
+std::optional<std::int64_t> fail(Transaction& transaction, const ClaimRequest& request,
+                                 const std::string& nonce, const DeadLetter& letter) {
   std::vector<Parameter> parameters = key_parameters(request);
   parameters.emplace_back(storable(letter.error));
   transaction.add(transaction.session().execute(sql::kFailKey, parameters));
-  add_dead_letter(transaction, letter);
-  add_failed_again(transaction, letter);
+  const auto id = insert_dead_letter(transaction, letter);
+  if (!id) add_failed_again(transaction, letter);
   complete(transaction, request, nonce, std::nullopt);
+  return id;
 }
 
 }  // namespace hapax::store

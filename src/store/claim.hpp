@@ -110,8 +110,9 @@ void seal(Transaction& transaction, const std::string& nonce,
 // round trip. Precondition: the transaction is rolled back afterwards.
 void refuse_ended(Transaction& transaction, const std::string& nonce);
 
-// Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed.
-void fail(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
-          const DeadLetter& letter);
+// Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed. The letter's
+// id; nothing where there was one already, which is then open again.
+std::optional<std::int64_t> fail(Transaction& transaction, const ClaimRequest& request,
+                                 const std::string& nonce, const DeadLetter& letter);
 
 }  // namespace hapax::store

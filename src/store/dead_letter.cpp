@@ -46,7 +46,7 @@ std::string storable(std::string_view text) {
   return nlohmann::json::parse(quoted).get<std::string>();
 }
 
-void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
+std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   const Message& message = letter.message;
   std::string names = "{";
   std::string values = "{";
@@ -78,7 +78,9 @@ void add_dead_letter(Transaction& transaction, const DeadLetter& letter) {
     for (int i = 0; i < 4; ++i) add(nullptr);
   }
   add(letter.other);
-  transaction.add(transaction.session().execute(sql::kInsertDeadLetter, parameters));
+  const Rows rows = transaction.run(sql::kInsertDeadLetter, parameters);
+  if (rows.empty()) return std::nullopt;
+  return rows[0]["id"].as<std::int64_t>();
 }
 
 void add_failed_again(Transaction& transaction, const DeadLetter& letter) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,12 +30,13 @@ struct DeadLetter {
   bool keep_bytes = true;            // false: coordinates and error only
 };
 
-// Adds the dead letter to the transaction's text. Cannot fail because of the message: bytes are
-// bytea, and text is made storable.
-void add_dead_letter(Transaction& transaction, const DeadLetter& letter);
+// Inserts the dead letter; its id, nothing where these coordinates have one already. Bytes are
+// bytea and text is made storable, so only the message's size can make it fail.
+// Throws: DatabaseError.
+std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const DeadLetter& letter);
 
-// After add_dead_letter, where the message ran and failed: one that was a dead letter before is
-// open again, and its newer error is kept beside the first.
+// Where insert_dead_letter found one, and the message ran and failed: the letter is open again, and
+// the newer error is kept beside the first.
 void add_failed_again(Transaction& transaction, const DeadLetter& letter);
 
 struct FailedRun {

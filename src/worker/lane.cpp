@@ -56,7 +56,8 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           true,
           beginning.incarnation,
           item.announced,
-          item.remembered};
+          item.remembered,
+          &setup_.breakers[partition.route_index()]};
 }
 
 // True when PostgreSQL is away.

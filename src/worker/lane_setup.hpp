@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "flow/breaker.hpp"
 #include "flow/processor.hpp"
 #include "observe/metrics.hpp"
-#include "worker/breaker.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"
@@ -24,7 +24,7 @@ struct LaneSetup {
   PostgresState& postgres;
   observe::Metrics& metrics;
   std::vector<observe::RouteMetrics> route_metrics;  // by route index
-  std::deque<Breaker> breakers;                      // by route index
+  std::deque<flow::Breaker> breakers;                // by route index
   // Called by the lane for each message once its fate is committed; for measuring. May be empty.
   // Blocks the lane, and must not throw.
   std::function<void(const Message&)> settled = {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flow/verdicts.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::worker {
@@ -14,9 +15,6 @@ using std::chrono::milliseconds;
 // Serialization failures and deadlocks run again at once, this often; then they wait, too.
 constexpr int kMaxAgains = 20;
 constexpr milliseconds kAgainsWait{1000};
-
-// Its dead letter is there already: nothing has happened that anybody need look at.
-constexpr std::string_view kRedelivered = "redelivered";
 
 observe::SettledAs settled_as(Result result) {
   switch (result) {
@@ -109,12 +107,9 @@ void Settler::ask_for_halt(const Work& work, const Item& item, const Outcome& ou
 }
 
 void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome& outcome) {
-  Breaker& breaker = setup_.breakers[work.partition->route_index()];
-  if (outcome.result == Result::completed) breaker.completed();
-  if (outcome.result != Result::failed || outcome.reason == kRedelivered) return;
-  const std::string cause =
-      outcome.reason + (outcome.sqlstate.empty() ? "" : " (SQLSTATE " + outcome.sqlstate + ")");
-  if (!breaker.gave_up(cause)) return;
+  if (outcome.result != Result::failed) return;
+  const auto cause = setup_.breakers[work.partition->route_index()].take_cause();
+  if (!cause) return;
   const TopicPartition& id = work.partition->id();
   setup_.notices.post(HaltWanted{
       work.partition,
@@ -126,7 +121,7 @@ void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome
        {},
        "breaker",
        "as many messages in a row as routes[].breaker allows were given up on for one cause: " +
-           cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
+           *cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
            ", see `hapax dead list`",
        {},
        setup_.worker_name},
@@ -141,7 +136,7 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
     ++work.partition->handler_runs;
   if (flow::is_settled(outcome.result)) {
     route.settled(settled_as(outcome.result));
-    if (outcome.result == Result::failed && outcome.reason != kRedelivered)
+    if (outcome.result == Result::failed && outcome.reason != flow::kRedelivered)
       route.dead_lettered(outcome.reason);
   } else if (outcome.result == Result::retry) {
     route.attempted();
@@ -153,7 +148,7 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
 // Never the detail: it may quote the message. `hapax dead show` and `status` have it.
 void Settler::log_outcome(const Item& item, const Outcome& outcome) const {
   const Coordinates& at = item.record->message().coordinates();
-  if (outcome.result == Result::failed && outcome.reason != kRedelivered) {
+  if (outcome.result == Result::failed && outcome.reason != flow::kRedelivered) {
     observe::log::warning("dead_letter",
                           {{"topic", at.topic},
                            {"partition", at.partition},

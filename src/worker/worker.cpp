@@ -279,6 +279,7 @@ void Worker::serve(const Started& started) {
              {"epoch", started.partition->beginning().epoch}},
             "agreed on the start");
   started.partition->polling.started = true;
+  lane_setup_.breakers[started.partition->route_index()].close();
   if (started.partition->beginning().started_runs > kTrustedRuns) {
     log::warning(
         "cautious", {{"topic", id.first}, {"partition", id.second}},

@@ -47,7 +47,7 @@ MUTANTS = {
     "give-up-without-claim": Mutant([(
         "src/flow/processor.cpp",
         "      if (auto decided = judge(task, request, claim, transaction)) return *decided;\n"
-        "      store::fail", "      store::fail")]),
+        "      verdict.dead_letter = store::fail", "      verdict.dead_letter = store::fail")]),
     "incarnation-never-changes": Mutant([
         ("sql/read_store.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
         ("sql/read_held.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),

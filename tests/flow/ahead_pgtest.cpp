@@ -110,8 +110,8 @@ TEST_F(Ahead, ADuplicateADriftAndATombstoneAreSeenAsWithoutIt) {
   EXPECT_EQ(process_on(processor, {.key = "done", .offset = 9}, book).result, Result::completed);
   EXPECT_EQ(both(book, book, {"done"}, "a").second.result, Result::duplicate);
   EXPECT_EQ(both(book, book, {"done", "11"}, "b").second.reason, "payload_drift");
-  EXPECT_EQ(both(book, book, {"", "11"}, "c").second.reason, "missing_key");
-  EXPECT_EQ(both(book, book, {"t", std::nullopt}, "d").second.reason, "tombstone");
+  EXPECT_EQ(both(book, book, {"", "11", 2}, "c").second.reason, "missing_key");
+  EXPECT_EQ(both(book, book, {"t", std::nullopt, 3}, "d").second.reason, "tombstone");
   EXPECT_EQ(effects(), "done=10 a=10 b=10 c=10 d=10");
   EXPECT_EQ(asked, 4);
 }

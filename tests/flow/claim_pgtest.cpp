@@ -142,8 +142,8 @@ TEST_F(Claim, RunsAFailedOperationAgainForAnotherMessageAlsoWithACorrectedPayloa
   EXPECT_EQ(database.value("SELECT status, kafka_offset, fingerprint = sha256('10'), error "
                            "FROM hapax.idempotency_keys"),
             "completed|2|t|null");
-  // The first message is a duplicate of nobody: it stays what it was.
-  EXPECT_EQ(process({.payload = "1O", .offset = 1}).reason, "payload_drift");
+  // The first message is a duplicate of nobody: it stays the dead letter that it was.
+  EXPECT_EQ(process({.payload = "1O", .offset = 1}).reason, "redelivered");
   EXPECT_EQ(database.value("SELECT reason FROM hapax.dead_letters"), "rejected");
 }
 

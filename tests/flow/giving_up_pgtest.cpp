@@ -87,6 +87,22 @@ TEST_F(GivingUp, OfAMessageWhoseKeyWasForgottenOpensItsLetterAgainAndKeepsBothEr
             "discarded|second");
 }
 
+// A rewind: what never reached the handler is found again, and is no news.
+TEST_F(GivingUp, OfWhatIsADeadLetterAlreadyIsARedeliveryWhateverTheReasonWas) {
+  const Sent refused{.payload = std::nullopt, .offset = 4};
+  const Sent drifted{.payload = "20", .offset = 5};
+  EXPECT_EQ(process({}).result, Result::completed);
+  EXPECT_EQ(process(refused).reason, "tombstone");
+  EXPECT_EQ(process(drifted).reason, "payload_drift");
+  for (const Sent& again : {refused, drifted}) {
+    const Outcome outcome = process(again);
+    EXPECT_EQ(outcome.result, Result::failed);
+    EXPECT_EQ(outcome.reason, "redelivered");
+  }
+  EXPECT_EQ(count("hapax.dead_letters"), 2);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 TEST_F(GivingUp, KeepsTheMessageByteForByte) {
   const std::string payload = "\0nul \xff\xfe invalid \xc3\x28 \\x41 'quote' \"both\" {,}"s;
   const std::string record_key = "\xf0\x28\x8c\x28\0"s;

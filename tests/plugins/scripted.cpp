@@ -66,7 +66,8 @@ using Deed = std::function<void(const json& payment, Context& context)>;
 
 const std::map<std::string, Deed>& deeds() {
   static const std::map<std::string, Deed> all = {
-      {"reject", [](const json&, Context&) { throw hapax::Reject("told to reject"); }},
+      {"reject", [](const json& payment,
+                    Context&) { throw hapax::Reject(payment.value("why", "told to reject")); }},
       {"fail", [](const json&, Context&) { throw std::runtime_error("told to fail"); }},
       {"wait", [](const json&, Context&) { throw hapax::Retry("told to wait", hours(1)); }},
       {"throw 42", [](const json&, Context&) { throw 42; }},

@@ -108,8 +108,9 @@ TEST(Simulation, KeepsEveryPromiseUnderRandomSchedules) {
   for (const char* const what :
        {"breaker", "contended for long", "ended after its partition was dropped",
         "goes on with another order key", "goes on with its own order key", "halt",
-        "in hand already", "put back", "refused in caution", "several of an order key in a batch",
-        "several order keys in a batch", "stopped", "taken in caution"})
+        "held back by the breaker", "in hand already", "put back", "refused in caution",
+        "several of an order key in a batch", "several order keys in a batch", "stopped",
+        "taken in caution"})
     EXPECT_GE(reached[what], 10) << what
                                  << " hardly ever came up: the simulation shows nothing of it";
 }

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "flow/verdicts.hpp"
 #include "reference.hpp"
 #include "schedule.hpp"
 #include "worker/settler.hpp"
@@ -74,6 +75,13 @@ class World {
     bool operator==(const Wanted&) const = default;
   };
 
+  // Messages given up on for one cause, and whether the breaker holds the others back.
+  struct InARow {
+    std::string cause;
+    int count = 0;
+    bool open = false;
+  };
+
   // world_steps.hpp
   void arrive(Site& site, Digits digits);
   void deliver(Site& site);
@@ -115,10 +123,10 @@ class World {
   const bool hot_;
 
   Time now_ = kStart;
-  std::uint64_t unordered_ = 100;                      // order keys of messages without one
-  std::vector<std::int64_t> said_settled_;             // to LaneSetup::settled
-  std::vector<Wanted> wanted_;                         // halts that must have been asked for
-  std::vector<std::pair<std::string, int>> given_up_;  // by route: in a row for one cause
+  std::uint64_t unordered_ = 100;           // order keys of messages without one
+  std::vector<std::int64_t> said_settled_;  // to LaneSetup::settled
+  std::vector<Wanted> wanted_;              // halts that must have been asked for
+  std::vector<InARow> given_up_;            // by route
   std::vector<std::string> story_;
   Reached reached_;
 };

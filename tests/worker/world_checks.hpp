@@ -80,14 +80,17 @@ inline Reference::Ended World::expect_end(const Work& work,
 // So many dead letters in a row for one cause halt the route.
 inline void World::expect_breaks(const Work& work, std::span<const flow::Outcome> settled) {
   const std::size_t route = work.partition->route_index();
-  auto& [cause, count] = given_up_[route];
+  auto& [cause, count, open] = given_up_[route];
   for (const flow::Outcome& outcome : settled) {
     if (outcome.result == flow::Result::completed) count = 0;
-    if (outcome.result != flow::Result::failed || outcome.reason == "redelivered") continue;
-    count = outcome.reason == cause ? count + 1 : 1;
-    cause = outcome.reason;
+    if (outcome.result != flow::Result::failed || outcome.reason != "rejected") continue;
+    hold(!open, "a message is given up on behind an open breaker");
+    const std::string why = outcome.detail.substr(0, outcome.detail.rfind(' '));
+    count = why == cause ? count + 1 : 1;
+    cause = why;
     if (routes_[route].breaker == 0 || count < routes_[route].breaker) continue;
     count = 0;
+    open = true;
     wanted_.push_back({work.partition.get(), true, std::nullopt});
     ++reached_["breaker"];
   }

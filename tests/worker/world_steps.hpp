@@ -185,8 +185,14 @@ inline std::vector<flow::Outcome> World::draw_outcomes(const Batch& batch, Digit
     bool blocked = false;
     for (const Item& item : work.items) {
       Fact& fact = site_of(*work.partition).facts[item.record->message().offset()];
+      flow::Breaker& breaker = setup_.breakers[work.partition->route_index()];
       flow::Outcome outcome = flow::Outcome::of(flow::Result::waits);
-      if (!blocked && !given_up) outcome = draw_outcome(fact, digits);
+      if (breaker.is_open())
+        outcome = flow::held();
+      else if (!blocked && !given_up)
+        outcome = draw_outcome(fact, digits);
+      if (outcome.reason == "breaker") ++reached_["held back by the breaker"];
+      breaker.learn(outcome);
       blocked = blocked || !flow::is_settled(outcome.result);
       given_up = given_up || outcome.result == flow::Result::outage || outcome.lost_in_handler;
       outcomes.push_back(outcome);
@@ -211,7 +217,11 @@ inline flow::Outcome World::draw_outcome(Fact& fact, Digits& digits) {
     case 7:
     case 8:
       fact.given_up = true;
-      return {.result = Result::failed, .reason = digits.next(3) == 0 ? "rejected" : "missing_key"};
+      if (digits.next(4) == 0) return {.result = Result::failed, .reason = "missing_key"};
+      return {.result = Result::failed,
+              .reason = "rejected",
+              .detail = (digits.next(4) == 0 ? "no such currency " : "no account ") +
+                        std::to_string(story_.size())};
     case 9:
     case 10:
     case 11:
@@ -280,10 +290,12 @@ inline void World::serve() {
     found.push_back({wanted.partition.get(), wanted.halt.whole_route, wanted.halt.offset});
     hold(wanted.halt.whole_route || wanted.halt.offset, "a halt of nothing");
     Site& its = site_of(*wanted.partition);
-    if (its.partition != wanted.partition) continue;
+    const bool is_its = its.partition == wanted.partition;
+    if (!is_its && !wanted.halt.whole_route) continue;
     ++reached_["halt"];
     for (Site& site : sites_) {
-      const bool meant = &site == &its || (wanted.halt.whole_route && site.route == its.route);
+      const bool meant =
+          (&site == &its && is_its) || (wanted.halt.whole_route && site.route == its.route);
       if (!meant || !site.partition) continue;
       tell(reference_.of(*site.partition).name + " halts");
       drop(site);
@@ -299,6 +311,8 @@ inline void World::assign(Site& site) {
   Beginning beginning;
   beginning.offset = site.checkpoint;
   site.partition->begin(beginning);
+  setup_.breakers[site.route].close();
+  given_up_[site.route].open = false;
   const std::string name = site.id.first + "/" + std::to_string(site.id.second) + "#" +
                            std::to_string(partitions_.size());
   reference_.assign(site.partition.get(), {name, site.route, site.checkpoint, site.checkpoint});

@@ -1,0 +1,55 @@
+#include "flow/breaker.hpp"
+
+#include <sstream>
+#include <utility>
+
+namespace hapax::flow {
+namespace {
+
+// Of a cause that is made of an error's text.
+constexpr std::size_t kMaxCause = 200;
+
+}  // namespace
+
+std::string cause_of(const Outcome& outcome) {
+  const bool ran = outcome.reason == "rejected" || outcome.reason == "attempts_exhausted" ||
+                   outcome.reason == "crashed";
+  if (outcome.result != Result::failed || !ran) return {};
+  if (!outcome.sqlstate.empty()) return outcome.reason + " (SQLSTATE " + outcome.sqlstate + ")";
+  std::string cause = outcome.reason + ":";
+  std::istringstream words(outcome.detail.substr(0, kMaxCause));
+  for (std::string word; words >> word;)
+    if (word.find_first_of("0123456789") == std::string::npos) cause += " " + word;
+  return cause;
+}
+
+void Breaker::learn(const Outcome& outcome) {
+  if (outcome.result == Result::completed && count_ > 0) {
+    const std::lock_guard lock(mutex_);
+    count_ = 0;
+  }
+  if (limit_ == 0 || outcome.result != Result::failed) return;
+  const std::string cause = cause_of(outcome);
+  const std::lock_guard lock(mutex_);
+  if (cause.empty() || open_) return;
+  count_ = cause == cause_ ? count_ + 1 : 1;
+  cause_ = cause;
+  if (count_ < limit_) return;
+  count_ = 0;
+  told_ = false;
+  open_ = true;
+}
+
+std::optional<std::string> Breaker::take_cause() {
+  if (!open_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (!open_ || std::exchange(told_, true)) return std::nullopt;
+  return cause_;
+}
+
+void Breaker::close() {
+  const std::lock_guard lock(mutex_);
+  open_ = false;
+}
+
+}  // namespace hapax::flow
