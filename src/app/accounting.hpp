@@ -21,7 +21,7 @@ struct AuditWanted {
   std::string from, to;                   // as parse_bound takes them; empty: all there is
   std::optional<std::int32_t> partition;  // nothing: all
   std::size_t limit = 20;                 // of unaccounted offsets that are told one by one
-  bool progress = false;                  // shown if stderr is a terminal
+  bool progress = false;                  // shown where stderr is a terminal
 };
 
 // One partition.

@@ -47,7 +47,7 @@ class BenchGround {
   // Throws: Stop.
   std::string make_topic(const std::string& suffix, int partitions);
 
-  // Throws: Stop if the built-in broker did not keep all that was sent.
+  // Throws: Stop where the built-in broker did not keep all that was sent.
   void expect_all_kept(const std::string& topic, int partitions, std::size_t messages);
 
   // For reports.

@@ -106,7 +106,7 @@ void fail_shared_sessions(Findings& findings) {
 
 void check_pooler(const config::Config& config, store::Session& session, const Json& server,
                   Findings& findings) {
-  // A second connection takes what the first has just left, if a pooler shares sessions.
+  // A second connection takes what the first has just left, where a pooler shares sessions.
   const std::int64_t pid = store::read_backend_pid(session);
   store::Session neighbour = connect(config);
   store::Transaction holder(neighbour);

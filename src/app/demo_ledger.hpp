@@ -41,7 +41,7 @@ class DemoLedger {
   std::map<std::string, std::int64_t> dead_letters();  // by reason
   std::map<std::int32_t, std::int64_t> checkpoints();  // by partition
   std::int64_t halts();                                // open ones
-  DemoOwner owner_of_most();                           // partitions; worker "" if nobody has any
+  DemoOwner owner_of_most();                           // partitions; worker "" where nobody has any
   DemoUnfinished unfinished(const std::string& worker);
 
  private:

@@ -40,7 +40,7 @@ class DemoWorker {
     return process_->wait(timeout);
   }
 
-  // Waits a little. Throws: Stop with the last lines of its log if it has ended by itself.
+  // Waits a little. Throws: Stop with the last lines of its log where it has ended by itself.
   void expect_running(std::chrono::milliseconds wait);
 
   const std::string& name() const { return name_; }

@@ -16,7 +16,7 @@
 
 namespace hapax::app {
 
-// For people, if Standing::other_keys.
+// For people, where Standing::other_keys.
 inline constexpr const char* kOtherKeys =
     "the group ran under another key, tenant or scope than this configuration's: what was settled "
     "then seems unaccounted now; ask with the configuration it ran with";
@@ -25,10 +25,10 @@ inline constexpr const char* kOtherKeys =
 const config::Route& route_of(const config::Config& config, const std::string& topic);
 
 // `count`: how many partitions Kafka has of the topic; 0: none.
-// Throws: Stop(kUnreachable) without the topic, Stop(kFailed) if it has no such partition.
+// Throws: Stop(kUnreachable) without the topic, Stop(kFailed) where it has no such partition.
 void expect_partition(const std::string& topic, int count, std::int32_t partition);
 
-// Runs `ask`; if Kafka does not answer, that ends the command. Throws: Stop(kUnreachable), and
+// Runs `ask`; where Kafka does not answer, that ends the command. Throws: Stop(kUnreachable), and
 // what else `ask` throws.
 void asking_kafka(const std::function<void()>& ask);
 

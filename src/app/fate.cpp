@@ -93,7 +93,7 @@ std::string tell_completed(const Facts& facts) {
   return text;
 }
 
-// What its key says, if that does not decide.
+// What its key says, where that does not decide.
 std::string tell_key(const Standing& standing, const Facts& facts) {
   if (const auto* refusal = derived_as<key::Refusal>(facts))
     return "it has no key: " + refusal->reason + " (" + observe::to_valid_utf8(refusal->detail) +

@@ -1,6 +1,6 @@
 // What became of an offset: Kafka's record, its key and PostgreSQL's rows held against each other.
 // The claim table (flow/processor_judge.cpp) read backwards: what a worker settles leaves one of
-// these facts behind, and if none is left, that is said and never guessed away.
+// these facts behind, and where none is left, that is said and never guessed away.
 //
 // Pure.
 #pragma once
@@ -90,7 +90,7 @@ Verdict classify(const Standing& standing, const Facts& facts);
 // The same in a sentence for people, without a full stop. May quote the message.
 std::string tell(const Standing& standing, const Facts& facts, Verdict verdict);
 
-// "topic/partition/offset", with group and generation if they are not this standing's.
+// "topic/partition/offset", with group and generation where they are not this standing's.
 std::string name_of(const Standing& standing, const store::KeyHolder& holder);
 
 }  // namespace hapax::app

@@ -1,7 +1,7 @@
 // What stands in a string for something outside the file:
 //
 //   ${NAME}            the environment variable; it must be set
-//   ${NAME:-default}   the default if it is unset or empty
+//   ${NAME:-default}   the default where it is unset or empty
 //   $$                 a dollar; a dollar alone is a mistake, or $NAME would pass for a value
 //   @/path/to/secret   as the whole string: the file's content without its last newline
 //   @@                 at the start: an @
@@ -18,7 +18,7 @@
 
 namespace hapax::config {
 
-// The value of an environment variable, or nothing if it is unset.
+// The value of an environment variable, or nothing where it is unset.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 // The environment of this process.
@@ -30,13 +30,13 @@ struct NotExpanded {
   std::string why;
 };
 
-// Adds a warning if a secret's file is open to others (file_text.hpp).
+// Adds a warning where a secret's file is open to others (file_text.hpp).
 // Throws: std::bad_alloc. Blocks: on the file.
 std::variant<std::string, NotExpanded> expand(std::string_view written,
                                               const Environment& environment,
                                               std::vector<std::string>& warnings);
 
-// The file that @/path stands for; "" if the string names none. Whoever keeps the path can read
+// The file that @/path stands for; "" where the string names none. Whoever keeps the path can read
 // the value anew when it has changed.
 std::string file_named_by(std::string_view written, const Environment& environment);
 

@@ -28,8 +28,8 @@ std::variant<FileText, NotRead> read_file(const std::string& path);
 std::variant<FileText, NotRead> read_value(const std::string& path);
 
 // Whether a file that holds a secret is open to somebody whom it should not be: to every user of
-// this machine or, if it is ours, to its group. (Of somebody else's file we are the group:
-// Kubernetes mounts secrets so.) False if there is no such file, and for pipes.
+// this machine or, where it is ours, to its group. (Of somebody else's file we are the group:
+// Kubernetes mounts secrets so.) False where there is no such file, and for pipes.
 // Blocks: on the file system.
 bool open_to_others(const std::string& path);
 

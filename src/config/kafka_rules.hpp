@@ -8,15 +8,15 @@
 
 namespace hapax::config {
 
-// Why `value` is refused for `property`, and how to mend it; nothing if it may pass. The
+// Why `value` is refused for `property`, and how to mend it; nothing where it may pass. The
 // sentence does not hold the value. Thread safety: pure.
 std::optional<std::string> kafka_refusal(const std::string& property, const std::string& value);
 
-// Whether brokers' certificates are verified, if the transport is TLS. As librdkafka reads it.
+// Whether brokers' certificates are verified, where the transport is TLS. As librdkafka reads it.
 bool verifies_brokers(const std::map<std::string, std::string>& properties);
 
 // max.poll.interval.ms as librdkafka has it, and the least a worker gets along with: a rebalance
-// takes a revoke's wait, and Kafka gives the partitions away before the end of it if this is
+// takes a revoke's wait, and Kafka gives the partitions away before the end of it where this is
 // too short.
 inline constexpr int kDefaultMaxPollIntervalMs = 300'000;
 inline constexpr int kMinMaxPollIntervalMs = 10'000;

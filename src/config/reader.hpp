@@ -38,17 +38,17 @@ class Reader {
   // "found …; allowed: …". Shows what stands in the file, so never what a variable or file holds.
   void refuse(const Value& value, const std::string& allowed);
 
-  // The expanded string; nothing, and a problem, if it is none, cannot be expanded, or holds a
+  // The expanded string; nothing, and a problem, where it is none, cannot be expanded, or holds a
   // NUL byte (C libraries would read on as if it ended there).
   std::optional<std::string> text(const Value& value, const std::string& allowed);
 
   // The same for each string in any value; other values as they are.
   nlohmann::json expanded(const Value& value);
 
-  // The file that the string names with @; "" if it names none.
+  // The file that the string names with @; "" where it names none.
   std::string file_named_by(const Value& value) const;
 
-  // The elements; a problem if it is no array, or empty.
+  // The elements; a problem where it is no array, or empty.
   std::vector<Value> elements(const Value& value, const std::string& allowed);
 
   // Whether a secret stands in the file itself; noted by whoever reads one.

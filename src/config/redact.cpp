@@ -75,7 +75,7 @@ void skip_space(std::string_view& text) {
 }
 
 // Takes one value off `text`, as it is written: quoted or up to a space; a backslash escapes.
-// Nothing if a quote is not closed.
+// Nothing where a quote is not closed.
 std::optional<std::string_view> take_value(std::string_view& text) {
   const bool quoted = text.starts_with('\'');
   std::size_t end = quoted ? 1 : 0;

@@ -19,7 +19,7 @@ std::string redact_url(std::string_view url);
 
 // What is wrong with a URI in which libpq would take a part of the password for a host or a port (a
 // character in it was not escaped, or the host was forgotten) and name it in its messages; nothing
-// if there is no such thing. The sentence holds nothing of the url.
+// where there is no such thing. The sentence holds nothing of the url.
 std::optional<std::string> url_mistake(std::string_view url);
 
 // Whether librdkafka's property of this name holds a secret.

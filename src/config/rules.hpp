@@ -2,7 +2,7 @@
 // says which values are allowed.
 //
 // Numbers and booleans may also come as a string with a ${VARIABLE} or an @file in it; a plain
-// string if a number belongs is a mistake.
+// string where a number belongs is a mistake.
 #pragma once
 
 #include <chrono>

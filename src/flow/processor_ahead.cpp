@@ -6,7 +6,7 @@
 
 namespace hapax::flow {
 
-// The completion, and with it the claim of the next message if nothing of that one, and nothing
+// The completion, and with it the claim of the next message where nothing of that one, and nothing
 // that this handler has left in the session, stands between.
 void Processor::complete(std::unique_ptr<store::Transaction> transaction, const Task& task,
                          const store::ClaimRequest& request, const std::string& nonce,

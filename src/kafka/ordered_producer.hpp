@@ -31,7 +31,7 @@ struct Delivery {
     failed,     // or not known to be there: use a new producer, and send it again
   };
   Result result = Result::failed;
-  std::string error;  // librdkafka's words for its code, if it was not delivered
+  std::string error;  // librdkafka's words for its code, where it was not delivered
   std::string
       connection;  // the last that went wrong with a connection meanwhile; differs each time
 };

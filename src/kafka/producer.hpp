@@ -41,7 +41,7 @@ class Producer {
   // Blocks: while librdkafka's queue is full.
   void produce(const Outgoing& record);
 
-  // Returns when Kafka has everything. Throws: std::runtime_error if it has not, in time or for
+  // Returns when Kafka has everything. Throws: std::runtime_error where it has not, in time or for
   // any record since the last flush. Blocks: at most `timeout`.
   void flush(std::chrono::milliseconds timeout);
 

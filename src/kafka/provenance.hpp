@@ -16,10 +16,10 @@ struct Provenance {
   std::int64_t epoch = 0;
   bool first = false;  // where the partition's first run starts: nothing of it is settled yet
 
-  // "hapax/1 store=… cluster=… epoch=…", and " first=1" if it is
+  // "hapax/1 store=… cluster=… epoch=…", and " first=1" where it is
   std::string text() const;
 
-  // Nothing if the text is not of ours, whatever it holds.
+  // Nothing where the text is not of ours, whatever it holds.
   static std::optional<Provenance> parse(std::string_view text);
 
   bool operator==(const Provenance&) const = default;

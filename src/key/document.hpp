@@ -1,5 +1,5 @@
 // A message while its identity is worked out: its payload is parsed as JSON at most once, and not
-// at all if nothing asks for it.
+// at all where nothing asks for it.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr int kNumberOverflow = 406;  // nlohmann's id of "number overflow parsing"
 
 // Builds the value from nlohmann's events. Returning false ends the parse; `why` then says why, and
-// if the event has no position of its own, parse_exact() cannot tell one.
+// where the event has no position of its own, parse_exact() cannot tell one.
 class Builder final : public json::json_sax_t {
  public:
   json value;

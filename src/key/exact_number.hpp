@@ -15,7 +15,7 @@ inline constexpr int kMaxAddedZeros = 20;
 
 // `number` must be a JSON number (RFC 8259); its decimal point may be any byte, because nlohmann's
 // lexer writes the one of the process's locale, and a handler may have set that.
-// Nothing if the exponent has more than 18 digits: such values cannot be told apart in 64 bits.
+// Nothing where the exponent has more than 18 digits: such values cannot be told apart in 64 bits.
 // Thread safety: pure.
 std::optional<std::string> canonical_number(std::string_view number);
 

@@ -28,7 +28,7 @@ Refusal no_source(const std::vector<Source>& sources) {
 }
 
 // The first source that is there wins. One that is there but empty, contradicts itself or needs
-// JSON if there is none ends the search: going on would give one operation a second name.
+// JSON where there is none ends the search: going on would give one operation a second name.
 Text derive_key(const KeySpec& spec, Document& document, std::int32_t generation) {
   for (const Source& source : spec.sources) {
     auto read = read_source(source, document, generation);

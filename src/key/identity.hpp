@@ -22,7 +22,7 @@ struct Fingerprint {
 
 struct Identity {
   std::string key;     // as stored: printable, at most kMaxStoredKey bytes (key_text.hpp)
-  std::string tenant;  // as stored; "" if the route has no tenant
+  std::string tenant;  // as stored; "" where the route has no tenant
   Fingerprint fingerprint;
 };
 
@@ -39,7 +39,7 @@ struct SkippedTombstone {};
 using Derived = std::variant<Identity, Refusal, SkippedTombstone>;
 
 // `generation`: how often the topic was accepted as re-created; part of a coordinates key.
-// Throws: std::bad_alloc, and std::runtime_error if OpenSSL has no SHA-256 (a broken
+// Throws: std::bad_alloc, and std::runtime_error where OpenSSL has no SHA-256 (a broken
 // installation); whatever is wrong with the message is a Refusal.
 // Thread safety: pure.
 Derived identify(const KeySpec& spec, const Message& message, std::int32_t generation);
@@ -51,7 +51,7 @@ Derived identify(const KeySpec& spec, const Message& message, std::int32_t gener
 std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, const Message& message);
 
 // Whether the message is one more delivery of what `stored` was made of. Fingerprints of two rules
-// are compared under the stored one if this spec knows it; if it does not, drift cannot be
+// are compared under the stored one where this spec knows it; where it does not, drift cannot be
 // told, and the key decides: true. `mine`: the message's own. Throws: as identify(). Thread safety:
 // pure.
 bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint& mine,

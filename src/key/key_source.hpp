@@ -10,7 +10,7 @@
 
 namespace hapax::key {
 
-// In the order in which they count, if the parts of a composite differ: an incomplete source is
+// In the order in which they count, where the parts of a composite differ: an incomplete source is
 // not there, whatever its other parts are; but a part that contradicts itself is never passed over.
 enum class Flaw {
   empty,      // there, and empty: a broken producer, not an absent key; no other source may step in

@@ -3,7 +3,7 @@
 // behind a NUL, in the last of 10,000 characters or only in type stay two keys. (A key merged with
 // another one is a message lost without a word.)
 //
-//   payment-17                  bytes: themselves, if short and printable
+//   payment-17                  bytes: themselves, where short and printable
 //   :"a\x00b"                   bytes that are not printable UTF-8, are empty or begin with ':'
 //   :17  :true  :["a"]          a JSON number, boolean, array or object: not the bytes "17"
 //   :("a:b","c",17)             several parts

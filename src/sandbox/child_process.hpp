@@ -32,7 +32,7 @@ struct Program {
 };
 
 struct Exit {
-  int code = 0;    // exit code, if it ended by itself
+  int code = 0;    // exit code, where it ended by itself
   int signal = 0;  // what killed it, or 0
 
   bool success() const { return code == 0 && signal == 0; }
@@ -54,7 +54,7 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  // Nothing happens if it has ended.
+  // Nothing happens where it has ended.
   void signal(int number);
 
   // How it ended; nothing while it runs. Blocks: at most `timeout`.
@@ -62,11 +62,11 @@ class ChildProcess {
   bool running() { return !wait(std::chrono::milliseconds(0)).has_value(); }
 
   // The next whole line of its output (without the newline), in order, each once; nothing at the
-  // timeout, or if it has ended and nothing is left. Blocks: at most `timeout`.
+  // timeout, or where it has ended and nothing is left. Blocks: at most `timeout`.
   // Precondition: `output` was given.
   std::optional<std::string> read_line(std::chrono::milliseconds timeout);
 
-  // Reads up to the first line that holds `part`; false if read_line() would have said nothing.
+  // Reads up to the first line that holds `part`; false where read_line() would have said nothing.
   // Blocks: at most `timeout`.
   bool wait_for_line(std::string_view part, std::chrono::milliseconds timeout);
 
@@ -83,7 +83,7 @@ class ChildProcess {
   std::optional<Exit> exit_;
 };
 
-// Runs a program to its end. Throws: std::runtime_error with the command and what it printed if
+// Runs a program to its end. Throws: std::runtime_error with the command and what it printed where
 // it fails or takes longer than `timeout`, beside what ChildProcess throws. Blocks: at most
 // `timeout`. Precondition: `output` is given.
 void run_to_end(const Program& program, std::chrono::milliseconds timeout);

@@ -38,7 +38,7 @@ fs::path find_binaries() {
   return fs::path("/usr/lib/postgresql") / std::to_string(newest) / "bin";
 }
 
-// PostgreSQL refuses to run as root. Returns "" if we may run it ourselves.
+// PostgreSQL refuses to run as root. Returns "" where we may run it ourselves.
 std::string user_to_run_as(const fs::path& folder) {
   if (geteuid() != 0) return "";
   const passwd* entry = getpwnam(kServiceUser);

@@ -27,8 +27,8 @@ struct PostgresOptions {
   std::uint16_t port = 0;
 };
 
-// Throws: std::runtime_error naming the package to install if there is no PostgreSQL server on
-// this machine; std::runtime_error with the server's own words if it does not start or stop.
+// Throws: std::runtime_error naming the package to install where there is no PostgreSQL server on
+// this machine; std::runtime_error with the server's own words where it does not start or stop.
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
 class PostgresServer {
  public:

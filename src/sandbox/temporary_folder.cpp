@@ -17,7 +17,7 @@ void remove_abandoned(const fs::path& parent, const std::string& prefix) {
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
     if (!entry.path().filename().string().starts_with(prefix)) continue;
     const fs::path lock_path = entry.path() / kLockName;
-    // Not to wait if somebody else has put a FIFO there.
+    // Not to wait where somebody else has put a FIFO there.
     const Descriptor lock(open(lock_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (lock.get() < 0 || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
     fs::remove_all(entry.path(), ignored);

@@ -14,7 +14,7 @@ class BenchTables {
  public:
   // Makes schema `name`, whose payments `worker` may read and write. `owner`: who may make it.
   // `name` is quoted by nobody: letters, digits and underscores.
-  // Throws: DatabaseError (42501 if the owner may not), as all here.
+  // Throws: DatabaseError (42501 where the owner may not), as all here.
   BenchTables(Session& owner, std::string name, const std::string& worker_role);
 
   std::string payments() const { return name_ + ".payments"; }

@@ -22,7 +22,7 @@ void append_option(std::string& conninfo, const std::string& keyword, std::strin
   conninfo += "' ";
 }
 
-// Which keyword was meant, if libpq names one that it does not know; else "". libpq's own words
+// Which keyword was meant, where libpq names one that it does not know; else "". libpq's own words
 // may quote any part of the url, password included, so they are not said.
 std::string meant_keyword(const char* message) {
   const std::string_view said = message == nullptr ? "" : message;

@@ -21,7 +21,7 @@ using OptionalText = std::optional<std::string>;
 // The server and this role: sql/read_server.sql.
 Json read_server(Session& session);
 std::int64_t read_backend_pid(Session& session);
-// The port that the url dials; nothing if it names none that can be told (several, a service).
+// The port that the url dials; nothing where it names none that can be told (several, a service).
 std::optional<int> dialled_port(const std::string& url);
 
 Json read_tables(Session& session);

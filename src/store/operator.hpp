@@ -45,7 +45,7 @@ struct Move {
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 std::int64_t move_position(Session& session, const Move& move);
 
-// Several of one topic in one transaction: all that are not refused, or none if it throws.
+// Several of one topic in one transaction: all that are not refused, or none where it throws.
 // Returns why the refused ones are: a worker has moved on, say. Precondition: there is one. Throws:
 // DatabaseError. Blocks: at most lock_timeout for each.
 std::vector<std::string> move_positions(Session& session, const std::vector<Move>& moves);
@@ -56,7 +56,7 @@ struct KeyName {
 
 // Marks a completed or failed key as forgotten: the next message that has it runs. Kept for a week
 // at least, so that the message can come again. `seen`: the row that the operator decided on; it is
-// refused if the key has changed since. Returns the row as it was.
+// refused where the key has changed since. Returns the row as it was.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 nlohmann::json forget_key(Session& session, const KeyName& key, const nlohmann::json& seen,
                           const std::string& who, const std::string& why, bool dry_run);

@@ -15,10 +15,10 @@
 
 namespace hapax::store {
 
-// Throws: DatabaseError (22021) if there is a NUL byte.
+// Throws: DatabaseError (22021) where there is a NUL byte.
 void refuse_nul(std::string_view text);
 
-// "EXECUTE name(…)". Throws: DatabaseError (22021) if a value holds a NUL byte.
+// "EXECUTE name(…)". Throws: DatabaseError (22021) where a value holds a NUL byte.
 std::string execute_text(const std::string& name, const std::vector<Parameter>& values);
 
 // One more element of the open array literal "{…".
@@ -45,7 +45,7 @@ class ArrayLiteral {
   std::string text_ = "E'{";
 };
 
-// A value as an SQL literal. Throws: DatabaseError (22021) if there is a NUL byte.
+// A value as an SQL literal. Throws: DatabaseError (22021) where there is a NUL byte.
 std::string text_literal(std::string_view value);
 
 // The whole seconds, or NULL.

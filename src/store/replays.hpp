@@ -46,13 +46,13 @@ struct ReplayedLetter {
 // Throws: DatabaseError (Phase::account).
 std::size_t count_open_replays(Session& session, const std::string& group);
 
-// Claims the next replay that is due for `lease` in a transaction of its own; nothing if none
+// Claims the next replay that is due for `lease` in a transaction of its own; nothing where none
 // is. Throws: DatabaseError (Phase::account).
 std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& group,
                                           const std::vector<std::string>& topics,
                                           const std::string& worker, std::chrono::seconds lease);
 
-// Locks the replay for this transaction; nothing if it ended or was claimed again since.
+// Locks the replay for this transaction; nothing where it ended or was claimed again since.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout.
 std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay,
                                           std::chrono::seconds retention);
@@ -76,7 +76,7 @@ struct ReplayNote {
   std::optional<Halt> halt = {};  // opened in the same transaction
 };
 
-// Writes the note in a transaction of its own; nothing if the replay ended or was claimed again
+// Writes the note in a transaction of its own; nothing where the replay ended or was claimed again
 // since, so it may be written twice.
 // Throws: DatabaseError (Phase::account). Blocks: at most lock_timeout.
 void write_note(Session& session, const ClaimedReplay& replay, const ReplayNote& note,

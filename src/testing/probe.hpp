@@ -15,7 +15,7 @@ class Probe final : public Handler {
  public:
   explicit Probe(std::unique_ptr<Handler> handler) : handler_(std::move(handler)) {}
 
-  // From now on. Throws: std::invalid_argument if PostgreSQL knows no such SQLSTATE.
+  // From now on. Throws: std::invalid_argument where PostgreSQL knows no such SQLSTATE.
   void arm(const std::optional<Fault>& fault);
 
   int runs() const { return runs_; }

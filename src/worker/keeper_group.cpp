@@ -1,4 +1,4 @@
-// Static members come back without a rebalance. If that happened to the group's leader, nobody
+// Static members come back without a rebalance. Where that happened to the group's leader, nobody
 // is left who saw that a topic had grown meanwhile: the new partitions would have no owner until
 // somebody leaves or joins.
 #include <utility>

@@ -17,7 +17,7 @@ class Watermark {
   // Nothing below `start` will be taken.
   explicit Watermark(std::int64_t start) : next_(start), highest_settled_(start) {}
 
-  // False if the offset was received before (or is below the start): it is in hand already.
+  // False where the offset was received before (or is below the start): it is in hand already.
   bool receive(std::int64_t offset);
 
   // Precondition: the offset was received. Settling twice is fine.

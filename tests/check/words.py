@@ -91,8 +91,7 @@ def of_cpp(text):
 def of_sql(text):
     comments = [(number, not line.split("--")[0].strip(), line.split("--", 1)[1])
                 for number, line in enumerate(text.split("\n")) if "--" in line]
-    for block in of_lines(comments):
-        yield from re.split(r",? (?=\$\d)", block)  # a list of parameters
+    return of_lines(comments)
 
 
 def pages(root):
