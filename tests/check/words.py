@@ -91,7 +91,8 @@ def of_cpp(text):
 def of_sql(text):
     comments = [(number, not line.split("--")[0].strip(), line.split("--", 1)[1])
                 for number, line in enumerate(text.split("\n")) if "--" in line]
-    return of_lines(comments)
+    for block in of_lines(comments):
+        yield from re.split(r",? (?=\$\d)", block)  # a list of parameters
 
 
 def pages(root):
