@@ -11,16 +11,19 @@ def end(site, schedule, probe, say, before_check=lambda: None):
     for worker in site.fleet.all:
         worker.start()
     left = site.drain()
+    complaints = site.world.ended()
     for worker in site.fleet.all if left else []:
         worker.report()
     probe.ending = True
-    probe.join(60)
-    complaints = probe.broken + site.fleet.stop(LEAVE_S)
+    if probe.ident is not None:
+        probe.join(60)
+    complaints += probe.broken + site.fleet.stop(LEAVE_S)
     before_check()
-    checker = Checker(site)
+    checker = site.world.checker(site) if not site.world.one_log else Checker(site)
     complaints += checker.check()
     if left:
         complaints.append(f"not drained: {left}")
     facts = {**checker.summary(), "faults": schedule.done, "looks": probe.looks,
+             "decisions": sum(len(operator.decided) for operator in site.operators),
              "worker_deaths": sum(worker.deaths for worker in site.fleet.all)}
     return complaints, facts

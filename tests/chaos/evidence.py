@@ -4,7 +4,7 @@ import dataclasses
 import json
 import time
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Message:
     deed: str
     payload: int
     amount: int
+    sent_s: float = 0
+    topic: str = ""
 
     @property
     def at(self):
@@ -27,7 +29,8 @@ def message_of(record):
     headers = dict(record.headers() or [])
     order = json.loads(record.value())
     return Message(record.partition(), record.offset(), headers["mid"].decode(), order["op"],
-                   order["account"], order["do"], order["payload"], order["amount"])
+                   order["account"], order["do"], order["payload"], order["amount"],
+                   record.timestamp()[1] / 1000, record.topic())
 
 
 class Reader:
@@ -58,8 +61,14 @@ class Reader:
 
     def end_of(self, partition):
         """Where the partition ends, control records included."""
-        return self.consumer.get_watermark_offsets(TopicPartition(self.topic, partition),
-                                                   timeout=5)[1]
+        for last in (False,) * 4 + (True,):
+            try:
+                return self.consumer.get_watermark_offsets(TopicPartition(self.topic, partition),
+                                                           timeout=5)[1]
+            except KafkaException:  # a leader that is not there yet says so in many ways
+                if last:
+                    raise
+                time.sleep(0.3)
 
     def committed(self):
         found = self.consumer.committed([TopicPartition(self.topic, p) for p in self.seen],
@@ -95,17 +104,18 @@ class Effect:
     payload: int
     at: tuple
     booked_s: float
+    topic: str = ""
 
 
 def effects(cursor, ops=None):
     """op -> its effects, all or of some operations."""
     cursor.execute("SELECT nr, op, account, amount, payload, part, kafka_offset, "
-                   "extract(epoch FROM booked_at)::float FROM ledger "
+                   "extract(epoch FROM booked_at)::float, topic FROM ledger "
                    "WHERE %s::text[] IS NULL OR op = ANY(%s) ORDER BY nr", (ops, ops))
     found = {}
-    for nr, op, account, amount, payload, part, offset, booked in cursor:
+    for nr, op, account, amount, payload, part, offset, booked, topic in cursor:
         found.setdefault(op, []).append(
-            Effect(nr, op, account, amount, payload, (part, offset), booked))
+            Effect(nr, op, account, amount, payload, (part, offset), booked, topic))
     return found
 
 

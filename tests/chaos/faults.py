@@ -23,6 +23,7 @@ class Fault:
     rare: float = 0
     lasts: float = 0
     variant: str = ""
+    world: str = ""  # only there
 
 
 FAULTS = {}  # name -> Fault

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 import disk
 import evidence
+import worlds
 import workers
 from kafka_ground import Kafka
 from messages import Journal
@@ -33,11 +34,12 @@ COMPACTING = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.
 KEEPING = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 LEDGER = """
-CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, part int,
-                     kafka_offset bigint, booked_at timestamptz DEFAULT clock_timestamp());
+CREATE TABLE ledger (nr bigserial, op text, account text, amount bigint, payload int, topic text,
+                     part int, kafka_offset bigint, booked_at timestamptz DEFAULT now());
 CREATE INDEX ON ledger (op);
 CREATE TABLE balances (account text, amount bigint NOT NULL DEFAULT 0);
-INSERT INTO balances SELECT 'a' || n FROM generate_series(0, 47) n;
+INSERT INTO balances SELECT 'a' || n FROM generate_series(0, {accounts} - 1) n;
+CREATE INDEX ON balances (account);
 GRANT SELECT, INSERT ON ledger TO hapax_worker;
 GRANT USAGE ON ledger_nr_seq TO hapax_worker;
 GRANT SELECT, UPDATE ON balances TO hapax_worker;
@@ -67,7 +69,6 @@ def variant_of(seed):
 class Site:
     topic = "orders"
     group = "chaos"
-    partitions = 6
     max_attempts = 4
     max_crashes = 3
     server_settings = {}  # of PostgreSQL, beside those of its ground
@@ -76,8 +77,9 @@ class Site:
         self.seed = options.seed
         self.say = say
         self.options = options
-        self.variant = {**variant_of(options.seed), **options.variant}
-        self.deeds = None
+        self.world = worlds.WORLDS[options.world](self)
+        self.variant = {**variant_of(options.seed), **self.world.variant, **options.variant}
+        self.partitions = self.world.partitions
         self.build = pathlib.Path(options.build or ROOT / "build/release").resolve()
         self.hapax = self.build / "bin/hapax"
         # A build of the binary alone, such as a mutant's, has the handler of the usual one.
@@ -92,6 +94,9 @@ class Site:
             (self.folder / name).mkdir()
         self.proxy = self.kafka = self.postgres = self.pooler = self.fleet = None
         self.healed = False
+        self.retention_s = workers.seconds_of(self.variant["retention"])
+        self.operators = []
+        self.deleted = []  # below these offsets Kafka deleted: (partition, offset)
         self.moves = 0    # of checkpoints, by an operator
         self.taken_back = False  # by a promotion or a restore
         self.skips = []   # (partition, from, to)
@@ -101,10 +106,12 @@ class Site:
         names = ["postgres", "replica", "pooled"] + [f"kafka{n}" for n in brokers]
         self.proxy = Proxy(self.folder / "proxy.log", names)
         self.kafka = Kafka(self.folder, self.options.brokers,
-                           [self.proxy.ports[name] for name in names[3:]])
+                           [self.proxy.ports[name] for name in names[3:]], self.world.sasl)
         self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"],
-                                 self.variant["small_disk"], self.server_settings)
-        self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql", LEDGER)
+                                 self.variant["small_disk"],
+                                 {**self.server_settings, **self.world.settings})
+        self.postgres.prepare(self.hapax, ROOT / "sql/roles.sql",
+                              LEDGER.format(accounts=self.world.accounts) + self.world.ledger)
         port = self.postgres.server.port
         if self.variant["pooler"]:
             self.pooler = Pooler(self.postgres.folder, self.proxy.ports["pooled"])
@@ -114,12 +121,14 @@ class Site:
         self.worker_url = self.postgres.server.url("hapax_worker", self.proxy.ports["postgres"])
         self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
         topic = NewTopic(self.topic, self.partitions, self.kafka.copies,
-                         config=COMPACTING if self.variant["compacted"] else {})
+                         config=COMPACTING if self.variant["compacted"] else self.world.topic)
         self.admin.create_topics([topic], operation_timeout=20)[self.topic].result(30)
         self.journal = Journal(self.folder / "journal")
-        self.plain = PlainSender(self, self.options.rate * 0.8)
-        self.transactional = TransactionalSender(self, self.options.rate * 0.2)
+        rate = self.options.rate or self.world.rate or 150
+        self.plain = PlainSender(self, rate * 0.8)
+        self.transactional = TransactionalSender(self, rate * 0.2)
         self.fleet = workers.Fleet(self, self.options.workers, self.variant)
+        self.world.began()
 
     def forgets(self):
         """Whether keys expire while it runs."""
@@ -136,13 +145,14 @@ class Site:
 
     def skipped(self, at):
         """Whether an operator left this message out."""
-        return any(p == at[0] and low <= at[1] < high for p, low, high in self.skips)
+        return any(p == at[0] and low <= at[1] < high for p, low, high in self.skips) or any(
+            operator.skipped(at) for operator in self.operators)
 
-    def command(self, *arguments):
+    def command(self, *arguments, group=None):
         """One of hapax's own, as the owner. In the middle of faults it may fail."""
         try:
             said = subprocess.run(
-                [self.hapax, *arguments, "-c", self.fleet.all[0].config, "--why", "chaos", "--who",
+                [self.hapax, *arguments, "-c", self.fleet.of(group or self.group).config, "--why", "chaos", "--who",
                  "chaos", "--yes",
                  "--url", self.postgres.server.url()],
                 capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
@@ -195,10 +205,11 @@ class Site:
         code = self.command("dead", "replay", "--reason", "attempts_exhausted", "--no-wait")
         self.say(f"  replay of all that was given up after its attempts: exit code {code}")
 
-    def add_partition(self):
+    def add_partition(self, more_of_them=1):
         """False where Kafka is away."""
         try:
             count = len(self.admin.list_topics(self.topic, timeout=2).topics[self.topic].partitions)
+            count += more_of_them - 1
             more = [NewPartitions(self.topic, count + 1)]
             self.admin.create_partitions(more)[self.topic].result(5)
         except KafkaException:
@@ -218,12 +229,16 @@ class Site:
         if self.variant["compacted"]:  # the checker and the audit shall see the same log
             kept = ConfigResource(ConfigResource.Type.TOPIC, self.topic, KEEPING)
             self.admin.alter_configs([kept])[kept].result(30)
+        self.world.healed()
+        if not self.world.one_log:
+            return self.world.drain(DRAIN_S)
         reader = evidence.Reader(self.kafka.bootstrap, self.topic, self.group)
         reader.extend()
         deadline = time.monotonic() + DRAIN_S
         left = "nothing was asked"
         while left and time.monotonic() < deadline:
             self.fleet.keep_alive()
+            self.world.turn()
             self.start_lost_partitions()
             left = self.left(reader)
             time.sleep(0.3)

@@ -24,7 +24,7 @@ def jars():
 
 
 class Broker:
-    def __init__(self, folder, node, ports, proxied, quorum, copies):
+    def __init__(self, folder, node, ports, proxied, quorum, copies, sasl):
         self.folder = folder
         self.node = node
         self.port, self.controller, self.inner = ports
@@ -59,6 +59,17 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": copies,
             "share.coordinator.state.topic.min.isr": max(1, copies - 1),
         }
+        if sasl:  # workers have a name; all others are ANONYMOUS and may do everything
+            settings |= {
+                "listener.security.protocol.map":
+                    "BROKER:PLAINTEXT,WORKERS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "listener.name.workers.sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.workers.plain.sasl.jaas.config":
+                    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                    'user_worker="worker";',
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:ANONYMOUS",
+            }
         (folder / "server.properties").write_text(
             "".join(f"{name}={value}\n" for name, value in settings.items()))
         self.process = None
@@ -103,12 +114,12 @@ class Broker:
 
 
 class Kafka:
-    def __init__(self, folder, brokers, proxied_ports):
+    def __init__(self, folder, brokers, proxied_ports, sasl=False):
         ports = [[free_port() for _ in range(3)] for _ in range(brokers)]
         quorum = ",".join(f"{n + 1}@127.0.0.1:{p[1]}" for n, p in enumerate(ports))
         self.copies = min(3, brokers)
         self.brokers = [Broker(folder / f"kafka{n + 1}", n + 1, ports[n], proxied_ports[n], quorum,
-                               self.copies) for n in range(brokers)]
+                               self.copies, sasl) for n in range(brokers)]
         cluster_id = "".join(random.SystemRandom().choices(string.ascii_lowercase, k=22))
         for broker in self.brokers:
             broker.format(cluster_id)

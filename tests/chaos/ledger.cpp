@@ -3,13 +3,16 @@
 //
 // What an operation does besides stands in its payload's "do". Every run of it is a line in the
 // folder that the route's options name, written before anything else: the checker's own record of
-// what ran, which no transaction takes back. Files there also say what happened once already.
+// what ran, which no transaction takes back. Files there also say what happened once already, and
+// which of the operators' repairs were done.
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <hapax/plugin.hpp>
+#include <pqxx/pqxx>
 
 namespace {
 
@@ -29,16 +32,21 @@ class Ledger final : public hapax::Handler {
  public:
   void on_start(const hapax::Setup& setup) override {
     folder_ = setup.options.at("folder").get<std::string>();
+    shapes_ = setup.options.value("shapes", false);
   }
 
   void handle(const Message& message, Context& context) override {
     const json order = message.json();
     note(message, order, "began");
     try {
-      act(message, order, context);
-      book(message, order, context);
+      if (order.contains("script")) {
+        follow(message, order, context);
+      } else {
+        act(message, order, context);
+        book(message, order, context);
+      }
       if (order.at("do") == "swallow" && is_first(mark(order, 1))) swallow_an_error(context);
-    } catch (const std::exception&) {
+    } catch (...) {
       note(message, order, "threw");
       throw;
     }
@@ -47,6 +55,8 @@ class Ledger final : public hapax::Handler {
 
  private:
   void act(const Message& message, const json& order, Context& context) const {
+    if (std::filesystem::exists(folder_ / "broken-deploy"))
+      throw std::runtime_error("this version fails always");
     const std::string deed = order.at("do");
     const auto first = [&](int nth) { return is_first(mark(order, nth)); };
     if (deed == "reject") throw hapax::Reject("told to reject");
@@ -58,24 +68,69 @@ class Ledger final : public hapax::Handler {
     if (deed == "slow" || deed == "fails elsewhere") context.sql("SELECT pg_sleep(0.3)");
     if (deed == "flaky" && (first(1) || first(2))) throw hapax::Retry("not yet");
     if (deed == "kill" || (deed == "kill once" && first(1))) std::raise(SIGKILL);
+    if (deed == "pin" && age_of(message) < std::chrono::seconds(order.at("seconds").get<int>()))
+      throw hapax::Retry("not old enough");
   }
 
-  // As a careless handler does: the transaction is aborted, and nobody says so.
-  static void swallow_an_error(Context& context) {
+  static std::chrono::milliseconds age_of(const Message& message) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now) -
+           std::chrono::milliseconds(message.timestamp_ms().value_or(0));
+  }
+
+  // A hostile handler: the message holds its steps. Each is "book", an exception, or SQL; "raw:"
+  // before SQL sends it without preparing it, "try:" swallows its error.
+  void follow(const Message& message, const json& order, Context& context) const {
+    if (std::filesystem::exists(folder_ / "polite")) throw hapax::Reject("made polite");
+    for (const std::string step : order.at("script")) {
+      if (step == "book")
+        book(message, order, context);
+      else if (step == "throw")
+        throw std::runtime_error("told to fail");
+      else if (step == "throw a number")
+        throw 17;
+      else if (step == "reject")
+        throw hapax::Reject("told to reject");
+      else if (step.starts_with("raw:"))
+        context.pqxx().exec(step.substr(4));
+      else if (step.starts_with("try:"))
+        swallow(step.substr(4), context);
+      else
+        context.sql(step);
+    }
+  }
+
+  static void swallow(const std::string& sql, Context& context) {
     try {
-      context.sql("SELECT 1 / 0");
+      context.sql(sql);
     } catch (const hapax::SqlError&) {
     }
   }
 
-  static void book(const Message& message, const json& order, Context& context) {
+  // As a careless handler does: the transaction is aborted, and nobody says so.
+  static void swallow_an_error(Context& context) { swallow("SELECT 1 / 0", context); }
+
+  void book(const Message& message, const json& order, Context& context) const {
+    if (shapes_) shape(order, context);
     context.write("UPDATE balances SET amount = amount + $2 WHERE account = $1",
                   order.at("account"), order.at("amount"));
     context.write(
-        "INSERT INTO ledger (op, account, amount, payload, part, kafka_offset) "
-        "VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO ledger (op, account, amount, payload, topic, part, kafka_offset) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7)",
         order.at("op"), order.at("account"), order.at("amount"), order.at("payload"),
-        message.partition(), message.offset());
+        message.topic(), message.partition(), message.offset());
+  }
+
+  // A table whose columns change while it is written. The handler's next version knows what its
+  // operator has prepared for it.
+  void shape(const json& order, Context& context) const {
+    const int amount = order.at("amount");
+    const bool text = std::filesystem::exists(folder_ / "reference-is-text");
+    context.insert("shapes", {"op", "kind", "reference", "ratio"}, order.at("op"),
+                   amount < 500 ? "small" : "large", (text ? "k" : "") + std::to_string(amount),
+                   amount / 7.0);
+    if (std::filesystem::exists(folder_ / "has-note"))
+      context.write("UPDATE shapes SET note = $2 WHERE op = $1", order.at("op"), "noted");
   }
 
   std::filesystem::path mark(const json& order, int nth) const {
@@ -95,6 +150,7 @@ class Ledger final : public hapax::Handler {
   }
 
   std::filesystem::path folder_;
+  bool shapes_ = false;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ LEFT_OPEN = 0.1
 
 def headers_of(send):
     headers = [("mid", send.mid.encode())]
-    if send.operation.deed != "no key":
+    if send.operation.deed not in ("no key", "anonymous"):
         headers.append(("idempotency-key", send.operation.op.encode()))
     return headers
 
@@ -31,7 +31,10 @@ class Sender(threading.Thread):
         self.site = site
         self.topic = site.topic
         self.journal = site.journal
-        self.source = Source(site.seed, name, site.partitions, site.deeds)
+        self.source = Source(site.seed, name, site.partitions, site.world.deeds,
+                             site.world.accounts, site.world.scripts, site.world.drifts)
+        self.held = threading.Event()  # nothing is sent while it is set
+        self.idle = threading.Event()  # and what was is answered
         self.pause = 1 / rate
         self.wanted = []  # deeds of operations that a fault wants
         self.ending = False
@@ -41,6 +44,11 @@ class Sender(threading.Thread):
         try:
             while not self.ending:
                 began = time.monotonic()
+                if self.held.is_set():
+                    self.settle()
+                    self.idle.set()
+                    time.sleep(0.05)
+                    continue
                 self.turn()
                 time.sleep(max(0, self.pause - (time.monotonic() - began)))
             self.finish()
@@ -66,7 +74,16 @@ class Sender(threading.Thread):
                 producer.poll(0.1)
 
     def end(self):
+        self.held.clear()
         self.ending = True
+
+    def hold(self):
+        """Nothing is under way once `idle` is set."""
+        self.idle.clear()
+        self.held.set()
+
+    def go_on(self):
+        self.held.clear()
 
     def ended(self, seconds):
         self.join(seconds)
@@ -81,13 +98,23 @@ class PlainSender(Sender):
 
     def __init__(self, site, rate):
         super().__init__(site, "p", rate)
-        self.producer = Producer({
-            "bootstrap.servers": site.kafka.bootstrap, "acks": "all", "linger.ms": 5,
+        self.producer = self.fresh()
+        self.unanswered = 0
+
+    def fresh(self):
+        return Producer({
+            "bootstrap.servers": self.site.kafka.bootstrap, "acks": "all", "linger.ms": 5,
             "enable.idempotence": False, "retries": 100000, "retry.backoff.ms": 50,
             "request.timeout.ms": 2000, "socket.timeout.ms": 2500, "message.timeout.ms": 900000,
             "topic.metadata.refresh.interval.ms": 1000,
             "reconnect.backoff.max.ms": 500, "log_level": 0})
-        self.unanswered = 0
+
+    def settle(self):
+        """A fresh one then, which knows nothing of a topic that was there before."""
+        if self.unanswered:
+            self.producer.flush(1)
+            if not self.unanswered:
+                self.producer = self.fresh()
 
     def turn(self):
         if self.unanswered > MOST_UNANSWERED:
@@ -137,6 +164,11 @@ class TransactionalSender(Sender):
         sends = [send for _ in range(self.size) for send in self.next()]
         choice = self.source.chance.random()
         self.transaction(sends, choice)
+
+    def settle(self):
+        if self.producer:
+            self.producer.flush(5)
+            self.producer = None
 
     def transaction(self, sends, choice):
         self.producer = self.producer or self.fresh()

@@ -25,6 +25,8 @@ class Schedule:
         chance = random.Random(f"{site.seed} schedule")
         self.planned = []  # (at, name, seed), the earliest last
         at = chance.expovariate(1 / MEAN_PAUSE_S) + 2
+        names = [name for name in names if name not in site.world.except_faults and
+                 FAULTS[name].world in ("", site.world.name)]
         while names and at < seconds:
             name = chance.choices(names, [FAULTS[n].weight for n in names])[0]
             self.planned.append((at, name, chance.random()))
@@ -39,6 +41,9 @@ class Schedule:
         """With chance of its own: a new rare fault leaves the others where they were."""
         fault = FAULTS[name]
         if fault.variant and not self.site.variant[fault.variant]:
+            return
+        if name in self.site.world.except_faults or (
+                fault.world and fault.world != self.site.world.name):
             return
         chance = random.Random(f"{self.site.seed} {name}")
         at = 2 + chance.expovariate(fault.rare / 60)

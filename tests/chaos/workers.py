@@ -15,11 +15,11 @@ START_AGAIN_AFTER = 0.2
 SESSION_TIMEOUT_MS = 2000
 
 
-def config_of(name, port, site, variant):
+def config_of(name, port, site, variant, group, topic):
     """What a worker runs with; `variant` is what the seed decided."""
     kafka = {
         "bootstrap.servers": site.kafka.proxied,
-        "group.id": site.group,
+        "group.id": group or site.group,
         "session.timeout.ms": SESSION_TIMEOUT_MS,
         "heartbeat.interval.ms": 400,
         "partition.assignment.strategy": variant["assignor"],
@@ -31,7 +31,10 @@ def config_of(name, port, site, variant):
     }
     if variant["static"]:
         kafka["group.instance.id"] = name
-    return {
+    if site.world.sasl:
+        kafka |= {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN",
+                  "sasl.username": "worker", "sasl.password": "worker"}
+    config = {
         "kafka": kafka,
         "postgres": {"url": site.worker_url, "idle_in_transaction_timeout": "2s",
                      "connect_timeout": "2s", "lock_timeout": "1s"},
@@ -39,7 +42,7 @@ def config_of(name, port, site, variant):
                    "checkpoint_interval": variant["checkpoint_interval"],
                    "revoke_timeout": "1s", "shutdown_timeout": "5s"},
         "routes": [{
-            "topic": site.topic, "handler": "ledger", "plugin": str(site.plugin),
+            "topic": topic or site.topic, "handler": "ledger", "plugin": str(site.plugin),
             "key": {"header": "idempotency-key"}, "batch": variant["batch"],
             "retry": {"max_attempts": site.max_attempts, "max_crashes": site.max_crashes,
                       "first": "20ms", "max": "200ms"},
@@ -47,6 +50,13 @@ def config_of(name, port, site, variant):
         "admin": {"listen": f"127.0.0.1:{port}"},
         "log": {"format": "json"},
     }
+    site.world.configure(config)
+    return config
+
+
+def seconds_of(duration):
+    """Of one in hapax's configuration."""
+    return float(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[duration[-1]]
 
 
 def false_clock():
@@ -68,22 +78,30 @@ def clock_of(file):
 
 
 class Worker:
-    def __init__(self, name, site, variant):
+    def __init__(self, name, site, variant, group=None, topic=None):
+        """`group`, `topic`: where they are not the site's."""
         self.name = name
+        self.of = group, topic
         self.port = free_port()
         self.site = site
         self.folder = site.folder / "workers"
         self.folder.mkdir(exist_ok=True)
         self.config = self.folder / f"{name}.json"
-        self.config.write_text(json.dumps(config_of(name, self.port, site, variant), indent=2))
+        self.write(variant)
         self.log = self.folder / f"{name}.log"
         self.clock = self.folder / f"{name}.clock"
         self.clock.write_text("+0\n")
         self.environment = clock_of(self.clock) if variant["false_clocks"] else {}
         self.wanted = False
+        self.aborts = []  # signals that it died of, though we sent none
         self.child = None
         self.ended_at = 0
         self.deaths = 0
+
+    def write(self, variant):
+        config = config_of(self.name, self.port, self.site, variant, *self.of)
+        self.group = config["kafka"]["group.id"]
+        self.config.write_text(json.dumps(config, indent=2))
 
     def start(self):
         self.wanted = True
@@ -133,6 +151,9 @@ class Worker:
         if self.wanted and not self.runs():
             if not self.ended_at:
                 self.deaths += 1
+                code = self.child.process.returncode
+                if code < 0 and code != -signal.SIGKILL:  # a message may kill its process by that
+                    self.aborts.append(-code)
                 self.ended_at = time.monotonic()
             elif time.monotonic() > self.ended_at + START_AGAIN_AFTER:
                 self.ended_at = 0
@@ -144,6 +165,10 @@ class Fleet:
         self.all = [Worker(f"w{n + 1}", site, variant) for n in range(count)]
         for worker in self.all:
             worker.start()
+
+    def of(self, group):
+        """One of this group."""
+        return next(worker for worker in self.all if worker.group == group)
 
     def keep_alive(self):
         for worker in self.all:
@@ -157,6 +182,8 @@ class Fleet:
         complaints = []
         for worker in self.all:
             code = worker.child.wait(seconds)
+            complaints += [f"worker {worker.name} died of signal {number}, and we sent none"
+                           for number in worker.aborts]
             if code != 0:
                 complaints.append(f"worker {worker.name} was told to leave and ended with {code}")
             if code is None:

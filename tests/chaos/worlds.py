@@ -1,0 +1,71 @@
+"""The worlds a run can take place in. Each has its own set-up, messages, faults and right answers.
+
+`usual` is the one that all runs had first: one group, one topic, few partitions, polite handlers.
+A world says what is different; the site, the schedule and the checker ask it.
+"""
+
+import random
+
+WORLDS = {}  # name -> class
+# A partition or route that PostgreSQL was taken back under halts for this; the site resumes it.
+AFTER_A_RESTORE = {"checkpoint_missing"}
+
+
+def world(kind):
+    WORLDS[kind.name] = kind
+    return kind
+
+
+@world
+class World:
+    name = "usual"
+    variant = {}       # over what the seed decided
+    settings = {}      # of PostgreSQL, beside those of its ground
+    topic = {}         # settings of the topic
+    ledger = ""        # SQL, beside the ledger's
+    deeds = None       # deed -> weight; None: the usual ones
+    scripts = {}       # deed -> steps that a hostile handler takes
+    drifts = True      # whether keys are used for a second payload
+    fails = {}         # more deeds that never take effect -> reasons of their dead letters
+    either = {}        # more deeds that take effect, or end in a dead letter with such a reason
+    halts = None       # reasons that may halt something; None: all, if they are ended at the end
+    partitions = 6
+    accounts = 48
+    rate = None        # operations a second; None: as the command line says
+    except_faults = ()  # usual ones that do not fit
+    only_probe = True  # whether the probe can look while it runs
+    audited = True     # whether `hapax audit` must come to the checker's counts
+    one_log = True     # whether all is in one incarnation of one topic, read by one group
+    shortest_s = 0     # in less time nothing of what it is for can happen
+    sasl = False       # whether workers reach Kafka as a user with rights of its own
+
+    def __init__(self, site):
+        self.site = site
+        self.again = {}  # operation -> effects that it may have beside the one
+        self.chance = random.Random(f"{site.seed} {self.name}")
+
+    def configure(self, config):
+        """Changes a worker's configuration."""
+
+    def began(self):
+        """All runs; nothing is sent yet."""
+
+    def turn(self):
+        """Between two turns of the schedule."""
+
+    def healed(self):
+        """No fault is under way any more; what is left is drained."""
+
+    def ended(self):
+        """All is drained. Returns complaints."""
+        return []
+
+    def complaints(self, checker, cursor):
+        """What else is wrong in PostgreSQL."""
+        return []
+
+
+def name_for(seed, seconds):
+    """The world that a seed draws for a run so long."""
+    fitting = [name for name in sorted(WORLDS) if WORLDS[name].shortest_s <= seconds]
+    return random.Random(f"{seed} world").choice(fitting)
