@@ -23,6 +23,16 @@ namespace hapax {
 // the completion and the route halts, because part of an effect may stand alone. Savepoints are
 // allowed.
 //
+// The next message on this connection does not see what a handler left there. hapax undoes
+// settings, roles, temporary tables, session locks, LISTEN, prepared statements and the last values
+// of sequences, in a round trip of its own. It omits this round trip only if every statement was a
+// plain query that called only PostgreSQL's own functions. Plain are SELECT without INTO, INSERT,
+// UPDATE, DELETE, MERGE and VALUES. Messages of one batch share the connection's state.
+// hapax does not see a function that runs without its name and parenthesis in the text: one of a
+// trigger, view, default, cast, operator or policy. The next message may see what that one leaves.
+// hapax cannot undo what only the server process knows: setseed, connections of dblink, variables
+// of PL/Perl, PL/Python and PL/Tcl.
+//
 // Thread safety: none. A context belongs to the thread that called `handle`, until it returns.
 class Context {
  public:
@@ -42,7 +52,8 @@ class Context {
   // `handle` has returned, and hapax handles it as if `handle` had thrown it.
   // Plain INSERTs (`INSERT INTO t (…) VALUES ($1, …)`) that follow each other go out as one
   // statement; in a batch also those of several messages. If a trigger depends on single
-  // statements, use `sql`. After a call of `pqxx` nothing is deferred any more.
+  // statements, use `sql`. After a call of `pqxx` nothing is deferred any more. A statement that
+  // could end the transaction is never deferred.
   // Throws: SqlError if the text itself does not prepare (syntax, unknown table). Also the SqlError
   //   of an earlier `write`, if this call sends the deferred ones at once. It does so for a text
   //   that this connection has not seen, and at 1 MiB. Once for each connection it also does so at
@@ -54,13 +65,12 @@ class Context {
     defer(text, {Parameter(values)...});
   }
 
-  // Inserts one row, without SQL. Deferred as `write`. In a batch the rows of many messages become
-  // one statement over arrays.
+  // Inserts one row, without SQL. Deferred as `write`. Rows of one table that follow each other
+  // become one statement over arrays; in a batch also those of several messages.
   //   context.insert("payments", {"id", "account"}, payment.at("id"), payment.at("account"));
   // `table`: "payments" or "ledger.payments". Write names as PostgreSQL keeps them: in lower case,
   // unless they were made in quotes. They are never read as SQL.
-  // Rows of one table keep their order. Rows of several tables go out table by table, in the order
-  // of each table's first row. If a trigger depends on another order, use `sql`.
+  // Rows go out in the order of the calls.
   // Throws: SqlError if there is no such table or column.
   // Blocks: as `write`.
   template <std::size_t kColumns, class... Values>
@@ -76,11 +86,12 @@ class Context {
   void result(const nlohmann::json& value) { set_result(value.dump()); }
 
   // Returns libpqxx's transaction for everything else (subtransactions, COPY, large results).
-  // Include <pqxx/pqxx> yourself. It first sends the statements that `write` deferred.
+  // Include <pqxx/pqxx> yourself. It first sends the statements that `write` deferred, and once for
+  // each message a SAVEPOINT, by which hapax recognises its transaction.
   // While a pqxx::subtransaction is open, use only that: `sql`, `write` and `insert` then throw, or
   // are rolled back with it.
   // Throws: SqlError of a deferred statement.
-  // Blocks: until PostgreSQL has answered the deferred statements.
+  // Blocks: until PostgreSQL has answered these.
   virtual pqxx::dbtransaction& pqxx() = 0;
 
  protected:

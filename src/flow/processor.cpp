@@ -13,6 +13,9 @@ namespace {
 using store::FailureClass;
 using store::Phase;
 
+// A message with fewer bytes is never more than PostgreSQL's memory can take.
+constexpr std::size_t kMayBeTooLarge = 64UL << 20U;
+
 }  // namespace
 
 const char* name_of(Result result) {
@@ -208,9 +211,10 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     try {
       std::rethrow_exception(error);
     } catch (const Reject& reject) {
-      return give_up(task, &identity, gave_up("rejected", reject.what(), task.attempts + 1));
+      return give_up(task, &identity,
+                     gave_up("rejected", store::text_of(reject), task.attempts + 1));
     } catch (const Retry& retry) {
-      return count_attempt(task, identity, {store::Fault::Kind::other, "", retry.what()},
+      return count_attempt(task, identity, {store::Fault::Kind::other, "", store::text_of(retry)},
                            retry.after());
     } catch (...) {
       // PostgreSQL's or the handler's own: the table says.
@@ -222,22 +226,31 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
         gave_up("payload_drift", "the key was completed with another payload", task.attempts);
     if (auto kept = give_up_without_bytes(task, &identity, std::move(drift), fault)) return *kept;
   }
-  switch (store::classify(phase_, fault)) {
-    case FailureClass::again:
-      return later(Result::again, "serialization", fault, {}, task.attempts);
+  const FailureClass meaning = store::classify(phase_, fault);
+  switch (meaning) {
+    case FailureClass::again: return again(task, identity, fault, "serialization");
     case FailureClass::again_reconnected:
       session_.reset();
-      return later(Result::again, "reconnect", fault, {}, task.attempts);
+      return again(task, identity, fault, "reconnect");
     case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);
     case FailureClass::busy:
       return later(Result::busy, "key_held", fault, kKeyHeldWait, task.attempts);
     case FailureClass::outage: return lost_connection(task, identity, fault);
     case FailureClass::attempt:
-      if (!store::may_be_stale(fault) || has_new_session_)
+    case FailureClass::refused:
+      if (store::may_be_stale(fault) && !has_new_session_) {
+        session_.reset();
+        run_anew_ = true;
+        return later(Result::again, "reconnect", fault, {}, task.attempts);
+      }
+      if (meaning == FailureClass::attempt)
         return count_attempt(task, identity, fault, std::nullopt);
-      session_.reset();
-      run_anew_ = true;
-      return later(Result::again, "reconnect", fault, {}, task.attempts);
+      return halt(Result::halt_route, "statement_refused",
+                  "PostgreSQL refuses a statement of handler \"" + task.route.handler.name +
+                      "\", and would for every message: a table, column, function, library or "
+                      "right is missing, or the SQL is wrong: " +
+                      fault.text,
+                  fault.sqlstate);
     case FailureClass::transaction_ended:
       session_.reset();
       return halt(Result::halt_route, "handler_ended_transaction",
@@ -252,6 +265,16 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
   return halt(Result::halt_partition, "unexpected_error", fault.text, fault.sqlstate);
 }
 
+// PostgreSQL's doing, most likely. But a handler that ends so every time would run for ever.
+Outcome Processor::again(const Task& task, const key::Identity& identity, const store::Fault& fault,
+                         const char* reason) {
+  const bool in_handler = phase_ == Phase::handler || phase_ == Phase::complete;
+  std::string why;
+  if (in_handler && task.agains >= kMaxAgains && reachable(why))
+    return count_attempt(task, identity, fault, std::nullopt);
+  return later(Result::again, reason, fault, {}, task.attempts);
+}
+
 // A connection lost while the handler ran may be the handler's own doing (it slept past a timeout,
 // its SQL crashes the backend). It is an outage only when a second connection agrees.
 Outcome Processor::lost_connection(const Task& task, const key::Identity& identity,
@@ -260,7 +283,8 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
   session_.reset();
   std::string why;
   if (in_handler && !store::is_the_servers(fault) && reachable(why) &&
-      (fault.sqlstate.empty() || fault.sqlstate == "25P03" || task.outages + 1 >= kMaxOutages))
+      (fault.sqlstate.empty() || store::is_of_a_transaction_that_took_long(fault) ||
+       task.outages + 1 >= kMaxOutages))
     return count_attempt(task, identity, fault, std::nullopt);
   Outcome outage = halt(Result::outage, "postgres", fault.text, fault.sqlstate);
   outage.lost_in_handler = in_handler && !store::is_the_servers(fault);
@@ -340,6 +364,10 @@ std::optional<Outcome> Processor::give_up_without_bytes(const Task& task,
                                                         Outcome verdict,
                                                         const store::Fault& fault) {
   if (!task.keep_bytes || !store::is_too_much(fault)) return std::nullopt;
+  const std::size_t bytes =
+      task.message.payload().value_or("").size() + task.message.key().value_or("").size();
+  // "invalid memory alloc", or anything else that is internal to PostgreSQL and may pass.
+  if (fault.sqlstate == "XX000" && bytes < kMayBeTooLarge) return std::nullopt;
   Task bare = task;
   bare.keep_bytes = false;
   verdict.detail += " (the message itself could not be kept: " + fault.text + ")";
@@ -350,6 +378,8 @@ Outcome Processor::account_failed(const std::exception_ptr& error) {
   const store::Fault fault = store::fault_of(error);
   const FailureClass meaning = store::classify(Phase::account, fault);
   session_.reset();
+  if (fault.sqlstate == "XX000" && !has_new_session_)  // may be the old session's
+    return later(Result::busy, "account", fault, kKeyHeldWait, 0);
   switch (meaning) {
     case FailureClass::outage: return halt(Result::outage, "postgres", fault.text, fault.sqlstate);
     case FailureClass::halt:

@@ -27,6 +27,10 @@ namespace hapax::flow {
 // A message in flight at this many lost connections is taken for their cause: each is a failed run.
 inline constexpr int kMaxOutages = 3;
 
+// Serialization failures and statements that are not prepared are not counted. After so many runs
+// in a row that ended so, the handler is taken for the cause, and one failed run is counted.
+inline constexpr int kMaxAgains = 20;
+
 // One message to process, with what the worker knows of it.
 struct Task {
   const Route& route;
@@ -45,6 +49,7 @@ struct Task {
   bool announced = false;      // by this process, in a cautious run that could not be withdrawn
   bool remembered = false;     // in hapax.attempts at the partition's start
   Breaker* breaker = nullptr;  // of the route, in this process
+  int agains = 0;              // runs in a row that ended in Result::again, in this process
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 };
@@ -137,6 +142,8 @@ class Processor {
                         const std::string& nonce, store::Transaction& transaction,
                         Handler& handler);
   Outcome failed(const Task& task, const key::Identity& identity, const std::exception_ptr& error);
+  Outcome again(const Task& task, const key::Identity& identity, const store::Fault& fault,
+                const char* reason);
   Outcome lost_connection(const Task& task, const key::Identity& identity,
                           const store::Fault& fault);
   Outcome commit_in_doubt(const Task& task, const key::Identity& identity,
@@ -153,16 +160,29 @@ class Processor {
 
   // processor_batch.cpp
   enum class Tried { done, some_alone, in_the_way, smaller, given_up };
+  // A run in a batch whose handler failed by itself.
+  struct FailedRun {
+    store::Fault fault;
+    std::optional<std::chrono::milliseconds> after;
+  };
   struct Attempt {
     Tried tried = Tried::done;
-    std::vector<std::size_t> alone = {};  // some_alone, given_up: which of the segment
-    Outcome verdict = {};                 // given_up: what is true of all of it
+    std::vector<std::size_t> alone = {};       // some_alone, given_up: which of the segment
+    Outcome verdict = {};                      // given_up: what is true of all of it
+    std::optional<FailedRun> failed_run = {};  // some_alone: of the one that failed
   };
+  static std::optional<FailedRun> failed_run_of(const Task& task, const std::exception_ptr& error);
+  Outcome count_run_of_batch(const Job& job, const FailedRun& run);
   using Identities = std::span<const std::optional<key::Identity>>;
   Attempt try_segment(std::span<const Job> jobs, Identities identities,
                       std::span<Outcome> outcomes);
   Attempt run_segment(std::span<const Job> jobs, Identities identities, std::span<Outcome> outcomes,
                       std::size_t& running);
+  using Results = std::vector<std::pair<std::size_t, std::string>>;  // by request
+  Results run_handlers(std::span<const Job> jobs, std::span<Outcome> outcomes,
+                       std::span<const std::optional<std::size_t>> ours,
+                       std::span<const store::ClaimRequest> requests, const std::string& nonce,
+                       store::Transaction& transaction, std::size_t& running);
   Attempt segment_failed(const std::exception_ptr& error, std::span<const Job> jobs,
                          std::size_t running);
   store::Source source_of(const Task& task) const;

@@ -68,6 +68,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
   abandon();
   std::vector<Outcome> outcomes(jobs.size(), Outcome::of(Result::waits));
   std::vector<std::optional<key::Identity>> identities(jobs.size());  // nothing: runs alone
+  std::vector<std::optional<FailedRun>> failed_runs(jobs.size());     // these did already
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Task& task = jobs[i].task;
     if (must_run_alone(task)) continue;
@@ -90,7 +91,8 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     std::size_t end = at + 1;
     while (identities[at] && end < jobs.size() && end - at < size && identities[end]) ++end;
     if (end - at == 1) {
-      outcomes[at] = process(jobs[at].task, *jobs[at].handler);
+      outcomes[at] = failed_runs[at] ? count_run_of_batch(jobs[at], *failed_runs[at])
+                                     : process(jobs[at].task, *jobs[at].handler);
       if (outcomes[at].result == Result::outage) return outcomes;
       ++at;
       continue;
@@ -106,7 +108,10 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
         at = end;
         break;
       case Tried::some_alone:
-        for (const std::size_t alone : attempt.alone) identities[at + alone].reset();
+        for (const std::size_t alone : attempt.alone) {
+          identities[at + alone].reset();
+          failed_runs[at + alone] = attempt.failed_run;
+        }
         break;
       case Tried::in_the_way: size = std::min(batch_limit_.value(), end - at); break;
       case Tried::smaller: size = std::max<std::size_t>(1, (end - at) / 2); break;
@@ -187,25 +192,8 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
   if (std::ranges::none_of(claim.keys, &store::BatchClaim::Key::ours)) return {};  // all known
   crash_point("batch_claimed");
 
-  std::vector<std::pair<std::size_t, std::string>> results;  // by request
-  auto now = Clock::now();
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!ours[i]) continue;
-    running = i;
-    const Job& job = jobs[i];
-    phase_ = Phase::handler;
-    if (about_to_run_) about_to_run_(job.task, now);
-    LentContext context(transaction, route.max_result_bytes);
-    try {
-      job.handler->handle(job.task.message, context);
-    } catch (...) {
-      store::refuse_ended(transaction, claim.nonce);
-      throw;
-    }
-    const auto began = std::exchange(now, Clock::now());
-    outcomes[i].handler_time = now - began;
-    if (context.stored_result()) results.emplace_back(*ours[i], *context.stored_result());
-  }
+  const Results results =
+      run_handlers(jobs, outcomes, ours, requests, claim.nonce, transaction, running);
   crash_point("batch_handled");
   running = kNone;
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
@@ -213,6 +201,72 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
   store::seal(transaction, claim.nonce, route.durability);
   crash_point("batch_committed");
   return {};
+}
+
+// The handlers of the keys that are ours, in order. Returns the results that were not yet sent.
+Processor::Results Processor::run_handlers(std::span<const Job> jobs, std::span<Outcome> outcomes,
+                                           std::span<const std::optional<std::size_t>> ours,
+                                           std::span<const store::ClaimRequest> requests,
+                                           const std::string& nonce,
+                                           store::Transaction& transaction, std::size_t& running) {
+  const std::size_t max_result_bytes = jobs.front().task.route.max_result_bytes;
+  Results results;
+  std::size_t result_bytes = 0;
+  auto now = Clock::now();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!ours[i]) continue;
+    running = i;
+    const Job& job = jobs[i];
+    phase_ = Phase::handler;
+    if (about_to_run_) about_to_run_(job.task, now);
+    LentContext context(transaction, max_result_bytes);
+    try {
+      job.handler->handle(job.task.message, context);
+      if (context.stored_result()) {
+        results.emplace_back(*ours[i], *context.stored_result());
+        result_bytes += context.stored_result()->size();
+      }
+      if (result_bytes > LentContext::kMaxDeferredBytes) {
+        store::add_results(transaction, requests, std::exchange(results, {}));
+        transaction.flush();
+        result_bytes = 0;
+      }
+    } catch (...) {
+      store::refuse_ended(transaction, nonce);
+      throw;
+    }
+    const auto began = std::exchange(now, Clock::now());
+    outcomes[i].handler_time = now - began;
+  }
+  return results;
+}
+
+// If a handler failed by itself (Retry, or an exception that is not PostgreSQL's), its run in the
+// batch counts. Run again at once, it would have a run more than max_attempts, and sooner than its
+// Retry asks for. Nothing: the message runs alone first. That is so for a last attempt, because its
+// neighbours may be the cause.
+std::optional<Processor::FailedRun> Processor::failed_run_of(const Task& task,
+                                                             const std::exception_ptr& error) {
+  const store::Fault fault = store::fault_of(error);
+  if (fault.kind != store::Fault::Kind::other || task.route.retry.exhausted(1, {}))
+    return std::nullopt;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Reject&) {
+    return std::nullopt;
+  } catch (const Retry& retry) {
+    return FailedRun{fault, retry.after()};
+  } catch (...) {
+    return FailedRun{fault, std::nullopt};
+  }
+}
+
+Outcome Processor::count_run_of_batch(const Job& job, const FailedRun& run) {
+  std::string why;
+  if (!reachable(why))
+    return {.result = Result::outage, .reason = "postgres", .detail = std::move(why)};
+  const auto derived = key::identify(job.task.route.key, job.task.message, job.task.generation);
+  return count_attempt(job.task, std::get<key::Identity>(derived), run.fault, run.after);
 }
 
 // What to do about a segment that rolled back. Whose failure it is counts only where it runs alone.
@@ -231,7 +285,9 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
         batch_limit_.contended(jobs.size());
         return {Tried::in_the_way};
       }
-      if (in_one) return {Tried::some_alone, {running}};
+    case FailureClass::refused:
+      if (in_one)
+        return {Tried::some_alone, {running}, {}, failed_run_of(jobs[running].task, error)};
       return {Tried::smaller};
     case FailureClass::halt: return {Tried::smaller};
     case FailureClass::again_reconnected:

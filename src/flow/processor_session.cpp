@@ -17,7 +17,9 @@ bool Processor::is_behind_a_loss(const Task& task) {
     session_.reset();  // the next connection may lead to the original
     return true;
   }
-  return *incarnation_ != task.incarnation;
+  if (*incarnation_ == task.incarnation) return false;
+  session_.reset();  // of an old primary, perhaps, that still lives: the next one tells
+  return true;
 }
 
 bool Processor::has_its_session(const Task& task) const {

@@ -4,6 +4,7 @@
 
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
+#include "flow/processor.hpp"
 #include "flow/verdicts.hpp"
 
 namespace hapax::flow {
@@ -84,6 +85,7 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   }
   if (!note) {
     lost_.erase(claimed.id);
+    agains_.erase(claimed.id);
     return replayed;
   }
   replayed.result = note->what == What::refused  ? End::refused
@@ -92,7 +94,10 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   replayed.detail = note->text;
   replayed.sqlstate = note->sqlstate;
   replayed.halted = note->halt.has_value();
-  if (replayed.result != End::later) lost_.erase(claimed.id);
+  if (replayed.result != End::later) {
+    lost_.erase(claimed.id);
+    agains_.erase(claimed.id);
+  }
   owed_.emplace(claimed, std::move(*note));
   std::string why;
   try {
@@ -196,9 +201,9 @@ store::ReplayNote Replayer::failed(const Claimed& claimed, const Route& route,
     try {
       std::rethrow_exception(error);
     } catch (const Reject& reject) {
-      return {What::failed, std::string("rejected: ") + reject.what()};
+      return {What::failed, "rejected: " + store::text_of(reject)};
     } catch (const Retry& retry) {
-      return count_run(claimed, route, {store::Fault::Kind::other, "", retry.what()},
+      return count_run(claimed, route, {store::Fault::Kind::other, "", store::text_of(retry)},
                        retry.after());
     } catch (...) {
       // PostgreSQL's or the handler's own: the table says.
@@ -206,12 +211,13 @@ store::ReplayNote Replayer::failed(const Claimed& claimed, const Route& route,
   }
   const store::Fault fault = store::fault_of(error);
   switch (store::classify(phase_, fault)) {
-    case FailureClass::again:
+    case FailureClass::again: return again(claimed, route, fault);
     case FailureClass::busy: return put_back(kKeyHeldWait, fault);
-    case FailureClass::again_reconnected: drop_session(); return put_back({}, fault);
+    case FailureClass::again_reconnected: drop_session(); return again(claimed, route, fault);
     case FailureClass::in_doubt:
     case FailureClass::outage: return lost_connection(claimed, route, fault);
     case FailureClass::attempt:
+    case FailureClass::refused:
       if (!store::may_be_stale(fault) || has_new_session_)
         return count_run(claimed, route, fault, std::nullopt);
       drop_session();
@@ -221,6 +227,16 @@ store::ReplayNote Replayer::failed(const Claimed& claimed, const Route& route,
   }
   drop_session();
   return {What::failed, "unexpected_error: " + fault.text, fault.sqlstate};
+}
+
+// Not counted, as often as in Processor; then it counts as a failed run.
+store::ReplayNote Replayer::again(const Claimed& claimed, const Route& route,
+                                  const store::Fault& fault) {
+  if (phase_ == Phase::claim) return put_back(kKeyHeldWait, fault);
+  if (agains_.size() >= kMaxRemembered) agains_.clear();
+  if (++agains_[claimed.id] <= kMaxAgains) return put_back(kKeyHeldWait, fault);
+  agains_.erase(claimed.id);
+  return count_run(claimed, route, fault, std::nullopt);
 }
 
 // An outage counts nothing, but one that the handler makes itself does; see Processor. In doubt
@@ -235,7 +251,8 @@ store::ReplayNote Replayer::lost_connection(const Claimed& claimed, const Route&
   }
   std::string why;
   const bool handlers_own =
-      phase_ == Phase::handler && (fault.sqlstate.empty() || fault.sqlstate == "25P03");
+      phase_ == Phase::handler &&
+      (fault.sqlstate.empty() || store::is_of_a_transaction_that_took_long(fault));
   if ((handlers_own || lost >= kMaxOutages) && !store::is_the_servers(fault) && reachable(why))
     return count_run(claimed, route, fault, std::nullopt);
   return put_back(kKeyHeldWait, fault);

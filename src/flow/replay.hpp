@@ -89,6 +89,7 @@ class Replayer {
                                      const store::ClaimRequest& request, const store::Claim& claim,
                                      store::Transaction& transaction);
   Note failed(const Claimed& claimed, const Route& route, const std::exception_ptr& error);
+  Note again(const Claimed& claimed, const Route& route, const store::Fault& fault);
   Note lost_connection(const Claimed& claimed, const Route& route, const store::Fault& fault);
   Note count_run(const Claimed& claimed, const Route& route, const store::Fault& fault,
                  std::optional<std::chrono::milliseconds> after);
@@ -104,7 +105,8 @@ class Replayer {
   std::int32_t generation_ = 1;
   // What PostgreSQL does not know yet of a run; nothing else is claimed before it does.
   std::optional<std::pair<Claimed, Note>> owed_;
-  std::map<std::int64_t, int> lost_;  // connections lost while it ran, by replay
+  std::map<std::int64_t, int> lost_;    // connections lost while it ran, by replay
+  std::map<std::int64_t, int> agains_;  // runs in a row that were not counted, by replay
   std::minstd_rand random_;
 };
 

@@ -123,11 +123,13 @@ void refuse_ended(Transaction& transaction, const std::string& nonce) {
   transaction.drop_pending();
   try {
     transaction.run(sql::kSeal, {nonce});
+    return;
   } catch (const DatabaseError& error) {
     if (error.sqlstate() == "HX002" ||
         classify(Phase::handler, error.fault()) == FailureClass::outage)
       throw;
   }
+  transaction.refuse_ended();
 }
 
 namespace {
@@ -142,14 +144,27 @@ void add_result(Transaction& transaction, const ClaimRequest& request,
   if (!result) return;
   std::vector<Parameter> parameters = key_parameters(request);
   parameters.emplace_back(*result);
-  transaction.add(transaction.session().execute(sql::kStoreResult, parameters));
+  transaction.add_own(transaction.session().execute(sql::kStoreResult, parameters));
 }
 
 }  // namespace
 
 void seal(Transaction& transaction, const std::string& nonce, Durability durability) {
+  if (transaction.is_watched() && transaction.has_pending()) {
+    try {
+      transaction.flush();
+    } catch (const DatabaseError&) {
+      transaction.refuse_ended();
+      throw;
+    }
+  }
   add_seal(transaction, nonce, durability);
-  transaction.commit();
+  try {
+    transaction.commit();
+  } catch (const DatabaseError& error) {
+    if (is_aborted(error.fault())) transaction.refuse_ended();
+    throw;
+  }
 }
 
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,

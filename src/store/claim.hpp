@@ -101,13 +101,14 @@ TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request
 bool was_completed(Transaction& transaction, const ClaimRequest& request);
 
 // The last part of it, for a batch too: seals and commits all.
+// Throws: DatabaseError; HX002 if a handler has ended the transaction.
 void seal(Transaction& transaction, const std::string& nonce,
           Durability durability = Durability::synchronous);
 
 // For a handler that has thrown: whether the transaction that claimed was still there. A handler
 // that commits an effect of its own and then throws would double it with every attempt. Throws:
 // DatabaseError: HX002 where it is gone, or where the connection is; nothing else. Blocks: one
-// round trip. Precondition: the transaction is rolled back afterwards.
+// round trip or two. Precondition: the transaction is rolled back afterwards.
 void refuse_ended(Transaction& transaction, const std::string& nonce);
 
 // Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed. The letter's

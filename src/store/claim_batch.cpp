@@ -88,7 +88,7 @@ void add_results(Transaction& transaction, std::span<const ClaimRequest> request
   const std::string literals[] = {std::move(keys).text(), text_literal(requests.front().scope),
                                   std::move(tenants).text(), std::move(texts).text()};
   transaction.add("SET LOCAL enable_seqscan = off");
-  transaction.add(transaction.session().execute_literals(sql::kStoreResults, literals));
+  transaction.add_own(transaction.session().execute_literals(sql::kStoreResults, literals));
   transaction.add("SET LOCAL enable_seqscan TO DEFAULT");
 }
 

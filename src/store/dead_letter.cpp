@@ -107,7 +107,7 @@ FailedRuns record_attempt(Session& session, const FailedRun& run) {
 }
 
 void add_forget_attempts(Transaction& transaction, const Source& source) {
-  transaction.add(transaction.session().execute(sql::kForgetAttempts, source.parameters()));
+  transaction.add_own(transaction.session().execute(sql::kForgetAttempts, source.parameters()));
 }
 
 void forget_attempts(Session& session, const Source& source) {

@@ -26,7 +26,9 @@ constexpr Rule kEveryPhase[] = {
     {"57P02", outage},             // crash_shutdown
     {"57P03", outage},             // cannot_connect_now
     {"57P04", outage},             // database_dropped
-    {"25P03", outage},             // idle_in_transaction_session_timeout: the connection is gone
+    {"57P05", outage},             // idle_session_timeout: the connection is gone
+    {"25P03", outage},             // idle_in_transaction_session_timeout: likewise
+    {"25P04", outage},             // transaction_timeout: likewise
     {"53", outage},                // out of disk, memory or connections
     {"58", outage},                // I/O errors outside PostgreSQL
     {"XX001", outage},             // data_corrupted: an operator's case, never the message's
@@ -50,22 +52,27 @@ constexpr Rule kClaim[] = {
     {"57014", busy},               // statement_timeout while waiting for it
 };
 
+// The caller has asked refuse_ended() first, so the transaction is still the one that claimed. Then
+// 25006 is of a handler that made it read-only.
 constexpr Rule kHandler[] = {
-    {"25006", transaction_ended},  // wrote after its own ROLLBACK
     {"26000", again_reconnected},
     {"42P05", again_reconnected},
+    {"42P03", attempt},  // something of this name is there already: an earlier message's, in a
+    {"42P04", attempt},  // batch, or one that came from the message
+    {"42P06", attempt},  //
+    {"42P07", attempt},  //
+    {"42701", attempt},  //
+    {"42710", attempt},  //
+    {"42723", attempt},  //
+    {"42", refused},     // no such table, column, function or right
+    {"58P01", refused},  // the library of a function is not installed
 };
 
+// Nothing took effect before COMMIT was answered, so an unknown state is the message's failure.
 constexpr Rule kComplete[] = {
-    {"25006", transaction_ended},
     {"26000", again_reconnected},
     {"42P05", again_reconnected},
-    {"25P02", attempt},  // the handler swallowed an SQL error: nothing took effect
-    {"23", attempt},     // a deferred constraint of the handler's, not doubt
-    {"22", attempt},     // raised by a deferred trigger
-    {"P0001", attempt},  // raised by a deferred trigger
-    {"57014", attempt},  // a deferred trigger ran too long
-    {"55P03", attempt},
+    {"58P01", attempt},  // the library of a deferred trigger's function
 };
 
 constexpr Rule kAccount[] = {
@@ -91,7 +98,8 @@ PhaseTable table_of(Phase phase) {
     case Phase::claim: return {std::begin(kClaim), std::end(kClaim), halt, outage, halt};
     case Phase::handler:
       return {std::begin(kHandler), std::end(kHandler), attempt, outage, attempt};
-    case Phase::complete: return {std::begin(kComplete), std::end(kComplete), halt, in_doubt, halt};
+    case Phase::complete:
+      return {std::begin(kComplete), std::end(kComplete), attempt, in_doubt, halt};
     case Phase::account: return {std::begin(kAccount), std::end(kAccount), halt, outage, halt};
   }
   return {nullptr, nullptr, halt, halt, halt};
@@ -129,14 +137,23 @@ bool is_of_a_shared_session(std::string_view sqlstate) {
 }
 
 bool is_the_servers(const Fault& fault) {
-  constexpr std::string_view kStates[] = {"53100", "58"};
+  constexpr std::string_view kStates[] = {"53100", "58000", "58030"};
   return std::ranges::any_of(
       kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
+bool is_of_a_transaction_that_took_long(const Fault& fault) {
+  return fault.sqlstate == "25P03" || fault.sqlstate == "25P04";
+}
+
+bool is_aborted(const Fault& fault) {
+  return fault.kind == Fault::Kind::aborted || fault.sqlstate == "25P02";
+}
+
 bool may_be_stale(const Fault& fault) {
-  constexpr std::string_view kStates[] = {"0A000", "22003", "42804", "42883"};
-  return std::ranges::find(kStates, fault.sqlstate) != std::end(kStates);
+  constexpr std::string_view kStates[] = {"0A000", "22", "42", "XX000"};
+  return std::ranges::any_of(
+      kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
 bool is_too_much(const Fault& fault) {
@@ -145,12 +162,37 @@ bool is_too_much(const Fault& fault) {
       kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
-Fault fault_of(const std::exception_ptr& error) {
+namespace {
+
+constexpr int kDeepest = 16;  // of exceptions nested in each other
+
+std::exception_ptr nested_in(const std::exception& error) {
+  const auto* const nested = dynamic_cast<const std::nested_exception*>(&error);
+  return nested == nullptr ? nullptr : nested->nested_ptr();
+}
+
+Fault fault_at(const std::exception_ptr& error, int depth);
+
+// The class is the inner one's: a deadlock stays one inside an exception of the handler's.
+Fault with_nested(Fault fault, const std::exception& error, int depth) {
+  const std::exception_ptr inner = depth < kDeepest ? nested_in(error) : nullptr;
+  if (!inner) return fault;
+  Fault nested = fault_at(inner, depth + 1);
+  fault.text += ": " + nested.text;
+  if (fault.kind != Fault::Kind::other) return fault;
+  nested.text = std::move(fault.text);
+  return nested;
+}
+
+Fault fault_at(const std::exception_ptr& error, int depth) {
   using Kind = Fault::Kind;
   try {
     std::rethrow_exception(error);
   } catch (const DatabaseError& e) {
-    return e.fault();
+    return with_nested(e.fault(), e, depth);
+  } catch (const SqlError& e) {  // a copy that the handler made, or one of its own
+    const Kind kind = e.sqlstate().empty() ? Kind::connection : Kind::sql;
+    return with_nested({kind, e.sqlstate(), e.what()}, e, depth);
   } catch (const pqxx::in_doubt_error& e) {
     return {Kind::in_doubt, "", e.what()};
   } catch (const pqxx::broken_connection& e) {
@@ -171,10 +213,18 @@ Fault fault_of(const std::exception_ptr& error) {
   } catch (const pqxx::usage_error& e) {
     return {Kind::aborted, "", e.what()};
   } catch (const std::exception& e) {
-    return {Kind::other, "", e.what()};
+    return with_nested({Kind::other, "", e.what()}, e, depth);
   } catch (...) {
     return {Kind::other, "", "an exception that is not a std::exception"};
   }
+}
+
+}  // namespace
+
+Fault fault_of(const std::exception_ptr& error) { return fault_at(error, 0); }
+
+std::string text_of(const std::exception& error) {
+  return with_nested({Fault::Kind::other, "", error.what()}, error, 0).text;
 }
 
 const char* name_of(FailureClass failure) {
@@ -185,6 +235,7 @@ const char* name_of(FailureClass failure) {
     case outage: return "outage";
     case in_doubt: return "in_doubt";
     case attempt: return "attempt";
+    case refused: return "refused";
     case transaction_ended: return "transaction_ended";
     case halt: return "halt";
   }

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <exception>
-#include <optional>
 #include <string>
+#include <string_view>
 
 #include "hapax/context.hpp"
 
@@ -54,6 +54,7 @@ enum class FailureClass {
   outage,             // PostgreSQL is away or cannot write: wait until it is back; not counted
   in_doubt,           // committed or not: new connection, claim again
   attempt,            // the message's or the handler's: counted
+  refused,            // the handler's statement is wrong for every message: halt the route
   transaction_ended,  // the handler committed or rolled back by itself: halt the route, no retry
   halt,               // nothing we know: halt the partition
 };
@@ -66,17 +67,29 @@ bool is_of_a_shared_session(std::string_view sqlstate);
 
 // PostgreSQL answers that its disk is full or broken: never the message's doing, however often it
 // is met with the same one. A damaged page is not of these: it may be met by one message only,
-// which then must not hold up the others for ever.
+// which then must not hold up the others for ever. Nor is a file that is missing (58P01): that is
+// the library of a function.
 bool is_the_servers(const Fault& fault);
 
 // PostgreSQL refuses the values, not the statement: more than it can take, or not storable.
 bool is_too_much(const Fault& fault);
 
-// A statement that was prepared before its table changed fails so for as long as its session lives:
-// its plan's result, a wider number, a column or an operator of another type than its parameter's.
+// PostgreSQL cut a connection whose transaction was idle, or open, for too long.
+bool is_of_a_transaction_that_took_long(const Fault& fault);
+
+// The transaction was aborted before this, by an error that the handler caught.
+bool is_aborted(const Fault& fault);
+
+// What a session answers whose statements, plans or catalog caches are from before a migration of
+// the handler's tables: a column, an enum or an operator of another type than its parameter's. Bad
+// values and wrong statements are answered the same; a new session tells them apart.
 bool may_be_stale(const Fault& fault);
 
-// Reads libpqxx's exceptions (also those that a handler let pass) into a Fault.
+// An exception's text, and those of the exceptions nested in it.
+std::string text_of(const std::exception& error);
+
+// Reads libpqxx's exceptions (also those that a handler let pass) into a Fault. An exception that
+// is not PostgreSQL's, with one of PostgreSQL's nested in it, is read as that one.
 // Precondition: `error` is not null.
 Fault fault_of(const std::exception_ptr& error);
 

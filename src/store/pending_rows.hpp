@@ -24,7 +24,6 @@ class PendingRows {
               std::string_view table = {}, std::span<const std::string_view> columns = {});
 
   const std::string& text() const { return text_; }
-  const std::string& table() const { return table_; }
   bool is(std::string_view table, std::span<const std::string_view> columns) const;
 
   bool alone() const { return arrays_.empty(); }

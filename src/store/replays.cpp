@@ -80,8 +80,8 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
 // The letter first: operators lock letters, then look at their replays.
 void add_completed(Transaction& transaction, const ClaimedReplay& replay) {
   Session& session = transaction.session();
-  transaction.add(session.execute(sql::kEndReplayedLetter, {replay.id}));
-  transaction.add(session.execute(
+  transaction.add_own(session.execute(sql::kEndReplayedLetter, {replay.id}));
+  transaction.add_own(session.execute(
       sql::kEndReplay, {replay.id, replay.runs, "completed", nullptr, nullptr, nullptr}));
 }
 

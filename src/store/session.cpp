@@ -42,8 +42,13 @@ std::string settings_of(const ConnectOptions& options) {
 }
 
 constexpr const char* kClean =
-    "UNLISTEN *; SELECT pg_advisory_unlock_all(); CLOSE ALL; DISCARD TEMP;"
-    "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL;";
+    "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; UNLISTEN *;"
+    "SELECT pg_catalog.pg_advisory_unlock_all(); CLOSE ALL; DISCARD TEMP; DISCARD SEQUENCES;";
+
+// Behind it: whether there are prepared statements that are not hapax's.
+constexpr const char* kOthersStatements =
+    ";SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements "
+    "WHERE left(name, 6) <> 'hapax_')";
 
 }  // namespace
 
@@ -113,7 +118,7 @@ UserStatement& Session::prepared(std::string_view text) {
     statement.name = "hapax_user_" + std::to_string(std::hash<std::string_view>()(text));
     try {
       if (known.size() >= kMaxUserStatements) {
-        const UserStatement& oldest = known.at(state_->user_order.front()).statement;
+        const UserStatement& oldest = known.at(state_->user_order.front());
         state_->connection.unprepare(oldest.name);
         if (!oldest.types.empty()) state_->connection.unprepare(oldest.name + PendingRows::kSet);
         known.erase(state_->user_order.front());
@@ -124,11 +129,13 @@ UserStatement& Session::prepared(std::string_view text) {
     } catch (...) {
       rethrow(state_->connection, std::string(text));
     }
-    found = known.emplace(std::string(text), State::Known{statement, leaves(text)}).first;
+    statement.text = read_user_text(text);
+    if (!statement.insert.empty()) statement.text.calls.clear();  // values only
+    found = known.emplace(std::string(text), std::move(statement)).first;
     state_->user_order.emplace_back(text);
   }
-  state_->left_behind = std::max(state_->left_behind, found->second.leaves);
-  return found->second.statement;
+  state_->left_behind = std::max(state_->left_behind, found->second.text.leaves);
+  return found->second;
 }
 
 std::string Session::execute(std::string_view text, const std::vector<Parameter>& values) {
@@ -143,8 +150,7 @@ bool Session::clean() {
   if (left == Leaves::nothing) return true;
   try {
     pqxx::nontransaction work(state_->connection);
-    work.exec(kClean + state_->settings);
-    return true;
+    return !work.exec(kClean + state_->settings + kOthersStatements)[0][0].as<bool>();
   } catch (...) {
     rethrow(state_->connection, "cleaning the session");
   }

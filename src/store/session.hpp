@@ -62,8 +62,9 @@ class Session {
   bool is_clean() const;
 
   // Undoes what a handler's SQL may have left in this session for the next message: search_path and
-  // other settings, roles, LISTEN, session advisory locks, temporary tables, cursors. Nothing where
-  // only plain queries ran since the last time. False where the session must be replaced instead.
+  // other settings, roles, LISTEN, session advisory locks, temporary tables, cursors, sequences'
+  // last values. Nothing if only plain queries ran since the last time, which call nothing but
+  // PostgreSQL's own functions. False if the session must be replaced instead.
   // Throws: DatabaseError. Blocks: one round trip, where there may be something.
   // Precondition: no transaction is open.
   bool clean();

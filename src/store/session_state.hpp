@@ -22,14 +22,10 @@ struct Session::State {
 
   pqxx::connection connection;
   std::unordered_map<const Statement*, bool> prepared;
-  struct Known {
-    UserStatement statement;
-    Leaves leaves;
-  };
-  std::unordered_map<std::string, Known> user_statements;  // by text
-  std::deque<std::string> user_order;                      // texts, oldest first
-  std::string settings;                                    // to be set again after RESET ALL
-  std::string lock_timeout;                                // of them, in milliseconds
+  std::unordered_map<std::string, UserStatement> user_statements;  // by text
+  std::deque<std::string> user_order;                              // texts, oldest first
+  std::string settings;      // to be set again after RESET ALL
+  std::string lock_timeout;  // of them, in milliseconds
   Leaves left_behind = Leaves::nothing;
   std::string nonce_prefix;
   std::uint64_t nonce_count = 0;

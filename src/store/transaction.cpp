@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sql_statements.hpp"
 #include "store/quote.hpp"
 #include "store/session_state.hpp"
 
@@ -48,39 +49,44 @@ void Transaction::add(const std::string& statement) {
   append(statement);
 }
 
+void Transaction::add_own(const std::string& statement) {
+  if (session_.is_clean()) return add(statement);
+  add("SELECT pg_catalog.set_config('hapax.role', pg_catalog.current_setting('role'), true), "
+      "pg_catalog.set_config('role', 'none', true)");
+  append(statement);
+  append("SELECT pg_catalog.set_config('role', pg_catalog.current_setting('hapax.role'), true)");
+}
+
 void Transaction::append(const std::string& statement) {
   if (!pending_.empty()) pending_ += ';';
   pending_ += statement;
 }
 
 void Transaction::defer(std::string_view text, std::vector<Parameter> values) {
-  if (rows_.size() == 1 && rows_.front().text() == text && grow(rows_.front(), values)) return;
+  if (rows_ && rows_->text() == text && grow(*rows_, values)) return;
   close_rows();
   begin_rows(std::string(text), values);
 }
 
 void Transaction::insert(std::string_view table, std::span<const std::string_view> columns,
                          std::span<Parameter> values) {
-  const auto same =
-      std::ranges::find_if(rows_, [&](const PendingRows& rows) { return rows.is(table, columns); });
-  if (same != rows_.end() && grow(*same, values)) return;
-  const bool may_join = std::ranges::none_of(rows_, [&](const PendingRows& rows) {
-    return rows.table().empty() || rows.table() == table;
-  });
-  if (!may_join) close_rows();
+  if (rows_ && rows_->is(table, columns) && grow(*rows_, values)) return;
+  close_rows();
   begin_rows(insert_text(table, columns), values, table, columns);
 }
 
 void Transaction::begin_rows(std::string text, std::span<Parameter> values, std::string_view table,
                              std::span<const std::string_view> columns) {
-  send_before_new(text);
-  const UserStatement& statement = session_.prepared(text);
+  const UserStatement& statement = prepared(text);
+  if (statement.text.controls_transaction) {
+    query(text, {values.begin(), values.end()});
+    return;
+  }
   PendingRows rows(statement.name, std::move(text), values, table, columns);
   if (statement.insert.empty() || values.empty()) {
-    close_rows();
     append(std::move(rows).statement());
   } else {
-    rows_.push_back(std::move(rows));
+    rows_.emplace(std::move(rows));
   }
 }
 
@@ -92,14 +98,36 @@ bool Transaction::grow(PendingRows& rows, std::span<const Parameter> values) {
 }
 
 Rows Transaction::query(std::string_view text, const std::vector<Parameter>& values) {
-  send_before_new(text);
-  return run(session_.execute(text, values));
+  const UserStatement& user = prepared(text);
+  const std::string statement = execute_text(user.name, values);
+  if (!user.text.controls_transaction || is_watched()) return run(statement);
+  // Nothing can have ended it before: were it gone, SAVEPOINT would fail, and the statement not
+  // run.
+  const std::string savepoint = quoted_name("hapax " + session_.next_nonce());
+  add("SAVEPOINT " + savepoint);
+  Rows rows = run(statement);
+  savepoint_ = savepoint;
+  return rows;
 }
 
 // A new text is prepared against what the earlier ones made, and may push an older one out of the
-// cache that a pending text still names.
-void Transaction::send_before_new(std::string_view text) {
+// cache that a pending text still names. The functions that it calls are looked at once.
+UserStatement& Transaction::prepared(std::string_view text) {
   if (has_pending() && !session_.knows(text)) flush();
+  UserStatement* statement = nullptr;
+  try {
+    statement = &session_.prepared(text);
+  } catch (const DatabaseError&) {
+    rethrow_named(std::string(text));
+  }
+  if (statement->text.calls.empty()) return *statement;
+  ArrayLiteral names;
+  for (const std::string& name : statement->text.calls) names.add(name);
+  const std::string literals[] = {std::move(names).text()};
+  const Rows rows = send(session_.execute_literals(sql::kReadCalls, literals));
+  if (rows[0][0].as<bool>()) statement->text.leaves = Leaves::settings;
+  statement->text.calls.clear();
+  return session_.prepared(text);
 }
 
 // The INSERT over arrays, of the types that PostgreSQL found for a single row. Asked for when a
@@ -137,14 +165,13 @@ bool Transaction::prepare_set(const std::string& text) {
 }
 
 void Transaction::close_rows() {
-  for (PendingRows& rows : rows_) append(std::move(rows).statement());
-  rows_.clear();
+  if (!rows_) return;
+  append(std::move(*rows_).statement());
+  rows_.reset();
 }
 
 std::size_t Transaction::pending_bytes() const {
-  std::size_t bytes = pending_.size();
-  for (const PendingRows& rows : rows_) bytes += rows.bytes();
-  return bytes;
+  return pending_.size() + (rows_ ? rows_->bytes() : 0);
 }
 
 namespace {
@@ -199,7 +226,25 @@ pqxx::result Transaction::exchange_text(std::string text) {
     if (!work_) work_ = std::make_unique<Work>(session_.state_->connection);
     return work_->exec(text);
   } catch (...) {
-    rethrow(session_.state_->connection, std::move(text));
+    rethrow_named(std::move(text));
+  }
+}
+
+// Inside a catch block only. The error of an aborted transaction names what aborted it.
+void Transaction::rethrow_named(std::string statement) {
+  try {
+    rethrow(session_.state_->connection, std::move(statement));
+  } catch (const DatabaseError& error) {
+    Fault fault = error.fault();
+    if (!is_aborted(fault)) {
+      if (first_error_.empty()) first_error_ = fault.text;
+      throw;
+    }
+    fault.text =
+        "the handler caught an SQL error and went on, but PostgreSQL had aborted the "
+        "transaction (a pqxx::subtransaction is how to go on after one): " +
+        (first_error_.empty() ? fault.text : first_error_);
+    throw DatabaseError(fault, error.statement());
   }
 }
 
@@ -215,6 +260,8 @@ Rows Transaction::roll_back_and_run(const std::string& statement) {
   drop_pending();
   Rows rows = run("ROLLBACK;" + statement);
   begun_ = false;
+  savepoint_.clear();
+  first_error_.clear();
   return rows;
 }
 
@@ -235,6 +282,7 @@ void Transaction::commit() {
 Rows Transaction::commit_and_run(const std::string& statement) {
   close_rows();
   append("COMMIT");
+  savepoint_.clear();  // a new transaction begins
   return run_with_commit(kBegin + statement);
 }
 
@@ -251,7 +299,7 @@ Rows Transaction::run_with_commit(const std::string& statement) {
 
 void Transaction::drop_pending() noexcept {
   pending_.clear();
-  rows_.clear();
+  rows_.reset();
 }
 
 void Transaction::rollback() noexcept {
@@ -287,10 +335,46 @@ void Transaction::flush() {
 }
 
 pqxx::dbtransaction& Transaction::pqxx() {
-  flush();
+  if (is_watched()) {
+    flush();
+  } else {
+    const std::string savepoint = quoted_name("hapax " + session_.next_nonce());
+    run("SAVEPOINT " + savepoint);
+    savepoint_ = savepoint;
+  }
   // What runs there is not seen here.
   session_.state_->left_behind = std::max(session_.state_->left_behind, Leaves::settings);
   return *work_;
+}
+
+void Transaction::refuse_ended() {
+  drop_pending();
+  if (!is_watched()) return;
+  const std::string text = "ROLLBACK TO SAVEPOINT " + savepoint_;
+  try {
+    try {
+      exchange_text(text);
+    } catch (const DatabaseError& error) {
+      if (error.fault().kind != Fault::Kind::aborted) throw;
+      // The handler has ended what libpqxx knows of; what PostgreSQL does is another matter.
+      work_.reset();
+      done_ = true;
+      try {
+        pqxx::nontransaction(session_.state_->connection).exec(text);
+      } catch (...) {
+        roll_back_by_hand();
+        rethrow(session_.state_->connection, text);
+      }
+      roll_back_by_hand();
+    }
+  } catch (const DatabaseError& error) {
+    if (classify(Phase::handler, error.fault()) == FailureClass::outage) throw;
+    throw DatabaseError({Fault::Kind::sql, "HX002",
+                         "the handler failed outside of the transaction that it was lent, which is "
+                         "gone: " +
+                             std::string(error.what())},
+                        error.statement());
+  }
 }
 
 }  // namespace hapax::store

@@ -37,12 +37,16 @@ class Transaction {
   // Adds a statement to the text that goes out with the next run or commit.
   void add(const std::string& statement);
 
+  // Adds a statement of hapax's own behind those of a handler: it runs as the session's user,
+  // also if the handler has taken a role.
+  void add_own(const std::string& statement);
+
   // Adds a handler's statement whose rows nobody needs. Rows for one plain INSERT that follow each
-  // other become one statement.
+  // other become one statement. A statement that may end the transaction is sent at once.
   void defer(std::string_view text, std::vector<Parameter> values);
 
-  // Adds one row for a table (Context::insert); rows of one table become one statement, also where
-  // rows of other tables come between. May move from `values`.
+  // Adds one row for a table (Context::insert). Rows of one table that follow each other become one
+  // statement; none passes a row of another table. May move from `values`.
   void insert(std::string_view table, std::span<const std::string_view> columns,
               std::span<Parameter> values);
 
@@ -83,11 +87,20 @@ class Transaction {
 
   Session& session() { return session_; }
 
-  // For handlers; sends what was added first.
+  // For handlers; sends what was added first. Throws: DatabaseError.
   pqxx::dbtransaction& pqxx();
 
+  // After an error, for a handler that could end the transaction: whether it is still the one that
+  // was lent, be it aborted. Precondition: it is rolled back afterwards.
+  // Throws: DatabaseError: HX002 if it is not, or if the connection is lost.
+  // Blocks: a round trip, or none if nothing was run that can end a transaction.
+  void refuse_ended();
+
+  // Whether a handler had what can end the transaction.
+  bool is_watched() const { return !savepoint_.empty(); }
+
   // The statements that were added and not yet sent.
-  bool has_pending() const { return !pending_.empty() || !rows_.empty(); }
+  bool has_pending() const { return !pending_.empty() || rows_; }
   std::size_t pending_bytes() const;
 
   // Forgets what was added and not yet sent.
@@ -99,11 +112,12 @@ class Transaction {
  private:
   class Work;
 
-  void send_before_new(std::string_view text);
+  UserStatement& prepared(std::string_view text);
   bool prepare_set(const std::string& text);
   bool grow(PendingRows& rows, std::span<const Parameter> values);
   void begin_rows(std::string text, std::span<Parameter> values, std::string_view table = {},
                   std::span<const std::string_view> columns = {});
+  [[noreturn]] void rethrow_named(std::string statement);
   void append(const std::string& statement);
   void close_rows();
   Rows send(const std::string& statement);
@@ -114,10 +128,12 @@ class Transaction {
 
   Session& session_;
   std::string pending_;
-  // In the order in which they go out, after pending_: one of a handler's own text, or several of
-  // Context::insert, each of another table.
-  std::vector<PendingRows> rows_;
+  std::optional<PendingRows> rows_;  // go out after pending_
   std::unique_ptr<Work> work_;
+  std::string first_error_;  // PostgreSQL's, since BEGIN: what came after it only says "aborted"
+  // Made before the first statement that could end the transaction. If it is gone, so is the
+  // transaction; an aborted one of the handler's own cannot be told from ours otherwise.
+  std::string savepoint_;
   bool begun_ = false;
   bool done_ = false;
 };

@@ -87,6 +87,7 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
     outcome.waited += one.wait;
     if (once) break;
     if (one.lost_in_handler) ++task.outages;
+    task.agains = one.result == flow::Result::again ? task.agains + 1 : 0;
     if (one.result == flow::Result::retry) {
       task.outages = std::min(task.outages, flow::kMaxOutages - 1);
       pass_time_(one.wait);

@@ -57,7 +57,8 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           beginning.incarnation,
           item.announced,
           item.remembered,
-          &setup_.breakers[partition.route_index()]};
+          &setup_.breakers[partition.route_index()],
+          item.agains};
 }
 
 // True when PostgreSQL is away.

@@ -12,8 +12,8 @@ using flow::Outcome;
 using flow::Result;
 using std::chrono::milliseconds;
 
-// Serialization failures and deadlocks run again at once, this often; then they wait, too.
-constexpr int kMaxAgains = 20;
+// Serialization failures and deadlocks run again at once, kMaxAgains times; then they wait, too.
+using flow::kMaxAgains;
 constexpr milliseconds kAgainsWait{1000};
 
 observe::SettledAs settled_as(Result result) {

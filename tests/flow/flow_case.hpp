@@ -42,6 +42,7 @@ struct Given {
   std::string incarnation = "";
   bool announced = false;
   bool remembered = false;
+  int agains = 0;
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -104,7 +105,8 @@ class FlowCase : public testing::Test {
                     .failing = given.failing,
                     .incarnation = given.incarnation,
                     .announced = given.announced,
-                    .remembered = given.remembered};
+                    .remembered = given.remembered,
+                    .agains = given.agains};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }
@@ -115,6 +117,7 @@ class FlowCase : public testing::Test {
       const Outcome outcome = process_on(processor, sent, body, given);
       if (is_settled(outcome.result) || is_halt(outcome.result)) return outcome;
       if (outcome.lost_in_handler) ++given.outages;
+      given.agains = outcome.result == Result::again ? given.agains + 1 : 0;
       if (outcome.result != Result::retry) continue;
       given.attempts = outcome.attempts;
       given.outages = std::min(given.outages, kMaxOutages - 1);

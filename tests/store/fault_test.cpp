@@ -24,16 +24,24 @@ TEST(Fault, MeansWhatItsPhaseSays) {
   using enum FailureClass;
   const Case cases[] = {
       {claim, sql("42P01"), halt},
-      {handler, sql("42P01"), attempt},
-      {complete, sql("42P01"), halt},
+      {handler, sql("42P01"), refused},
+      {handler, sql("42501"), refused},
+      {handler, sql("58P01"), refused},
+      {handler, sql("42P07"), attempt},
+      {handler, sql("26000"), again_reconnected},
+      {handler, sql("42P05"), again_reconnected},
+      {complete, sql("42P01"), attempt},
+      {complete, sql("58P01"), attempt},
+      {complete, sql("BK001"), attempt},
+      {complete, sql("54001"), attempt},
       {account, sql("42P01"), halt},
       {claim, sql("55P03"), busy},
       {handler, sql("55P03"), attempt},
       {claim, sql("57014"), busy},
       {handler, sql("57014"), attempt},
       {claim, sql("25006"), outage},
-      {handler, sql("25006"), transaction_ended},
-      {complete, sql("25006"), transaction_ended},
+      {handler, sql("25006"), attempt},
+      {complete, sql("25006"), attempt},
       {complete, sql("23505"), attempt},
       {complete, sql("25P02"), attempt},
       {handler, sql("25P02"), attempt},
@@ -63,7 +71,8 @@ TEST(Fault, SaysNothingAboutTheMessageWhereItIsPostgresOwn) {
   for (const Phase phase : {Phase::claim, Phase::handler, Phase::complete, Phase::account}) {
     for (const char* state : {"40001", "40P01"})
       EXPECT_EQ(classify(phase, sql(state)), FailureClass::again) << state;
-    for (const char* state : {"08006", "57P01", "57P02", "57P03", "53100", "53300", "58030"})
+    for (const char* state :
+         {"08006", "57P01", "57P02", "57P03", "53100", "53300", "58030", "57P05", "25P03", "25P04"})
       EXPECT_EQ(classify(phase, sql(state)), FailureClass::outage) << state;
     for (const char* state : {"HX001", "HX002"})
       EXPECT_EQ(classify(phase, sql(state)), FailureClass::transaction_ended) << state;
@@ -96,6 +105,28 @@ TEST(Fault, ReadsTheExceptionsThatCarryNoSqlState) {
   EXPECT_EQ(read(std::runtime_error("x")).kind, Fault::Kind::other);
   EXPECT_EQ(read(42).kind, Fault::Kind::other);
   EXPECT_EQ(read(pqxx::unique_violation("x", "q", "23505")).sqlstate, "23505");
+}
+
+// Read as the handler's own, a deadlock that it wrapped or copied would cost an attempt.
+TEST(Fault, OfPostgresIsOneWhateverTheHandlerMakesOfIt) {
+  const DatabaseError deadlock({Fault::Kind::sql, "40P01", "deadlock"}, "UPDATE");
+  EXPECT_EQ(read(SqlError(deadlock)).sqlstate, "40P01");
+  EXPECT_EQ(read(SqlError("gone", "", "UPDATE")).kind, Fault::Kind::connection);
+  const auto wrapped = [](const auto& inner) {
+    try {
+      try {
+        throw inner;
+      } catch (...) {
+        std::throw_with_nested(std::runtime_error("while booking"));
+      }
+    } catch (const std::exception& error) {
+      EXPECT_EQ(text_of(error), "while booking: " + std::string(inner.what()));
+      return fault_of(std::current_exception());
+    }
+  };
+  EXPECT_EQ(wrapped(deadlock), (Fault{Fault::Kind::sql, "40P01", "while booking: deadlock"}));
+  EXPECT_EQ(wrapped(std::out_of_range("no rate")),
+            (Fault{Fault::Kind::other, "", "while booking: no rate"}));
 }
 
 }  // namespace
