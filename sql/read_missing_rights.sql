@@ -7,6 +7,7 @@ SELECT to_json(r) FROM (
                ('attempts', 'SELECT INSERT UPDATE DELETE'), ('leases', 'SELECT INSERT UPDATE'),
                ('dead_letters', 'SELECT INSERT UPDATE'), ('incarnation', 'SELECT INSERT'),
                ('position_changes', 'SELECT INSERT'), ('replays', 'SELECT UPDATE'),
+               ('logs', 'SELECT INSERT UPDATE'), ('passed', 'SELECT INSERT UPDATE'),
                ('store', 'SELECT'), ('schema_migrations', 'SELECT')) AS w (name, privileges),
        to_regclass('hapax.' || w.name) AS found,
        unnest(string_to_array(w.privileges, ' ')) AS p (privilege)

@@ -51,6 +51,10 @@ void check_topic(const config::Config& config, const KafkaReader& reader,
                    partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
                    "create it; if kafka.wait_for_topics is true, a worker waits for it");
     if (partitions > 0) check_retention(config, route, findings);
+    if (key::may_be_coordinates(route.key))
+      findings.ok("keys of topic " + route.topic,
+                  "may be made of coordinates, which name a message of this log only. A mirror "
+                  "of the topic, or the topic made again, is another log: everything runs again");
   });
 }
 

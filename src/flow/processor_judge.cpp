@@ -32,7 +32,7 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
   if (holder.status == "failed" && holder.is(request.source)) return redelivered(task.attempts);
   if (holder.status == "failed")  // by another, perhaps after this one
     if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;
-  if (!store::take_over(transaction, request)) return Outcome::of(Result::again);
+  if (!store::take_over(transaction, request, holder)) return Outcome::of(Result::again);
   return std::nullopt;
 }
 

@@ -77,6 +77,9 @@ struct ClientError {
 using Event = std::variant<std::monostate, std::unique_ptr<Record>, EndOfPartition, PartitionError,
                            ClientError>;
 
+// Whether this librdkafka can ask for the ids of topics (2.3 or newer).
+bool can_tell_topic_ids();
+
 class Listener {
  public:
   // The group gave us these. Nothing is fetched until start() is called for them.
@@ -140,6 +143,12 @@ class Consumer {
   std::int64_t offset_at(const TopicPartition& partition, std::int64_t since,
                          std::chrono::milliseconds timeout) const;
   OffsetRange range(const TopicPartition& partition, std::chrono::milliseconds timeout) const;
+  // Of many, with one request a broker; without those that Kafka does not tell.
+  std::map<TopicPartition, OffsetRange> ranges(const std::vector<TopicPartition>& partitions,
+                                               std::chrono::milliseconds timeout) const;
+  // The same, one more than the newest offset only.
+  std::map<TopicPartition, std::int64_t> ends(const std::vector<TopicPartition>& partitions,
+                                              std::chrono::milliseconds timeout) const;
   std::string cluster_id(std::chrono::milliseconds timeout) const;
   // Number of partitions, or 0 where the topic does not exist.
   int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const;

@@ -53,6 +53,26 @@ std::int64_t offset_for(rd_kafka_t* client, const TopicPartition& partition, std
   return entry.offset;
 }
 
+// The log's beginnings or ends, of those that answered. If a broker did not answer in time,
+// librdkafka calls it a success and leaves the question in place of the answer.
+std::map<TopicPartition, std::int64_t> offsets_for(rd_kafka_t* client,
+                                                   const std::vector<TopicPartition>& partitions,
+                                                   std::int64_t time, milliseconds timeout) {
+  if (partitions.empty()) return {};
+  const ListHandle list = new_list(partitions.size());
+  for (const TopicPartition& partition : partitions) add(list, partition).offset = time;
+  if (const auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout)))
+    throw error_of("reading the offsets of " + std::to_string(partitions.size()) + " partitions",
+                   error);
+  std::map<TopicPartition, std::int64_t> found;
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& entry = list->elems[i];
+    if (entry.err == RD_KAFKA_RESP_ERR_NO_ERROR && entry.offset >= 0)
+      found[{entry.topic, entry.partition}] = entry.offset;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::map<TopicPartition, Committed> Consumer::committed(
@@ -77,6 +97,21 @@ std::map<TopicPartition, Committed> Consumer::committed(
 OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeout) const {
   const std::int64_t low = offset_for(client_, partition, RD_KAFKA_OFFSET_BEGINNING, timeout);
   return {low, offset_for(client_, partition, RD_KAFKA_OFFSET_END, timeout)};
+}
+
+std::map<TopicPartition, std::int64_t> Consumer::ends(const std::vector<TopicPartition>& partitions,
+                                                      milliseconds timeout) const {
+  return offsets_for(client_, partitions, RD_KAFKA_OFFSET_END, timeout);
+}
+
+std::map<TopicPartition, OffsetRange> Consumer::ranges(
+    const std::vector<TopicPartition>& partitions, milliseconds timeout) const {
+  const auto lows = offsets_for(client_, partitions, RD_KAFKA_OFFSET_BEGINNING, timeout);
+  const auto highs = offsets_for(client_, partitions, RD_KAFKA_OFFSET_END, timeout);
+  std::map<TopicPartition, OffsetRange> found;
+  for (const auto& [id, low] : lows)
+    if (const auto high = highs.find(id); high != highs.end()) found[id] = {low, high->second};
+  return found;
 }
 
 std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t since,
@@ -138,6 +173,8 @@ std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition)
     return std::nullopt;
   return high;
 }
+
+bool can_tell_topic_ids() { return RD_KAFKA_VERSION >= 0x02030000; }
 
 std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
                                [[maybe_unused]] milliseconds timeout) const {

@@ -2,6 +2,7 @@
 // fingerprint come from. Plain values, read from the configuration.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ struct Source {
     header,        // names: header names, compared without regard to case
     json,          // names: JSON pointers (RFC 6901) into the payload
     record_key,    // Kafka's record key
-    coordinates,   // group-independent: topic, generation, partition, offset
+    coordinates,   // topic, the log's number (worker/log_number.hpp), partition, offset
     content_hash,  // SHA-256 of the payload bytes
   };
   Kind kind = Kind::header;
@@ -44,5 +45,12 @@ struct KeySpec {
   Tombstone tombstone = Tombstone::reject;
   FingerprintRule fingerprint;
 };
+
+// Whether a key may be made of coordinates, so that it names a log and not an operation.
+inline bool may_be_coordinates(const KeySpec& spec) {
+  return spec.missing_key == MissingKey::coordinates ||
+         std::ranges::find(spec.sources, Source::Kind::coordinates, &Source::kind) !=
+             spec.sources.end();
+}
 
 }  // namespace hapax::key

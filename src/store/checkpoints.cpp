@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sql_statements.hpp"
+#include "store/array.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::store {
@@ -11,16 +12,8 @@ namespace {
 using OptionalText = std::optional<std::string>;
 using OptionalOffset = std::optional<std::int64_t>;
 
-// A one-dimensional array literal. Topics hold letters, digits, '.', '_' and '-' only; quoted all
-// the same, as one may be called "null".
-template <class Values, class Projection>
-Parameter array_of(const Values& values, Projection projection) {
-  std::string text = "{";
-  for (const auto& value : values) {
-    if (text.size() > 1) text += ',';
-    text += '"' + *Parameter(projection(value)).text() + '"';
-  }
-  return text + "}";
+TopicPartition id_of(const Row& row) {
+  return {row["topic"].text(), row["partition"].as<std::int32_t>()};
 }
 
 }  // namespace
@@ -47,55 +40,121 @@ StoreIdentity read_store(Session& session) {
   return identity;
 }
 
-std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
-                                             const TopicPartition& partition) {
+std::map<TopicPartition, CheckpointRow> read_checkpoints(
+    Session& session, const std::string& group, const std::vector<TopicPartition>& partitions) {
   Transaction transaction(session);
-  const Rows rows =
-      transaction.run(sql::kReadCheckpoint, {group, partition.first, partition.second});
-  if (rows.empty()) return std::nullopt;
-  const Row row = rows[0];
-  CheckpointRow checkpoint;
-  checkpoint.epoch = row["epoch"].as<std::int64_t>();
-  checkpoint.next_offset = row["next_offset"].as<OptionalOffset>();
-  checkpoint.highest = row["highest"].as<OptionalOffset>();
-  checkpoint.highest_settled = row["highest_settled"].as<OptionalOffset>();
-  checkpoint.generation = row["generation"].as<std::int32_t>();
-  checkpoint.owner = row["owner"].as<OptionalText>();
-  checkpoint.key_spec = row["key_spec"].text();
-  checkpoint.scope = row["scope"].text();
-  checkpoint.topic_id = row["topic_id"].as<OptionalText>();
-  checkpoint.cluster_id = row["cluster_id"].as<OptionalText>();
-  checkpoint.started_runs = row["started_runs"].as<int>();
-  checkpoint.start_as = row["start_as"].as<OptionalText>();
-  return checkpoint;
+  std::map<TopicPartition, CheckpointRow> rows;
+  for (const Row row :
+       transaction.run(sql::kReadCheckpoints,
+                       {group, array_of(partitions, [](const auto& one) { return one.first; }),
+                        array_of(partitions, [](const auto& one) { return one.second; })})) {
+    CheckpointRow& checkpoint = rows[id_of(row)];
+    checkpoint.epoch = row["epoch"].as<std::int64_t>();
+    checkpoint.next_offset = row["next_offset"].as<OptionalOffset>();
+    checkpoint.highest = row["highest"].as<OptionalOffset>();
+    checkpoint.highest_settled = row["highest_settled"].as<OptionalOffset>();
+    checkpoint.generation = row["generation"].as<std::int32_t>();
+    checkpoint.owner = row["owner"].as<OptionalText>();
+    checkpoint.key_spec = row["key_spec"].text();
+    checkpoint.scope = row["scope"].text();
+    checkpoint.topic_id = row["topic_id"].as<OptionalText>();
+    checkpoint.cluster_id = row["cluster_id"].as<OptionalText>();
+    checkpoint.started_runs = row["started_runs"].as<int>();
+    checkpoint.start_as = row["start_as"].as<OptionalText>();
+  }
+  return rows;
 }
 
-std::optional<Taken> take_partition(Session& session, const Taking& taking) {
-  Transaction transaction(session);
-  const Rows rows = transaction.run(
-      sql::kTakePartition, {taking.group, taking.partition.first, taking.partition.second,
-                            taking.owner, taking.key_spec, taking.scope, taking.read_epoch});
+std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
+                                             const TopicPartition& partition) {
+  auto rows = read_checkpoints(session, group, {partition});
   if (rows.empty()) return std::nullopt;
-  const Taken taken{rows[0][0].as<std::int64_t>(), rows[0][1].as<int>()};
+  return std::move(rows.begin()->second);
+}
+
+std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Taking> takings) {
+  if (takings.empty()) return {};
+  std::ranges::sort(takings, {}, &Taking::partition);
+  Transaction transaction(session);
+  const Rows rows =
+      transaction.run(sql::kTakePartitions,
+                      {takings.front().group, takings.front().owner,
+                       array_of(takings, [](const auto& one) { return one.partition.first; }),
+                       array_of(takings, [](const auto& one) { return one.partition.second; }),
+                       array_of(takings, [](const auto& one) { return one.key_spec; }),
+                       array_of(takings, [](const auto& one) { return one.scope; }),
+                       array_of(takings, [](const auto& one) { return one.read_epoch; })});
+  std::map<TopicPartition, Taken> taken;
+  for (const Row row : rows)
+    taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>()};
   transaction.commit();
   return taken;
 }
 
-std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
-                                        const AgreedStart& start) {
+std::optional<Taken> take_partition(Session& session, const Taking& taking) {
+  const auto taken = take_partitions(session, {taking});
+  return taken.empty() ? std::nullopt : std::optional(taken.begin()->second);
+}
+
+namespace {
+
+// Two groups that start at once must not give two logs one number, or one log two. So they
+// learn it one after the other, and the second decides again on what it reads then.
+void learn_logs(Transaction& transaction, std::vector<Starting>& starting) {
+  std::vector<TopicPartition> ids;
+  for (const Starting& one : starting)
+    if (one.start.learns_log) ids.push_back(one.taking.partition);
+  if (ids.empty() || !has_logs(transaction)) return;
+  transaction.run("LOCK TABLE hapax.logs IN SHARE ROW EXCLUSIVE MODE");
+  const KnownLogs known = read_logs(transaction, starting.front().taking.group, ids);
+  std::erase_if(starting, [&](const Starting& one) {
+    if (!one.start.learns_log) return false;
+    const auto found = known.find(one.taking.partition);
+    return one.start.known_logs != (found == known.end() ? std::vector<KnownLog>() : found->second);
+  });
+  for (const auto& [taking, start] : starting)
+    if (start.learns_log)
+      transaction.add(transaction.session().execute(
+          sql::kLearnLog, {taking.scope, taking.partition.first, taking.partition.second,
+                           start.cluster_id, start.topic_id, start.generation}));
+}
+
+}  // namespace
+
+std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
+                                                    std::vector<Starting> starting) {
+  if (starting.empty()) return {};
+  std::ranges::sort(starting, {}, [](const Starting& one) { return one.taking.partition; });
   Transaction transaction(session);
+  learn_logs(transaction, starting);
+  if (starting.empty()) return {};
+  const auto& [taking, first] = starting.front();
   const Rows rows = transaction.run(
-      sql::kAgreeStart, {taking.group, taking.partition.first, taking.partition.second, start.epoch,
-                         start.offset, taking.key_spec, taking.scope, start.cluster_id,
-                         start.topic_id.empty() ? Parameter(nullptr) : Parameter(start.topic_id)});
-  if (rows.empty()) return std::nullopt;
-  const auto highest = rows[0][0].as<std::int64_t>();
-  if (start.jump != Jump::none && start.from != start.offset)
-    record_position_change(
-        transaction, {taking.group, taking.partition, start.generation, start.from, start.offset,
-                      start.jump, taking.owner, why_of(start.jump)});
+      sql::kAgreeStarts,
+      {taking.group, array_of(starting, [](const auto& one) { return one.taking.partition.first; }),
+       array_of(starting, [](const auto& one) { return one.taking.partition.second; }),
+       array_of(starting, [](const auto& one) { return one.start.epoch; }),
+       array_of(starting, [](const auto& one) { return one.start.offset; }),
+       array_of(starting, [](const auto& one) { return one.taking.key_spec; }),
+       array_of(starting, [](const auto& one) { return one.taking.scope; }), first.cluster_id,
+       array_of(starting, [](const auto& one) { return one.start.topic_id; }),
+       array_of(starting, [](const auto& one) { return one.start.generation; }),
+       array_of(starting, [](const auto& one) { return one.start.guard_below; })});
+  std::map<TopicPartition, std::int64_t> highest;
+  for (const Row row : rows) highest[id_of(row)] = row["highest"].as<std::int64_t>();
+  for (const auto& [taken, start] : starting)
+    if (highest.contains(taken.partition) && start.jump != Jump::none && start.from != start.offset)
+      record_position_change(
+          transaction, {taken.group, taken.partition, start.generation, start.from, start.offset,
+                        start.jump, taken.owner, why_of(start.jump)});
   transaction.commit();
   return highest;
+}
+
+std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
+                                        const AgreedStart& start) {
+  const auto highest = agree_starts(session, {{taking, start}});
+  return highest.empty() ? std::nullopt : std::optional(highest.begin()->second);
 }
 
 std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
@@ -164,20 +223,25 @@ std::vector<Halt> read_halts(Session& session, const std::string& group) {
   return halts;
 }
 
-Ahead read_ahead(Session& session, const std::string& group, const TopicPartition& partition,
-                 std::int32_t generation, std::int64_t offset) {
+std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
+                                           const std::vector<Standing>& standings) {
+  if (standings.empty()) return {};
   Transaction transaction(session);
-  Ahead ahead;
-  for (const Row row : transaction.run(
-           sql::kReadAttempts, {group, partition.first, generation, partition.second, offset}))
-    ahead.attempts[row["kafka_offset"].as<std::int64_t>()] = {row["count"].as<int>(),
-                                                              row["wait_ms"].as<std::int64_t>(),
-                                                              row["lasting_ms"].as<std::int64_t>()};
-  for (const Row row : transaction.run(
-           sql::kReadSkips, {group, partition.first, partition.second, generation, offset})) {
+  const std::vector<Parameter> parameters = {
+      group, array_of(standings, [](const auto& one) { return one.partition.first; }),
+      array_of(standings, [](const auto& one) { return one.partition.second; }),
+      array_of(standings, [](const auto& one) { return one.generation; }),
+      array_of(standings, [](const auto& one) { return one.offset; })};
+  std::map<TopicPartition, Ahead> ahead;
+  for (const Row row : transaction.run(sql::kReadAttempts, parameters))
+    ahead[id_of(row)].attempts[row["kafka_offset"].as<std::int64_t>()] = {
+        row["count"].as<int>(), row["wait_ms"].as<std::int64_t>(),
+        row["lasting_ms"].as<std::int64_t>()};
+  for (const Row row : transaction.run(sql::kReadSkips, parameters)) {
+    Ahead& of_partition = ahead[id_of(row)];
     const auto skipped = row["kafka_offset"].as<std::int64_t>();
-    ahead.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
-    if (row["reason"].text() == "unreadable") ahead.unreadable.insert(skipped);
+    of_partition.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
+    if (row["reason"].text() == "unreadable") of_partition.unreadable.insert(skipped);
   }
   return ahead;
 }

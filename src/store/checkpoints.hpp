@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/logs.hpp"
 #include "store/positions.hpp"
 #include "store/session.hpp"
 
@@ -61,6 +62,9 @@ struct Halt {
 // Makes the incarnation row where it is missing, and reads which database this is.
 StoreIdentity read_store(Session& session);
 
+// Those that are there.
+std::map<TopicPartition, CheckpointRow> read_checkpoints(
+    Session& session, const std::string& group, const std::vector<TopicPartition>& partitions);
 std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
                                              const TopicPartition& partition);
 
@@ -78,7 +82,9 @@ struct Taken {
   int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
 };
 
-// Takes the partition under a new epoch; nothing when somebody took it meanwhile.
+// Takes partitions under new epochs, all in one statement; without those that another
+// worker took meanwhile. Precondition: all of one group and owner.
+std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Taking> takings);
 std::optional<Taken> take_partition(Session& session, const Taking& taking);
 
 struct AgreedStart {
@@ -89,10 +95,22 @@ struct AgreedStart {
   std::int32_t generation = 1;
   std::optional<std::int64_t> from;  // where it would have gone on
   Jump jump = Jump::none;
+  std::int64_t guard_below = 0;  // `highest` becomes this at least
+  // The log gets its number with this start; `known_logs` is what that was decided on.
+  bool learns_log = false;
+  std::vector<KnownLog> known_logs = {};
 };
 
-// Writes where the partition starts, and the jump where it is one. Returns `highest`; nothing when
-// the partition is not ours.
+struct Starting {
+  Taking taking;
+  AgreedStart start;
+};
+
+// Writes the starts of partitions, with the jumps among them, in one transaction. Returns
+// `highest` of each; without those that are not ours any more, or whose log got a number from
+// another group meanwhile. Precondition: all of one group, owner and cluster.
+std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
+                                                    std::vector<Starting> starting);
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start);
 
@@ -148,7 +166,13 @@ struct Ahead {
   std::set<std::int64_t> unreadable;          // of these, what nobody could read
 };
 
-Ahead read_ahead(Session& session, const std::string& group, const TopicPartition& partition,
-                 std::int32_t generation, std::int64_t offset);
+struct Standing {
+  TopicPartition partition;
+  std::int32_t generation = 1;
+  std::int64_t offset = 0;
+};
+
+std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
+                                           const std::vector<Standing>& standings);
 
 }  // namespace hapax::store

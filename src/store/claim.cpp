@@ -102,8 +102,13 @@ Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey take
   return claim_taken(transaction, request, std::move(taken), true);
 }
 
-bool take_over(Transaction& transaction, const ClaimRequest& request) {
-  return !transaction.run(sql::kTakeOver, claim_parameters(request)).empty();
+bool take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder) {
+  std::vector<Parameter> parameters = claim_parameters(request);
+  for (Parameter parameter :
+       std::initializer_list<Parameter>{holder.status, holder.group, holder.topic,
+                                        holder.generation, holder.partition, holder.offset})
+    parameters.push_back(std::move(parameter));
+  return !transaction.run(sql::kTakeOver, parameters).empty();
 }
 
 bool count_duplicate(Transaction& transaction, const ClaimRequest& request,

@@ -66,8 +66,8 @@ Claim claim(Transaction& transaction, const ClaimRequest& request);
 // The same where the key was taken, or not, by complete_and_take().
 Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey taken);
 
-// Takes a `failed` or `forgotten` key over. False when somebody else was faster.
-bool take_over(Transaction& transaction, const ClaimRequest& request);
+// Takes a `failed` or `forgotten` key over from its holder. False when somebody else was faster.
+bool take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder);
 
 // Counts a duplicate on the completed key, which arms the seal for what its handler writes.
 // False: the key is not completed any more.

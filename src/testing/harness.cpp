@@ -36,8 +36,9 @@ Delivery Implementation::delivery_of(const Record& record) {
     if (known == offsets_.end()) known = offsets_.insert(offsets_.end(), {record, next_offset_++});
     delivery.offset = known->second;
   }
-  const store::Ahead ahead = store::read_ahead(
-      database_.owner(), Lane::kGroup, {route_.route.topic, record.partition}, 1, delivery.offset);
+  const store::TopicPartition partition{route_.route.topic, record.partition};
+  const store::Ahead ahead = store::read_ahead(database_.owner(), Lane::kGroup,
+                                               {{partition, 1, delivery.offset}})[partition];
   if (const auto prior = ahead.attempts.find(delivery.offset); prior != ahead.attempts.end()) {
     delivery.attempts = prior->second.count;
     delivery.failing = std::chrono::milliseconds(prior->second.lasting_ms);

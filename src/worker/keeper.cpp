@@ -70,6 +70,12 @@ std::vector<std::shared_ptr<Partition>> Keeper::held() const {
   return partitions;
 }
 
+std::map<TopicPartition, std::int64_t> Keeper::held_epochs() const {
+  std::map<TopicPartition, std::int64_t> epochs;
+  for (const auto& partition : held()) epochs[partition->id()] = partition->beginning().epoch;
+  return epochs;
+}
+
 void Keeper::checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions) {
   std::vector<std::shared_ptr<Partition>> lost;
   const auto began = steady_clock::now();

@@ -21,6 +21,7 @@
 #include "kafka/consumer.hpp"
 #include "observe/metrics.hpp"
 #include "store/checkpoints.hpp"
+#include "store/logs.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"
 #include "worker/start.hpp"
@@ -71,6 +72,9 @@ class Keeper {
     return std::max(silent, std::chrono::steady_clock::duration::zero());
   }
 
+  // The partitions that are started, with the epochs that they were taken under. Any thread.
+  std::map<TopicPartition, std::int64_t> held_epochs() const;
+
   // Which database this is; empty before the first start was agreed.
   std::string store_id() const;
   std::string cluster_id() const;
@@ -93,23 +97,39 @@ class Keeper {
   void run_starts(const std::stop_token& stop);
   void serve_starts();
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);
-  StartFacts facts_of(const Partition& partition, const kafka::Committed& committed,
-                      const std::string& topic_id);
+  // What Kafka and PostgreSQL tell of partitions that shall start.
+  struct Known {
+    std::map<TopicPartition, kafka::Committed> committed;
+    std::map<TopicPartition, kafka::OffsetRange> ranges;
+    std::map<std::string, std::string> topic_ids;
+    std::map<TopicPartition, store::CheckpointRow> rows;
+    store::KnownLogs logs;
+
+    // Its broker was not among those that answered for many at once.
+    bool was_asked_alone(const TopicPartition& id) const {
+      return committed.contains(id) && topic_ids.contains(id.first) && !ranges.contains(id);
+    }
+  };
   struct Starting {
     std::shared_ptr<Partition> partition;
     StartFacts facts;
     StartAt at;
     store::Taken taken;
   };
+  Known ask(const std::vector<std::shared_ptr<Partition>>& partitions);
+  StartFacts facts_of(const Partition& partition, const Known& known);
   std::vector<Starting> decide(const std::vector<std::shared_ptr<Partition>>& partitions);
+  bool is_stopped(const std::shared_ptr<Partition>& partition,
+                  const std::vector<store::Halt>& halts);
+  store::Halt halt_of(const Partition& partition) const;
   bool may_be_outdated(Partition& partition, const StartHalt& halt);
-  std::optional<Starting> decide(const std::shared_ptr<Partition>& partition,
-                                 const std::vector<store::Halt>& halts,
-                                 const std::map<TopicPartition, kafka::Committed>& committed,
-                                 std::map<std::string, std::string>& topic_ids);
+  std::optional<Starting> decide(const std::shared_ptr<Partition>& partition, const Known& known);
   void take(std::vector<Starting>& starting);
   static bool is_anothers(const StartFacts& facts);
-  bool agree(const Starting& starting, const std::string& incarnation);
+  void agree(std::vector<Starting>& starting, const std::string& incarnation,
+             std::vector<std::shared_ptr<Partition>>& again);
+  void begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
+             store::Ahead ahead);
   void serve_halts();
   void find_fenced();
   void look_at_group();

@@ -1,6 +1,7 @@
 // Starts: where each partition begins is agreed with Kafka and PostgreSQL before it is fetched.
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 
 #include "flow/crash_point.hpp"
@@ -16,6 +17,9 @@ using std::chrono::steady_clock;
 
 // Bounds each question to Kafka; the group goes on polling meanwhile.
 constexpr milliseconds kKafkaTimeout{5000};
+
+// Partitions that are started together: few statements for all, and not much to do again.
+constexpr std::size_t kStartsAtOnce = 100;
 
 // After a start that could not be agreed.
 constexpr milliseconds kStartAgain{500};
@@ -49,7 +53,8 @@ void Keeper::run_starts(const std::stop_token& stop) {
   }
 }
 
-// Takes what is due and tries; what fails is put back for later.
+// Takes what is due, some at a time, and tries; what fails is put back for later. So what has begun
+// stays begun if a rebalance or an error ends the rest.
 void Keeper::serve_starts() {
   std::vector<std::shared_ptr<Partition>> due;
   bool none = true;
@@ -58,10 +63,10 @@ void Keeper::serve_starts() {
     std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.partition->over(); });
     none = wanted_.empty();
     for (const Wanted& wanted : wanted_)
-      if (wanted.not_before <= steady_clock::now()) due.push_back(wanted.partition);
-    std::erase_if(wanted_, [&](const Wanted& wanted) {
-      return std::ranges::find(due, wanted.partition) != due.end();
-    });
+      if (wanted.not_before <= steady_clock::now() && due.size() < kStartsAtOnce)
+        due.push_back(wanted.partition);
+    const std::set<std::shared_ptr<Partition>> taken(due.begin(), due.end());
+    std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains(wanted.partition); });
   }
   if (none) starts_session_.reset();
   if (due.empty()) return;
@@ -112,75 +117,115 @@ void Keeper::start(const std::vector<std::shared_ptr<Partition>>& partitions) {
   for (const auto& [id, why] : refused)
     start_delayed(std::runtime_error("the group's offset for " + id.first + "/" +
                                      std::to_string(id.second) + " was not taken: " + why));
-  for (const Starting& one : starting)
-    if (refused.contains(one.partition->id()) || !agree(one, store.incarnation))
-      acquire({one.partition}, kStartAgain);
+  std::vector<std::shared_ptr<Partition>> again;
+  std::erase_if(starting, [&](const Starting& one) {
+    if (!refused.contains(one.partition->id())) return false;
+    again.push_back(one.partition);
+    return true;
+  });
+  agree(starting, store.incarnation, again);
+  acquire(again, kStartAgain);
   flow::crash_point("start_agreed");
 }
 
-// What stands in the way of each is posted as HaltWanted; the rest may start. Behind one that Kafka
-// does not answer for, which may have taken long, those that are decided start first.
+// What stands in the way of each is posted as HaltWanted; the rest may start.
 std::vector<Keeper::Starting> Keeper::decide(
     const std::vector<std::shared_ptr<Partition>>& partitions) {
   std::vector<store::Halt> halts = unrecorded();  // before the others: it may become one of them
   for (store::Halt& halt : halts) halt.since = "just now";
   std::ranges::move(store::read_halts(session(starts_session_), setup_.group),
                     std::back_inserter(halts));
-  std::vector<TopicPartition> ids;
-  for (const auto& partition : partitions) ids.push_back(partition->id());
-  const auto committed = consumer_.committed(ids, kKafkaTimeout);
-  std::map<std::string, std::string> topic_ids;
+  std::vector<std::shared_ptr<Partition>> may_start;
+  for (const auto& partition : partitions)
+    if (!partition->over() && !is_stopped(partition, halts)) may_start.push_back(partition);
+  if (may_start.empty()) return {};
+  const Known known = ask(may_start);
   std::vector<Starting> starting;
-  for (auto partition = partitions.begin(); partition != partitions.end(); ++partition) {
+  for (auto partition = may_start.begin(); partition != may_start.end(); ++partition) {
     if ((*partition)->over()) continue;
     try {
-      if (auto one = decide(*partition, halts, committed, topic_ids))
-        starting.push_back(std::move(*one));
+      if (auto one = decide(*partition, known)) starting.push_back(std::move(*one));
     } catch (const store::DatabaseError&) {
       throw;
     } catch (const std::exception& error) {
       (*partition)->short_since.reset();  // what was doubted was not confirmed
       start_delayed(error);
-      acquire({std::next(partition), partitions.end()});
       acquire({*partition}, kStartAgain);
+      if (!known.was_asked_alone((*partition)->id())) continue;
+      // A broker that does not answer took long: those that are decided start first.
+      acquire({std::next(partition), may_start.end()});
       break;
     }
   }
   return starting;
 }
 
-std::optional<Keeper::Starting> Keeper::decide(
-    const std::shared_ptr<Partition>& partition, const std::vector<store::Halt>& halts,
-    const std::map<TopicPartition, kafka::Committed>& committed,
-    std::map<std::string, std::string>& topic_ids) {
+// By a halt that stands already, or by the database.
+bool Keeper::is_stopped(const std::shared_ptr<Partition>& partition,
+                        const std::vector<store::Halt>& halts) {
   const TopicPartition& id = partition->id();
-  store::Halt halt{0, id.first, id.second, false, 1, {}, {}, {}, {}, setup_.worker_name};
   const auto open =
       std::ranges::find_if(halts, [&](const store::Halt& other) { return other.stops(id); });
   if (open != halts.end()) {
     notices_.post(HaltWanted{partition, *open, true});
-    return std::nullopt;
+    return true;
   }
-  if (store_.copied) {
-    halt.reason = "store_copied";
-    halt.detail = "the database is a copy: hapax.store was " + store_.facts;
-    notices_.post(HaltWanted{partition, halt, false});
-    return std::nullopt;
+  if (!store_.copied) return false;
+  store::Halt halt = halt_of(*partition);
+  halt.reason = "store_copied";
+  halt.detail = "the database is a copy: hapax.store was " + store_.facts;
+  notices_.post(HaltWanted{partition, halt, false});
+  return true;
+}
+
+store::Halt Keeper::halt_of(const Partition& partition) const {
+  return {0,  partition.id().first, partition.id().second, false, 1, {}, {}, {},
+          {}, setup_.worker_name};
+}
+
+// Few questions for all of them. What one broker does not answer is asked again for each.
+Keeper::Known Keeper::ask(const std::vector<std::shared_ptr<Partition>>& partitions) {
+  Known known;
+  std::vector<TopicPartition> ids;
+  for (const auto& partition : partitions) ids.push_back(partition->id());
+  known.committed = consumer_.committed(ids, kKafkaTimeout);
+  try {
+    known.ranges = consumer_.ranges(ids, kKafkaTimeout);
+  } catch (const std::exception& error) {
+    start_delayed(error);
   }
-  auto topic_id = topic_ids.find(id.first);
-  if (topic_id == topic_ids.end())
-    topic_id = topic_ids.emplace(id.first, consumer_.topic_id(id.first, kKafkaTimeout)).first;
-  const auto found = committed.find(id);
-  if (found == committed.end())
-    throw std::runtime_error("Kafka does not tell the group's offset for " + id.first + "/" +
-                             std::to_string(id.second));
-  StartFacts facts = facts_of(*partition, found->second, topic_id->second);
+  std::set<std::string> topics;
+  for (const TopicPartition& id : ids) topics.insert(id.first);
+  for (const std::string& topic : topics) {
+    try {
+      known.topic_ids[topic] = consumer_.topic_id(topic, kKafkaTimeout);
+    } catch (const std::exception& error) {
+      start_delayed(error);
+    }
+  }
+  known.rows = store::read_checkpoints(session(starts_session_), setup_.group, ids);
+  std::erase_if(ids, [&](const TopicPartition& id) {
+    const auto of = [&](const auto& one) { return one->id() == id; };
+    return !key::may_be_coordinates((*std::ranges::find_if(partitions, of))->route().key);
+  });
+  known.logs = store::read_logs(session(starts_session_), setup_.group, ids);
+  return known;
+}
+
+std::optional<Keeper::Starting> Keeper::decide(const std::shared_ptr<Partition>& partition,
+                                               const Known& known) {
+  const TopicPartition& id = partition->id();
+  StartFacts facts = facts_of(*partition, known);
+  // Whether it is the same topic would go unasked.
+  if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
+    throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
   const auto decision = decide_start(facts);
   if (const auto* refused = std::get_if<StartHalt>(&decision)) {
     if (may_be_outdated(*partition, *refused)) {
       acquire({partition}, kStartAgain);
       return std::nullopt;
     }
+    store::Halt halt = halt_of(*partition);
     halt.generation = facts.row ? facts.row->generation : 1;
     halt.reason = refused->reason;
     halt.detail = refused->detail;
@@ -206,10 +251,19 @@ bool Keeper::may_be_outdated(Partition& partition, const StartHalt& halt) {
   return true;
 }
 
-StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& committed,
-                            const std::string& topic_id) {
+StartFacts Keeper::facts_of(const Partition& partition, const Known& known) {
   const TopicPartition& id = partition.id();
-  const kafka::OffsetRange range = consumer_.range(id, kKafkaTimeout);
+  const auto found = known.committed.find(id);
+  if (found == known.committed.end())
+    throw std::runtime_error("Kafka does not tell the group's offset for " + id.first + "/" +
+                             std::to_string(id.second));
+  const auto topic_id = known.topic_ids.find(id.first);
+  if (topic_id == known.topic_ids.end())
+    throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
+  const kafka::Committed& committed = found->second;
+  const auto told = known.ranges.find(id);
+  const kafka::OffsetRange range =
+      told != known.ranges.end() ? told->second : consumer_.range(id, kKafkaTimeout);
   StartFacts facts;
   facts.committed = committed.offset;
   if (committed.offset) facts.provenance = kafka::Provenance::parse(committed.metadata);
@@ -217,39 +271,69 @@ StartFacts Keeper::facts_of(const Partition& partition, const kafka::Committed& 
   facts.high = range.high;
   facts.reached = partition.reached;
   facts.cluster_id = cluster_id();
-  facts.topic_id = topic_id;
-  facts.row = store::read_checkpoint(session(starts_session_), setup_.group, id);
+  facts.topic_id = topic_id->second;
+  if (const auto row = known.rows.find(id); row != known.rows.end()) facts.row = row->second;
   facts.store_id = store_id();
   facts.key_spec = key::spec_digest(partition.route().key);
   facts.initial_latest = setup_.initial_latest;
   facts.earliest_when_out_of_range = setup_.earliest_when_out_of_range;
+  facts.key_may_be_coordinates = key::may_be_coordinates(partition.route().key);
+  facts.scope = partition.route().key.scope;
+  if (const auto logs = known.logs.find(id); logs != known.logs.end())
+    facts.known_logs = logs->second;
   return facts;
 }
 
 // Raises the epoch of each; one that somebody took meanwhile is left for later.
 void Keeper::take(std::vector<Starting>& starting) {
+  std::vector<store::Taking> takings;
+  for (const Starting& one : starting) {
+    if (one.partition->over()) continue;
+    takings.push_back(taking_of(*one.partition));
+    takings.back().read_epoch = one.facts.row ? one.facts.row->epoch : 0;
+  }
+  const auto taken = store::take_partitions(session(starts_session_), takings);
   std::erase_if(starting, [&](Starting& one) {
-    if (one.partition->over()) return true;
-    store::Taking taking = taking_of(*one.partition);
-    taking.read_epoch = one.facts.row ? one.facts.row->epoch : 0;
-    const auto taken = store::take_partition(session(starts_session_), taking);
-    one.taken = taken.value_or(store::Taken{});
-    if (!taken) acquire({one.partition}, kStartAgain);
-    return !taken;
+    const auto found = taken.find(one.partition->id());
+    if (found == taken.end()) {
+      if (!one.partition->over()) acquire({one.partition}, kStartAgain);
+      return true;
+    }
+    one.taken = found->second;
+    return false;
   });
 }
 
-bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
+// Those that are not ours any more go to `again`; those that the group has taken away never began.
+void Keeper::agree(std::vector<Starting>& starting, const std::string& incarnation,
+                   std::vector<std::shared_ptr<Partition>>& again) {
+  std::erase_if(starting, [](const Starting& one) { return one.partition->over(); });
+  std::vector<store::Starting> starts;
+  std::vector<store::Standing> standings;
+  for (const Starting& one : starting) {
+    const StartFacts& facts = one.facts;
+    auto from = facts.row ? facts.row->next_offset : std::nullopt;
+    if (one.at.jump == store::Jump::log_start) from = one.at.offset - one.at.gap;
+    starts.push_back(
+        {taking_of(*one.partition),
+         {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id, one.at.generation, from,
+          one.at.jump, one.at.guard_below, one.at.learns_log, facts.known_logs}});
+    standings.push_back({one.partition->id(), one.at.generation, one.at.offset});
+  }
+  const auto highest = store::agree_starts(session(starts_session_), std::move(starts));
+  auto ahead = store::read_ahead(session(starts_session_), setup_.group, standings);
+  for (const Starting& one : starting) {
+    const auto found = highest.find(one.partition->id());
+    if (found == highest.end())
+      again.push_back(one.partition);
+    else
+      begin(one, incarnation, found->second, std::move(ahead[one.partition->id()]));
+  }
+}
+
+void Keeper::begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
+                   store::Ahead ahead) {
   const std::shared_ptr<Partition>& partition = starting.partition;
-  if (partition->over()) return true;  // the group has taken it away: this run never began
-  const StartFacts& facts = starting.facts;
-  auto from = facts.row ? facts.row->next_offset : std::nullopt;
-  if (starting.at.jump == store::Jump::log_start) from = starting.at.offset - starting.at.gap;
-  const auto highest = store::agree_start(
-      session(starts_session_), taking_of(*partition),
-      {starting.taken.epoch, starting.at.offset, facts.cluster_id, facts.topic_id,
-       facts.row ? facts.row->generation : 1, from, starting.at.jump});
-  if (!highest) return false;
   if (starting.at.gap > 0)
     observe::log::error("messages_lost",
                         {{"topic", partition->id().first},
@@ -261,14 +345,14 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
   beginning.epoch = starting.taken.epoch;
   beginning.started_runs = starting.taken.started_runs;
   beginning.incarnation = incarnation;
-  beginning.generation = facts.row ? facts.row->generation : 1;
+  beginning.generation = starting.at.generation;
   beginning.offset = starting.at.offset;
-  beginning.guard_below = *highest;
-  beginning.ahead = store::read_ahead(session(starts_session_), setup_.group, partition->id(),
-                                      beginning.generation, starting.at.offset);
+  beginning.guard_below = highest;
+  beginning.ahead = std::move(ahead);
   const std::optional<ReadRecord>& before = partition->read_before;
-  if (before && (before->generation != beginning.generation || before->offset < facts.low ||
-                 before->offset + kMostReadAgain < beginning.offset))
+  if (before &&
+      (before->generation != beginning.generation || before->offset < starting.facts.low ||
+       before->offset + kMostReadAgain < beginning.offset))
     partition->read_before.reset();
   partition->begin(std::move(beginning));
   {
@@ -276,7 +360,6 @@ bool Keeper::agree(const Starting& starting, const std::string& incarnation) {
     held_[partition->id()] = partition;
   }
   notices_.post(Started{partition});
-  return true;
 }
 
 kafka::Provenance Keeper::provenance(const Starting& starting) const {

@@ -1,16 +1,17 @@
 #include "worker/retention.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
 #include "observe/log.hpp"
-#include "store/retention.hpp"
 #include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
 namespace {
 
 using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
 
 constexpr std::size_t kBatch = 1000;    // rows a transaction
 constexpr auto kBetweenBatches = 10ms;  // leaves the disk to the claims
@@ -18,18 +19,26 @@ constexpr auto kBetweenRounds = 10s;
 constexpr auto kLease = 60s;  // renewed each round and each kBatchesPerLease batches
 constexpr int kBatchesPerLease = 100;
 
+// So much PostgreSQL's clock may be ahead of this machine's before keys are held by the latter.
+constexpr auto kClocksDiffer = 5min;
+
+// A round goes on from the end of the one before. So often one begins at the oldest key again, for
+// those that a claim held.
+constexpr auto kLookAtAll = 1h;
+
+// A partition that holds keys for so long is logged.
+constexpr auto kHeldLong = 1h;
+
 }  // namespace
 
-Retention::Retention(std::function<store::Session()> connect, std::string worker_name)
-    : connect_(std::move(connect)),
-      worker_name_(std::move(worker_name)),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+Retention::Retention(RetentionSetup setup)
+    : setup_(std::move(setup)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Retention::run(const std::stop_token& stop) {
   bool said = false;
   while (!stop.stop_requested()) {
     try {
-      remove_expired(stop);
+      serve(stop);
       said = false;
     } catch (const store::DatabaseError& error) {
       // Keys that stay a while longer harm nobody; keys that stay for good fill the disk.
@@ -42,16 +51,103 @@ void Retention::run(const std::stop_token& stop) {
   }
 }
 
-void Retention::remove_expired(const std::stop_token& stop) {
-  store::Session session = connect_();
-  store::Removed removed{kBatch, "-infinity"};
-  for (int batch = 0; removed.keys == kBatch && !stop.stop_requested(); ++batch) {
+void Retention::serve(const std::stop_token& stop) {
+  store::Session session = setup_.connect();
+  const store::ClockReading clock = read_clock(session);
+  note_passed(session, clock.now);
+  if (store::take_lease(session, "retention", setup_.worker_name, kLease))
+    remove_expired(stop, session, clock.now);
+}
+
+// A clock that jumps days ahead would expire every key at once. So PostgreSQL's counts only as far
+// as this machine's agrees, which in turn must not jump while the process runs.
+store::ClockReading Retention::read_clock(store::Session& session) {
+  const auto elapsed =
+      std::chrono::duration_cast<system_clock::duration>(steady_clock::now() - began_steady_);
+  const auto latest = std::min(system_clock::now(), began_ + elapsed) + kClocksDiffer;
+  store::ClockReading clock = store::read_clock(session, latest);
+  if (clock.ahead && !said_ahead_)
+    observe::log::error("database_clock_ahead",
+                        {{"database", clock.database}, {"by_us", clock.now}},
+                        "PostgreSQL's clock is more than 5 minutes ahead of this machine's; keys "
+                        "expire by this machine's until they agree");
+  said_ahead_ = clock.ahead;
+  return clock;
+}
+
+// Asks for the end of each log, and notes the time of asking once the checkpoint has reached it.
+void Retention::note_passed(store::Session& session, const std::string& now) {
+  const auto held = setup_.held();
+  std::erase_if(asked_, [&](const auto& one) {
+    const auto found = held.find(one.first);
+    return found == held.end() || found->second != one.second.epoch;
+  });
+  std::vector<store::TopicPartition> ask;
+  for (const auto& [id, epoch] : held)
+    if (!asked_.contains(id)) ask.push_back(id);
+  if (!ask.empty()) {
+    try {
+      for (const auto& [id, end] : setup_.ends(ask))
+        asked_[id] = {id, held.at(id), end, now};  // `now` was before the asking
+    } catch (const std::exception&) {
+      // Kafka does not answer, which the poll thread reports. Until it does keys are held.
+    }
+  }
+  std::vector<store::LogEnd> ends;
+  for (const auto& [id, end] : asked_) ends.push_back(end);
+  for (const auto& id : store::note_passed(session, setup_.group, std::move(ends)))
+    asked_.erase(id);
+}
+
+void Retention::remove_expired(const std::stop_token& stop, store::Session& session,
+                               const std::string& now) {
+  if (steady_clock::now() >= look_at_all_) {
+    look_at_all_ = steady_clock::now() + kLookAtAll;
+    removed_until_.clear();
+    if (!remove_of(stop, session, std::nullopt, now)) return;
+  }
+  for (const store::HeldScope& scope : store::read_held_scopes(session, now)) {
+    say_held(scope);
+    const auto before = removed_until_.find(scope.scope);
+    if (before != removed_until_.end() && before->second == scope.until) continue;
+    if (!remove_of(stop, session, scope.scope, scope.until)) return;
+    removed_until_[scope.scope] = scope.until;
+  }
+}
+
+// False if it ended early.
+bool Retention::remove_of(const std::stop_token& stop, store::Session& session,
+                          const std::optional<std::string>& scope, const std::string& before) {
+  const auto last = scope ? removed_until_.find(*scope) : removed_until_.end();
+  store::Removed removed{kBatch, last == removed_until_.end() ? "-infinity" : last->second};
+  for (int batch = 1; removed.keys == kBatch; ++batch) {
+    if (stop.stop_requested()) return false;
     if (batch % kBatchesPerLease == 0 &&
-        !store::take_lease(session, "retention", worker_name_, kLease))
-      return;
-    removed = store::expire_keys(session, kBatch, removed.until);
+        !store::take_lease(session, "retention", setup_.worker_name, kLease))
+      return false;
+    removed = store::expire_keys(session, kBatch, scope, removed.until, before);
     wait_unless_stopped(stop, kBetweenBatches);
   }
+  return true;
+}
+
+void Retention::say_held(const store::HeldScope& scope) {
+  const auto& [topic, partition] = scope.partition;
+  if (scope.since < kHeldLong) {
+    said_held_.erase(scope.scope);
+    return;
+  }
+  const std::string who = scope.group + " " + topic + "/" + std::to_string(partition);
+  if (std::exchange(said_held_[scope.scope], who) == who) return;
+  observe::log::warning(
+      "keys_held",
+      {{"scope", scope.scope},
+       {"group", scope.group},
+       {"topic", topic},
+       {"partition", partition},
+       {"seconds", scope.since.count()}},
+      "keys stay beyond their retention, because messages wait in this partition that may have "
+      "them. If the group is gone for good, the owner deletes its rows in hapax.checkpoints");
 }
 
 }  // namespace hapax::worker

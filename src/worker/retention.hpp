@@ -1,26 +1,60 @@
-// Removes expired keys, in the worker that holds the lease. A thread and a session of its own:
-// neither checkpoints nor claims wait for it.
+// Removes expired keys, in the worker that holds the lease. In each worker it notes until when the
+// worker's partitions are settled, because that is what holds keys (store/retention.hpp). A thread
+// and a session of its own: neither checkpoints nor claims wait for it.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "store/retention.hpp"
 #include "store/session.hpp"
 
 namespace hapax::worker {
 
+struct RetentionSetup {
+  std::function<store::Session()> connect;
+  std::string group;
+  std::string worker_name;
+  // The partitions that this worker has started, with their epochs.
+  std::function<std::map<store::TopicPartition, std::int64_t>()> held;
+  // The ends of logs, asked now; without those that Kafka does not tell. Throws: std::exception.
+  std::function<std::map<store::TopicPartition, std::int64_t>(
+      const std::vector<store::TopicPartition>&)>
+      ends;
+};
+
 class Retention {
  public:
-  Retention(std::function<store::Session()> connect, std::string worker_name);
+  explicit Retention(RetentionSetup setup);
 
  private:
   void run(const std::stop_token& stop);
-  void remove_expired(const std::stop_token& stop);
+  void serve(const std::stop_token& stop);
+  store::ClockReading read_clock(store::Session& session);
+  void note_passed(store::Session& session, const std::string& now);
+  void remove_expired(const std::stop_token& stop, store::Session& session, const std::string& now);
+  bool remove_of(const std::stop_token& stop, store::Session& session,
+                 const std::optional<std::string>& scope, const std::string& before);
+  void say_held(const store::HeldScope& scope);
 
-  const std::function<store::Session()> connect_;
-  const std::string worker_name_;
+  const RetentionSetup setup_;
+  // Of this process. A clock of the machine that jumps while it runs does not move their sum.
+  const std::chrono::system_clock::time_point began_{std::chrono::system_clock::now()};
+  const std::chrono::steady_clock::time_point began_steady_{std::chrono::steady_clock::now()};
+
+  // By the thread only.
+  std::map<store::TopicPartition, store::LogEnd> asked_;  // not reached yet
+  std::map<std::string, std::string> removed_until_;  // by scope; what is not there: nothing yet
+  std::map<std::string, std::string> said_held_;      // by scope
+  std::chrono::steady_clock::time_point look_at_all_{};
+  bool said_ahead_ = false;
+
   std::jthread thread_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "worker/log_number.hpp"
+
 namespace hapax::worker {
 namespace {
 
@@ -51,8 +53,9 @@ std::optional<StartHalt> key_spec_changed(const StartFacts& facts) {
   const store::CheckpointRow& row = *facts.row;
   if (row.key_spec == facts.key_spec || row.key_spec.empty() || !row.next_offset)
     return std::nullopt;
-  const bool drained =
-      !row.owner && row.highest_settled.value_or(*row.next_offset) <= *row.next_offset;
+  // Written by a clean leave, and gone once another start is agreed. Not by the owner: who
+  // has taken the partition, and not begun, has settled nothing.
+  const bool drained = row.highest_settled && *row.highest_settled <= *row.next_offset;
   if (drained) return std::nullopt;
   return StartHalt{"key_spec_changed",
                    "the key, tenant or scope of this route was changed, and the last worker (" +
@@ -99,9 +102,8 @@ Start with_row(const StartFacts& facts, bool ours) {
                        "topic was made again; this librdkafka cannot tell which"};
 }
 
-}  // namespace
-
-Start decide_start(const StartFacts& facts) {
+// The offset; the log's number is another matter.
+Start decide_offset(const StartFacts& facts) {
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
   const bool ours = here && facts.provenance->store_id == facts.store_id;
   if (!facts.row) {
@@ -111,6 +113,10 @@ Start decide_start(const StartFacts& facts) {
   }
   const std::string decided = facts.row->start_as.value_or("");
   if (decided == "initial") return initial(facts);
+  // An operator decides on the offset. That the offsets and the keys still mean the same is no
+  // part of it.
+  if (auto halt = recreated(facts)) return *halt;
+  if (auto halt = key_spec_changed(facts)) return *halt;
   if (decided == "earliest") {
     const std::int64_t meant = facts.row->next_offset.value_or(facts.committed.value_or(facts.low));
     return StartAt{facts.low, false, std::max<std::int64_t>(0, facts.low - meant), Jump::decision};
@@ -119,10 +125,28 @@ Start decide_start(const StartFacts& facts) {
     return in_range(facts, *facts.committed, "Kafka's offset", Jump::decision);
   if (decided == "checkpoint" && facts.row->next_offset)
     return in_range(facts, *facts.row->next_offset, "the checkpoint");
-  if (auto halt = recreated(facts)) return *halt;
   if (facts.reached > facts.high) return in_range(facts, facts.reached, "what was read of it");
-  if (auto halt = key_spec_changed(facts)) return *halt;
   return with_row(facts, ours);
+}
+
+}  // namespace
+
+Start decide_start(const StartFacts& facts) {
+  Start start = decide_offset(facts);
+  auto* const at = std::get_if<StartAt>(&start);
+  if (at == nullptr) return start;
+  at->generation = facts.row ? facts.row->generation : 1;
+  if (!facts.key_may_be_coordinates) return start;
+  const auto number =
+      number_of_log({facts.scope, facts.cluster_id, facts.topic_id, facts.row, facts.known_logs});
+  if (const auto* disputed = std::get_if<LogDisputed>(&number))
+    return StartHalt{"topic_recreated", disputed->why};
+  const LogNumber& log = std::get<LogNumber>(number);
+  at->generation = log.generation;
+  at->learns_log = log.learns;
+  // What was settled beyond the checkpoint has keys with the old number: unknown, so it halts.
+  if (log.renamed) at->guard_below = facts.high;
+  return start;
 }
 
 }  // namespace hapax::worker

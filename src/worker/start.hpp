@@ -8,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "kafka/provenance.hpp"
 #include "store/checkpoints.hpp"
+#include "store/logs.hpp"
 
 namespace hapax::worker {
 
@@ -30,6 +32,9 @@ struct StartFacts {
   std::string key_spec;
   bool initial_latest = false;  // where a partition starts for the very first time
   bool earliest_when_out_of_range = false;
+  bool key_may_be_coordinates = false;
+  std::string scope;
+  std::vector<store::KnownLog> known_logs;  // of the partition
 };
 
 struct StartAt {
@@ -37,6 +42,9 @@ struct StartAt {
   bool first = false;    // to be committed to Kafka before it is written to PostgreSQL
   std::int64_t gap = 0;  // offsets that Kafka deleted before they were processed
   store::Jump jump = store::Jump::none;  // why it is not simply the checkpoint
+  std::int32_t generation = 1;
+  bool learns_log = false;       // others must get to know that number
+  std::int64_t guard_below = 0;  // what is below and unknown halts (guarantees I8)
   bool operator==(const StartAt&) const = default;
 };
 

@@ -23,6 +23,8 @@ constexpr std::size_t kMostCautiousRuns = 1000;
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
+// For the ends of logs, asked by the thread of retention.
+constexpr milliseconds kEndsTimeout{2000};
 
 // Longer than a lane waits between two tries, and twice a checkpoint's interval.
 constexpr milliseconds kRefusalsEnd{5000};
@@ -160,7 +162,9 @@ Ended Worker::run(const StopSignal& stop) {
                   config_.kafka.out_of_range == config::OutOfRange::earliest,
                   is_static ? topics : std::vector<std::string>()},
       *consumer_, notices_, postgres_, metrics_);
-  retention_ = std::make_unique<Retention>(lane_setup_.connect, config_.worker.name);
+  retention_ = std::make_unique<Retention>(RetentionSetup{
+      lane_setup_.connect, group_, config_.worker.name, [this] { return keeper_->held_epochs(); },
+      [this](const auto& partitions) { return consumer_->ends(partitions, kEndsTimeout); }});
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   publish_dead_letters();
   consumer_->subscribe(topics);

@@ -78,7 +78,7 @@ TEST_P(EachDecision, LeavesTheCheckpointAsItSays) {
 
 constexpr const char* kFenced = "100|150|140|2|8|spec|tid|cid|null|0";
 constexpr const char* kAtCheckpoint = "100|150|140|2|8|spec|null|null|checkpoint|0";
-constexpr const char* kNewGeneration = "null|null|null|3|8|spec|null|null|initial|0";
+constexpr const char* kNewGeneration = "null|null|null|3|8||null|null|initial|0";
 
 INSTANTIATE_TEST_SUITE_P(
     Resume, EachDecision,

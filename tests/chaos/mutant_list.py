@@ -89,7 +89,7 @@ MUTANTS = {
     "dead-letter-not-kept": Mutant([(
         "sql/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
     "never-cautious": Mutant([(
-        "sql/take_partition.sql", "RETURNING epoch, started_runs + 1",
+        "sql/take_partitions.sql", "started_runs + 1 AS started_runs",
         "RETURNING epoch, 0")], "message-that-kills"),
     "failed-batch-is-done": Mutant([(
         "src/flow/processor_batch.cpp", "if (attempt.tried != Tried::done)",
@@ -99,11 +99,11 @@ MUTANTS = {
         "  set_running(&jobs.front().task, began);\n  static thread_local std::vector<std::string> kept;\n"
         "  kept.emplace_back(8192, 'x');\n")], "worker-pause", soak=True),
     "session-not-closed": Mutant([(
-        "src/worker/retention.cpp", "  store::Session session = connect_();",
+        "src/worker/retention.cpp", "  store::Session session = setup_.connect();",
         "  static int round = 0;  // slow enough not to have all of them before it is judged\n"
-        "  if (++round % 3 == 0) static_cast<void>(new store::Session(connect_()));\n"
-        "  store::Session session = connect_();")], "worker-pause", soak=True),
+        "  if (++round % 3 == 0) static_cast<void>(new store::Session(setup_.connect()));\n"
+        "  store::Session session = setup_.connect();")], "worker-pause", soak=True),
     "keys-not-removed": Mutant([(
-        "sql/expire_keys.sql", "WHERE k.expires_at < now()", "WHERE k.expires_at < '-infinity'")],
+        "sql/expire_keys.sql", "WHERE k.expires_at < $3", "WHERE k.expires_at + '1 year' < $3")],
         "worker-pause", soak=True),
 }

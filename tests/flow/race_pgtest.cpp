@@ -84,6 +84,23 @@ TEST_F(Race, NobodyEverSeesAnEffectWithoutItsKeyOrAKeyWithoutItsEffect) {
   EXPECT_GT(looks, 20);
 }
 
+// A reads that the key failed by another message; B takes it over and gives up on this very
+// message.
+TEST_F(Race, WhoeverGaveUpOnAMessageIsNotOvertakenByAnOlderRunOfIt) {
+  settle({.offset = 0}, [](const Message&, Context&) { throw Reject("no"); });
+  const std::string scope = route.key.scope;
+  const key::Identity identity{"k1", "", {std::string(32, 'f'), "payload"}};
+  const store::Source source{"group", route.topic, 1, 3, 1};
+  const store::ClaimRequest request{identity, scope, source, route.retention};
+  store::Session session(options);
+  store::Transaction a(session);
+  const store::Claim claimed = store::claim(a, request);
+  ASSERT_EQ(claimed.holder->offset, 0);
+  settle({.offset = 1}, [](const Message&, Context&) { throw Reject("no again"); });  // B
+  ASSERT_EQ(key_row(), "failed@1");
+  EXPECT_FALSE(store::take_over(a, request, *claimed.holder));
+}
+
 class Accounts : public FlowCase {
  protected:
   Accounts() {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "store/migrate.hpp"
-#include "store/retention.hpp"
+#include "store/operator.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -76,9 +76,11 @@ TEST_F(Checkpoints, StartOnTheSchemaBefore) {
   migrate_down(owner, kOldestSchema);
   EXPECT_EQ(schema_problem(*session), std::nullopt);
   const auto taken = take_partition(*session, taking(0));
-  EXPECT_EQ(agree_start(*session, taking(0),
-                        {taken->epoch, 40, "cluster", "", 1, std::nullopt, Jump::first_start}),
-            40);
+  EXPECT_TRUE(read_logs(*session, "group", {{"payments", 0}}).empty());
+  EXPECT_EQ(
+      agree_start(*session, taking(0),
+                  {taken->epoch, 40, "cluster", "", 1, std::nullopt, Jump::first_start, 0, true}),
+      40);
 }
 
 TEST_F(Checkpoints, MoveForTheirOwnerOnly) {
@@ -212,26 +214,6 @@ TEST_F(Checkpoints, AreWrittenForATopicOfAnyName) {
       write_checkpoints(*session, "group", {{{"null", 0}, incarnation, epoch, 40, 41}}).size(), 1U);
 }
 
-TEST_F(Checkpoints, HoldTheKeysOfWhatWasSettledAheadOfThemThoughTheyHaveExpired) {
-  const auto epoch = started(40);
-  database.run(
-      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
-      "partition, kafka_offset, expires_at) SELECT group_id || generation || '/' || kafka_offset, "
-      "'booking', 'completed', group_id, 'payments', generation, 0, kafka_offset, now() - "
-      "interval '1s' FROM (VALUES ('group', 1), ('group', 2), ('other', 1)) g (group_id, "
-      "generation), "
-      "generate_series(39, 42) AS o (kafka_offset)");
-  const auto left = [&] {
-    return database.value("SELECT string_agg(key, ' ' ORDER BY key) FROM hapax.idempotency_keys");
-  };
-  EXPECT_EQ(expire_keys(*session, 100).keys, 9U);
-  EXPECT_EQ(left(), "group1/40 group1/41 group1/42");
-  EXPECT_TRUE(write(epoch, 40, 42));
-  EXPECT_EQ(expire_keys(*session, 1).keys, 1U);
-  EXPECT_EQ(expire_keys(*session, 100).keys, 1U);
-  EXPECT_EQ(left(), "group1/42");
-}
-
 // Nothing is lost by it; but files that were put back while the server was down look the same.
 TEST_F(Checkpoints, AreRefusedAfterACleanRestartToo) {
   const auto epoch = started(40);
@@ -275,6 +257,63 @@ TEST_F(Checkpoints, HaltsKeepTheirFirstReasonAndOneOfEachPlace) {
   EXPECT_EQ(read_halts(*session, "group").size(), 1U);
 }
 
+TEST_F(Checkpoints, OfManyPartitionsAreTakenAndAgreedTogether) {
+  std::vector<Taking> takings;
+  for (int partition = 0; partition < 300; ++partition)
+    takings.push_back(taking(0, "a", partition));
+  ASSERT_TRUE(take_partition(*session, taking(0, "b", 7)));  // by another worker
+  const auto taken = take_partitions(*session, takings);
+  EXPECT_EQ(taken.size(), 299U);
+  EXPECT_FALSE(taken.contains({"payments", 7}));
+  std::vector<Starting> starting;
+  for (const Taking& one : takings)
+    starting.push_back({one,
+                        {1, one.partition.second, "cluster", "id", 3, std::nullopt,
+                         Jump::first_start, one.partition.second == 9 ? 50 : 0}});
+  starting[8].start.epoch = 2;  // taken meanwhile
+  const auto highest = agree_starts(*session, starting);
+  EXPECT_EQ(highest.size(), 299U);
+  EXPECT_EQ(highest.at({"payments", 9}), 50);
+  EXPECT_EQ(row(200).next_offset, 200);
+  EXPECT_EQ(row(200).generation, 3);
+  EXPECT_EQ(row(8).next_offset, std::nullopt);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.position_changes"), 299);
+}
+
+// Two groups begin two clusters' topics at once, and both think that they are the first.
+TEST_F(Checkpoints, GiveALogNoNumberThatAnotherGroupHasGivenMeanwhile) {
+  const auto begin = [&](const std::string& group, const std::string& cluster,
+                         const KnownLogs& known) {
+    Taking one = taking(0);
+    one.group = group;
+    take_partition(*session, one);
+    AgreedStart start{1, 0, cluster, "id"};
+    start.learns_log = true;
+    if (const auto found = known.find(one.partition); found != known.end())
+      start.known_logs = found->second;
+    return agree_start(*session, one, start);
+  };
+  const KnownLogs nothing = read_logs(*session, "group", {{"payments", 0}});
+  EXPECT_TRUE(nothing.empty());
+  EXPECT_TRUE(begin("group", "one", nothing));
+  EXPECT_FALSE(begin("mirror", "two", nothing)) << "it decided on what was known before";
+  const KnownLogs known = read_logs(*session, "third", {{"payments", 0}});
+  ASSERT_EQ(known.size(), 1U);
+  EXPECT_EQ(known.begin()->second.front(), (KnownLog{"booking", "one", "id", 1, false}))
+      << "of the group's checkpoint; and hapax.logs has it, too";
+  EXPECT_EQ(known.begin()->second.size(), 2U);
+  EXPECT_TRUE(begin("third", "two", known));
+}
+
+TEST_F(Checkpoints, KeepWhatWasSettledBeyondWhereAnOperatorMovesThem) {
+  const auto epoch = started(40);
+  leave_partitions(*session, "group", {{{"payments", 0}, epoch, incarnation, 50}});
+  Session owner(database.owner());
+  move_position(owner, {"group", {"payments", 0}, 30, Jump::rewind, "ann", "why"});
+  EXPECT_EQ(row().next_offset, 30);
+  EXPECT_EQ(row().highest_settled, 50) << "a changed key spec would be let in";
+}
+
 TEST_F(Checkpoints, TellWhatWaitsAhead) {
   database.run(
       "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
@@ -284,13 +323,13 @@ TEST_F(Checkpoints, TellWhatWaitsAhead) {
       "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, kafka_offset, "
       "reason, detail, halted_by, ended_at, ended_by, why, decision) VALUES ('group', 'payments', "
       "0, false, 1, 9, 'r', 'd', 'w', now(), 'ann', 'poison', 'skip')");
-  const Ahead ahead = read_ahead(*session, "group", {"payments", 0}, 1, 2);
+  const Ahead ahead = read_ahead(*session, "group", {{{"payments", 0}, 1, 2}}).at({"payments", 0});
   ASSERT_EQ(ahead.attempts.size(), 2U);
   EXPECT_EQ(ahead.attempts.at(3).count, 3);
   EXPECT_GT(ahead.attempts.at(3).wait_ms, 3'000'000);
   EXPECT_EQ(ahead.attempts.at(3).lasting_ms, 60'000);
   EXPECT_EQ(ahead.skips.at(9), "ann: poison");
-  EXPECT_TRUE(read_ahead(*session, "group", {"payments", 0}, 2, 0).attempts.empty());
+  EXPECT_TRUE(read_ahead(*session, "group", {{{"payments", 0}, 2, 0}}).empty());
 }
 
 }  // namespace

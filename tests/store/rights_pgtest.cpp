@@ -71,6 +71,8 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.idempotency_keys DELETE INSERT SELECT UPDATE\n"
             "hapax.incarnation INSERT SELECT\n"
             "hapax.leases INSERT SELECT UPDATE\n"
+            "hapax.logs INSERT SELECT UPDATE\n"
+            "hapax.passed INSERT SELECT UPDATE\n"
             "hapax.position_changes INSERT SELECT\n"
             "hapax.replays SELECT UPDATE\n"
             "hapax.schema_migrations SELECT\n"

@@ -160,6 +160,15 @@ CREATE TABLE hapax.leases (
     holder text NOT NULL,
     until timestamp with time zone NOT NULL
 );
+CREATE TABLE hapax.logs (
+    scope text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    cluster_id text NOT NULL COLLATE pg_catalog."C",
+    topic_id text NOT NULL COLLATE pg_catalog."C",
+    generation integer NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
 CREATE TABLE hapax.operator_log (
     id bigint NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
@@ -177,6 +186,14 @@ ALTER TABLE hapax.operator_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE hapax.passed (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    epoch bigint NOT NULL,
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
 CREATE TABLE hapax.position_changes (
     id bigint NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
@@ -256,8 +273,12 @@ ALTER TABLE ONLY hapax.incarnation
     ADD CONSTRAINT incarnation_pkey PRIMARY KEY (only_row);
 ALTER TABLE ONLY hapax.leases
     ADD CONSTRAINT leases_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY hapax.logs
+    ADD CONSTRAINT logs_pkey PRIMARY KEY (scope, topic, partition, cluster_id, topic_id);
 ALTER TABLE ONLY hapax.operator_log
     ADD CONSTRAINT operator_log_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.passed
+    ADD CONSTRAINT passed_pkey PRIMARY KEY (group_id, topic, partition);
 ALTER TABLE ONLY hapax.position_changes
     ADD CONSTRAINT position_changes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.replays

@@ -67,8 +67,9 @@ TEST_F(SealInSql, RefusesToCommitATakeOver) {
   database.run("UPDATE hapax.idempotency_keys SET status = 'failed'");
   Transaction transaction(session);
   const ClaimRequest wanted = request("k");
-  EXPECT_EQ(claim(transaction, wanted).holder->status, "failed");
-  EXPECT_TRUE(take_over(transaction, wanted));
+  const Claim claimed = claim(transaction, wanted);
+  ASSERT_EQ(claimed.holder->status, "failed");
+  EXPECT_TRUE(take_over(transaction, wanted, *claimed.holder));
   EXPECT_EQ(raw_commit(transaction), "HX001");
   EXPECT_EQ(database.value("SELECT status FROM hapax.idempotency_keys"), "failed");
 }

@@ -176,9 +176,43 @@ TEST(Start, AChangedKeySpecIsRefusedUnlessTheLastOwnerLeftDrained) {
   EXPECT_EQ(at(all), (StartAt{50, false, 0}));
 }
 
+// N1 took the partition and has not begun; N2 joins.
+TEST(Start, AChangedKeySpecIsLetInThoughSomebodyHasTakenTheDrainedPartitionMeanwhile) {
+  StartFacts all = with(50, true, row(50));
+  all.key_spec = "spec-2";
+  all.row->owner = "worker-2";
+  all.row->highest_settled = 50;
+  EXPECT_EQ(at(all), (StartAt{50, false, 0}));
+}
+
+TEST(Start, AnOperatorsMoveDoesNotLetAChangedKeySpecIn) {
+  for (const char* decided : {"checkpoint", "earliest"}) {
+    StartFacts all = with(50, true, row(30));  // rewound
+    all.row->highest = 50;
+    all.row->owner = "worker-1";  // died with messages settled beyond 50
+    all.row->start_as = decided;
+    all.key_spec = "spec-2";
+    EXPECT_EQ(halt(all), "key_spec_changed") << decided;
+    all.row->key_spec = "";  // `accept`
+    EXPECT_NE(halt(all), "key_spec_changed") << decided;
+  }
+}
+
+TEST(Start, AnOperatorsMoveDoesNotLetAnotherTopicOrClusterIn) {
+  for (const char* decided : {"checkpoint", "earliest"}) {
+    StartFacts all = with(std::nullopt, false, row(50));
+    all.row->start_as = decided;
+    all.topic_id = "topic-2";
+    EXPECT_EQ(halt(all), "topic_recreated") << decided;
+    all.cluster_id = "cluster-2";
+    EXPECT_EQ(halt(all), "other_cluster") << decided;
+  }
+}
+
 TEST(Start, AnOperatorsDecisionIsFollowed) {
   StartFacts all = with(std::nullopt, false, row(50));
   all.topic_id = "topic-2";
+  all.row->topic_id.reset();  // as `same_topic` leaves it
   all.row->start_as = "checkpoint";
   EXPECT_EQ(at(all), (StartAt{50, false, 0}));
   all.row->start_as = "earliest";
@@ -190,6 +224,21 @@ TEST(Start, AnOperatorsDecisionIsFollowed) {
   all.row->start_as = "kafka";
   all.committed = 70;
   EXPECT_EQ(at(all), (StartAt{70, false, 0, Jump::decision}));
+}
+
+TEST(Start, OnlyKeysOfCoordinatesAskForTheLogsNumber) {
+  StartFacts all = with(50, true, row(50));
+  all.scope = "booking";
+  all.known_logs = {{"booking", kCluster, "topic-1", 2}};
+  all.row->scope = "booking";
+  EXPECT_EQ(at(all).generation, 1);
+  all.key_may_be_coordinates = true;
+  EXPECT_EQ(halt(all), "topic_recreated");
+  all.row->start_as = "checkpoint";  // `same_topic`
+  all.row->cluster_id.reset();
+  all.row->topic_id.reset();
+  EXPECT_EQ(at(all).generation, 2);
+  EXPECT_EQ(at(all).guard_below, 100) << "what was settled beyond it has other keys";
 }
 
 TEST(Start, AHaltNamesBothFacts) {

@@ -1,0 +1,2 @@
+DROP TABLE hapax.passed;
+DROP TABLE hapax.logs;

@@ -1,0 +1,118 @@
+#include "worker/log_number.hpp"
+
+#include <algorithm>
+
+namespace hapax::worker {
+namespace {
+
+using store::KnownLog;
+using Generation = std::optional<std::int32_t>;
+
+struct Found {
+  Generation generation;
+  bool by_id = false;   // known by the cluster and the topic's id
+  bool agreed = false;  // and hapax.logs has it under this very name
+};
+
+// Another id has this number in the same cluster: a client that could not tell ids meant that one.
+bool is_anothers(const std::vector<KnownLog>& known, const KnownLog& unnamed,
+                 const std::string& topic_id) {
+  return std::ranges::any_of(known, [&](const KnownLog& other) {
+    return other.cluster_id == unnamed.cluster_id && other.generation == unnamed.generation &&
+           !other.topic_id.empty() && other.topic_id != topic_id;
+  });
+}
+
+// What is known under this name. Without an id it is the cluster's newest.
+Found find(const std::vector<KnownLog>& known, const LogFacts& facts) {
+  Found found;
+  const auto newer = [&](const KnownLog& log) {
+    return !found.generation || log.generation > *found.generation;
+  };
+  for (const KnownLog& log : known) {
+    if (log.cluster_id != facts.cluster_id) continue;
+    if (!facts.topic_id.empty() && log.topic_id != facts.topic_id) continue;
+    if (newer(log)) found.generation = log.generation;
+  }
+  found.by_id = found.generation && !facts.topic_id.empty();
+  if (!found.generation && !facts.topic_id.empty())
+    for (const KnownLog& log : known)
+      if (log.cluster_id == facts.cluster_id && log.topic_id.empty() &&
+          !is_anothers(known, log, facts.topic_id) && newer(log))
+        found.generation = log.generation;
+  found.agreed = std::ranges::any_of(known, [&](const KnownLog& log) {
+    return log.agreed && log.cluster_id == facts.cluster_id && log.topic_id == facts.topic_id &&
+           log.generation == found.generation;
+  });
+  return found;
+}
+
+std::vector<KnownLog> of_scope(const LogFacts& facts) {
+  std::vector<KnownLog> known;
+  std::ranges::copy_if(facts.known, std::back_inserter(known),
+                       [&](const KnownLog& log) { return log.scope == facts.scope; });
+  return known;
+}
+
+// One that no log of this partition has ever had, in any scope. A group may change its scope, and
+// its dead letters keep their numbers.
+LogNumber unused(const LogFacts& facts) {
+  std::int32_t generation = facts.row ? facts.row->generation : 1;
+  for (const KnownLog& log : facts.known) generation = std::max(generation, log.generation + 1);
+  return {generation, true};
+}
+
+// The group begins this log, and has nothing of it yet.
+LogNumber first_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
+  if (const Found found = find(known, facts); found.generation)
+    return {*found.generation, !found.agreed};
+  if (known.empty())
+    if (const Found elsewhere = find(facts.known, facts); elsewhere.generation)
+      return {*elsewhere.generation, true};
+  return unused(facts);
+}
+
+// An operator decided that the topic was made again; perhaps for another group before this one.
+LogNumber next_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
+  const std::int32_t before = facts.row->generation - 1;  // the decision raised it
+  const Found found = find(known, facts);
+  if (found.generation && (found.by_id ? *found.generation != before : *found.generation > before))
+    return {*found.generation, !found.agreed};
+  return unused(facts);
+}
+
+// `recreated` was decided, and since then perhaps also an offset.
+bool begins_anew(const LogFacts& facts) {
+  if (!facts.row) return false;
+  const store::CheckpointRow& row = *facts.row;
+  if (!row.next_offset) return row.start_as == "initial";
+  return row.start_as == "checkpoint" && row.key_spec.empty() && !row.cluster_id;
+}
+
+}  // namespace
+
+std::variant<LogNumber, LogDisputed> number_of_log(const LogFacts& facts) {
+  const std::vector<KnownLog> known = of_scope(facts);
+  if (begins_anew(facts)) return next_number(facts, known);
+  if (!facts.row || !facts.row->next_offset) return first_number(facts, known);
+  const std::int32_t own = facts.row->generation;
+  const Found found = find(known, facts);
+  if (!found.generation) return LogNumber{own, true};
+  if (*found.generation == own) return LogNumber{own, !found.agreed};
+  // Under another scope all keys are new; what this group alone knows of the log stays behind.
+  if (facts.row->scope != facts.scope) return LogNumber{*found.generation, !found.agreed};
+  // `same_topic` leaves out which cluster and topic the checkpoint is of.
+  if (facts.row->start_as == "checkpoint" && !facts.row->cluster_id)
+    return LogNumber{*found.generation, !found.agreed, true};
+  if (*found.generation < own) return LogNumber{own, true};  // by a worker of the schema before
+  return LogDisputed{
+      "another group of scope \"" + facts.scope + "\" has this topic as generation " +
+      std::to_string(*found.generation) +
+      ", because an operator decided that it was made again. This "
+      "group has it as generation " +
+      std::to_string(own) +
+      ", and keys are made of coordinates, which must mean the same to both. `recreated` if the "
+      "checkpoint is of the old topic, `same_topic` if it is of this one"};
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,44 @@
+// Which number ("generation") a partition's log has. A key made of coordinates holds it, so all
+// groups of a scope must give one log one number, and two logs two.
+//
+// A log is known by its cluster and the topic's id. If the client cannot tell the id, it is known
+// by what operators decided. A number is kept for good: keys and dead letters are found by it.
+//
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "store/checkpoints.hpp"
+#include "store/logs.hpp"
+
+namespace hapax::worker {
+
+struct LogFacts {
+  std::string scope;
+  std::string cluster_id;
+  std::string topic_id;  // empty: this librdkafka cannot tell
+  std::optional<store::CheckpointRow> row;
+  std::vector<store::KnownLog> known;  // of this partition, in all scopes
+};
+
+struct LogNumber {
+  std::int32_t generation = 1;
+  bool learns = false;   // others must get to know of it
+  bool renamed = false;  // the checkpoint stays, its log's number does not: an operator decided so
+  bool operator==(const LogNumber&) const = default;
+};
+
+// A sentence on why the group's number and the others' do not go together.
+struct LogDisputed {
+  std::string why;
+};
+
+// Only for keys that may be made of coordinates.
+std::variant<LogNumber, LogDisputed> number_of_log(const LogFacts& facts);
+
+}  // namespace hapax::worker
