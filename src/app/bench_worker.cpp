@@ -46,6 +46,7 @@ void BenchWorker::run() {
   try {
     switch (worker_->run(stop_)) {
       case worker::Ended::stopped: break;
+      case worker::Ended::handlers_run:
       case worker::Ended::gave_up_waiting: why_ = "it could not leave in time"; break;
       case worker::Ended::handler_hangs: why_ = "PostgreSQL did not answer for too long"; break;
       case worker::Ended::fatal: why_ = "the consumer cannot go on; see the log above"; break;

@@ -37,7 +37,7 @@ std::string KafkaReader::reach(std::chrono::milliseconds timeout) {
 std::int64_t KafkaReader::read(const kafka::TopicPartition& partition, std::int64_t from,
                                std::int64_t to, const Take& take) {
   if (from >= to) return to;
-  consumer_.start({{partition, from}});
+  consumer_.assign({{partition, from}});
   std::optional<std::int64_t> ended;  // where reading did
   auto silent_since = std::chrono::steady_clock::now();
   while (!ended) {
@@ -63,7 +63,7 @@ std::int64_t KafkaReader::read(const kafka::TopicPartition& partition, std::int6
       if (client->fatal) throw std::runtime_error(client->text);
     }
   }
-  consumer_.start({});  // fetches no more
+  consumer_.assign({});  // fetches no more
   return *ended;
 }
 

@@ -1,8 +1,12 @@
 // hapax run: the worker.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
+#include <string_view>
 #include <thread>
 
 #include "app/command.hpp"
@@ -20,9 +24,30 @@ namespace log = observe::log;
 
 worker::StopSignal stop_signal{0};
 
-// The second one leaves at once: whatever is half done rolls back, that is the promise.
+// Two that come together are one: a supervisor and its init both pass it on.
+constexpr std::int64_t kOneSignal = 500;  // milliseconds
+std::atomic<std::int64_t> signalled_at{0};
+
+std::int64_t milliseconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// The second one leaves at once: whatever is half done rolls back, that is the promise. Only what
+// is allowed in a signal handler.
 extern "C" void on_signal(int) {
-  if (stop_signal.fetch_add(1) > 0) std::_Exit(kFailed);
+  const std::int64_t now = milliseconds_now();
+  if (stop_signal == 0) {
+    signalled_at = now;
+    stop_signal = 1;
+    return;
+  }
+  if (now - signalled_at < kOneSignal) return;
+  constexpr std::string_view kLine =
+      "hapax: a second signal: stopping at once; what is open rolls back\n";
+  (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
+  std::_Exit(kFailed);
 }
 
 void catch_signals() {
@@ -143,6 +168,10 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
           "a handler, Kafka or PostgreSQL does not answer; leaving all the same: what is open "
           "rolls back");
       std::_Exit(kDone);
+    case worker::Ended::handlers_run:
+      log::error("handlers_run", {},
+                 "a handler has not come back; leaving all the same: what is open rolls back");
+      break;
     case worker::Ended::handler_hangs:
     case worker::Ended::fatal: break;
   }

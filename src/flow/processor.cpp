@@ -166,8 +166,8 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   phase_ = Phase::handler;
   LentContext context(transaction, task.route.max_result_bytes);
   const auto began = Clock::now();
-  if (about_to_run_) about_to_run_(task, began);
   try {
+    const Watched watched(watch_, task, began);
     handler.handle(task.message, context);
   } catch (...) {
     store::refuse_ended(transaction, claim.nonce);
@@ -192,6 +192,7 @@ Outcome Processor::run_duplicate(const Task& task, const store::ClaimRequest& re
   phase_ = Phase::handler;
   LentContext context(transaction, task.route.max_result_bytes);
   try {
+    const Watched watched(watch_, task, Clock::now());
     handler.on_duplicate(task.message,
                          stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt,
                          context);

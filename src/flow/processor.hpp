@@ -68,16 +68,16 @@ class Processor {
  public:
   using Connect = std::function<store::Session()>;
   using Clock = std::chrono::steady_clock;
-  using AboutToRun = std::function<void(const Task&, Clock::time_point now)>;
+  using HandlerWatch = std::function<void(const Task*, Clock::time_point now)>;
   using Next = std::function<const Task*()>;
 
   // `seed`: of the jitter.
-  // `about_to_run`: called before each run of a handler, for a watchdog; may be empty.
+  // `watch`: called before each run of a handler, and with null after it; may be empty.
   // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
-  Processor(Connect connect, std::uint64_t seed, AboutToRun about_to_run = {},
+  Processor(Connect connect, std::uint64_t seed, HandlerWatch watch = {},
             std::function<void(store::Session&)> about_to_clean = {})
       : connect_(std::move(connect)),
-        about_to_run_(std::move(about_to_run)),
+        watch_(std::move(watch)),
         about_to_clean_(std::move(about_to_clean)),
         random_(seed) {}
 
@@ -110,6 +110,22 @@ class Processor {
   bool reachable(std::string& why);
 
  private:
+  // A handler runs, as the watchdog sees it, while this lives.
+  class Watched {
+   public:
+    Watched(const HandlerWatch& watch, const Task& task, Clock::time_point now) : watch_(watch) {
+      if (watch_) watch_(&task, now);
+    }
+    ~Watched() {
+      if (watch_) watch_(nullptr, {});
+    }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+   private:
+    const HandlerWatch& watch_;
+  };
+
   Outcome process_once(const Task& task, Handler& handler, const Next& next);
   Outcome derive_and_run(const Task& task, Handler& handler, const Next& next);
   std::optional<Outcome> announce(const Task& task);
@@ -188,7 +204,7 @@ class Processor {
   store::Source source_of(const Task& task) const;
 
   Connect connect_;
-  AboutToRun about_to_run_;
+  HandlerWatch watch_;
   std::function<void(store::Session&)> about_to_clean_;
   BatchLimit batch_limit_;
   std::optional<store::Session> session_;

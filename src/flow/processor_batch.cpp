@@ -218,9 +218,9 @@ Processor::Results Processor::run_handlers(std::span<const Job> jobs, std::span<
     running = i;
     const Job& job = jobs[i];
     phase_ = Phase::handler;
-    if (about_to_run_) about_to_run_(job.task, now);
     LentContext context(transaction, max_result_bytes);
     try {
+      const Watched watched(watch_, job.task, now);
       job.handler->handle(job.task.message, context);
       if (context.stored_result()) {
         results.emplace_back(*ours[i], *context.stored_result());

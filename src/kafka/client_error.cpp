@@ -73,7 +73,7 @@ std::string certificate_mistake(int x509_error) {
 bool has_broken_scram(int version) { return version < 0x02060100; }
 
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
-                    const std::string& certificate, const std::string& mechanism) {
+                    const std::string& certificate, const std::string& mechanism, bool worked) {
   const std::string said = without_timing(text);
   if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || has(said, "SASL authentication error")) {
     if (mechanism.starts_with("SCRAM") && has_broken_scram(rd_kafka_version()))
@@ -94,6 +94,7 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
   // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
   if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
+  if (worked) return said;
   // The latter alone where the broker hangs up before librdkafka looks at its handshake.
   if (has(said, "SSL handshake failed") || has(said, "SSL routines::unexpected eof") ||
       has(text, "in state SSL_HANDSHAKE"))

@@ -19,9 +19,11 @@ std::string certificate_mistake(int x509_error);
 bool has_broken_scram(int version);
 
 // `text`: librdkafka's; `certificate`: what certificate_mistake() said last, or "". `mechanism`:
-// sasl.mechanism, or "". Thread safety: pure.
+// sasl.mechanism, or "". `worked`: the settings did, before: a broker that hangs up is stopping.
+// Thread safety: pure.
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
-                    const std::string& certificate, const std::string& mechanism);
+                    const std::string& certificate, const std::string& mechanism,
+                    bool worked = false);
 
 // Why librdkafka makes no client of settings each of which it took. `text`: its own. Names the
 // property. Thread safety: pure.

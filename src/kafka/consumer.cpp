@@ -41,7 +41,6 @@ constexpr int kLooksForRoomByItself = 0x02020000;
 // What has come since it was last made to look, before it is again: less cannot have filled it.
 constexpr std::size_t kBulk = 1U << 20;
 constexpr std::size_t kLeastOfAMessage = 1024;
-constexpr milliseconds kMostToWake{1};  // the request wakes, not its answer
 
 ConfHandle configure(const Properties& properties) {
   ConfHandle conf(rd_kafka_conf_new());
@@ -65,13 +64,6 @@ ConfHandle configure(const Properties& properties) {
     set(name, value, false);
   }
   return conf;
-}
-
-std::vector<TopicPartition> partitions_of(const rd_kafka_topic_partition_list_t* list) {
-  std::vector<TopicPartition> partitions;
-  for (int i = 0; list != nullptr && i < list->cnt; ++i)
-    partitions.emplace_back(list->elems[i].topic, list->elems[i].partition);
-  return partitions;
 }
 
 ListHandle list_of(const std::vector<Commit>& commits) {
@@ -122,8 +114,8 @@ Event event_of_error(const rd_kafka_message_t& message) {
       return PartitionError{Kind::out_of_range, partition, message.offset, name, text};
     case ConsumerMeaning::unreadable:
       return PartitionError{Kind::unreadable, partition, message.offset, name, text};
-    case ConsumerMeaning::no_topic:
-      return PartitionError{Kind::no_topic, partition, -1, name, text};
+    case ConsumerMeaning::gone: return PartitionError{Kind::gone, partition, -1, name, text};
+    case ConsumerMeaning::refused: return PartitionError{Kind::refused, partition, -1, name, text};
     case ConsumerMeaning::fatal: return ClientError{true, name, text};
     case ConsumerMeaning::information: break;
   }
@@ -143,17 +135,17 @@ struct Consumer::Callbacks {
     auto& self = *static_cast<Consumer*>(opaque);
     try {
       if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-        // Assigned empty: nothing is fetched before its start is agreed in PostgreSQL.
-        rd_kafka_assign(client, new_list().get());
+        self.hold(list);
+        self.joined_ = true;
         self.listener_.on_assigned(partitions_of(list));
       } else {
         const bool lost = rd_kafka_assignment_lost(client) != 0;
         self.listener_.on_revoked(partitions_of(list), lost);
-        rd_kafka_assign(client, nullptr);
+        self.unassign();
       }
     } catch (...) {
       self.thrown_ = std::current_exception();
-      rd_kafka_assign(client, nullptr);
+      self.unassign();
     }
   }
 
@@ -233,12 +225,12 @@ std::string Consumer::explained(int error, const std::string& text) {
       down && !failure_.empty() && !is_plain_disconnect(RD_KAFKA_RESP_ERR__TRANSPORT, failure_)
           ? failure_
           : text;
-  return explain(static_cast<rd_kafka_resp_err_t>(error), cause, certificate_mistake_, mechanism_);
+  return explain(static_cast<rd_kafka_resp_err_t>(error), cause, certificate_mistake_, mechanism_,
+                 joined_);
 }
 
 void Consumer::set_credentials(const std::string& user, const std::string& password) {
-  const std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>> error(
-      rd_kafka_sasl_set_credentials(client_, user.c_str(), password.c_str()));
+  const ErrorHandle error(rd_kafka_sasl_set_credentials(client_, user.c_str(), password.c_str()));
   if (error) throw std::runtime_error(rd_kafka_error_string(error.get()));
 }
 
@@ -273,44 +265,20 @@ Event Consumer::poll(milliseconds timeout) {
   if (!message) return std::monostate{};
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     unwoken_ += std::max(message->len, kLeastOfAMessage);
-    return Record::copy(*message);
+    if (auto record = Record::copy(*message)) return record;
+    return PartitionError{PartitionError::Kind::unreadable_headers,
+                          {rd_kafka_topic_name(message->rkt), message->partition},
+                          message->offset,
+                          "_BAD_MSG",
+                          "there are more than 100,000 of them, or they are damaged"};
   }
   if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
     return EndOfPartition{{rd_kafka_topic_name(message->rkt), message->partition}, message->offset};
   return event_of_error(*message);
 }
 
-// Whatever is asked of a partition's leader makes the thread that fetches from it look for room.
-// One that fetches from a follower (client.rack) is not reached.
-void Consumer::wake_fetchers() {
-  unwoken_ = 0;
-  rd_kafka_topic_partition_list_t* assigned = nullptr;
-  if (rd_kafka_assignment(client_, &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  const ListHandle list(assigned);
-  for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = RD_KAFKA_OFFSET_END;
-  if (list->cnt > 0) rd_kafka_offsets_for_times(client_, list.get(), timeout_of(kMostToWake));
-}
-
 void Consumer::rethrow() {
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
-}
-
-void Consumer::start(const std::vector<Position>& positions) {
-  const ListHandle list = new_list(positions.size());
-  for (const Position& position : positions) add(list, position.partition).offset = position.offset;
-  if (const auto error = rd_kafka_assign(client_, list.get())) throw error_of("assign", error);
-}
-
-void Consumer::pause(const TopicPartition& partition) {
-  const ListHandle list = new_list();
-  add(list, partition);
-  rd_kafka_pause_partitions(client_, list.get());
-}
-
-void Consumer::resume(const TopicPartition& partition) {
-  const ListHandle list = new_list();
-  add(list, partition);
-  rd_kafka_resume_partitions(client_, list.get());
 }
 
 bool Consumer::commit(const std::vector<Commit>& commits) {
@@ -364,8 +332,7 @@ bool Consumer::close(milliseconds timeout) {
   while (rd_kafka_consumer_closed(client_) == 0) {
     if (steady_clock::now() >= deadline) return false;
     const EventHandle event(rd_kafka_queue_poll(queue.get(), 50));
-    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE)
-      rd_kafka_assign(client_, nullptr);
+    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) unassign();
   }
   return true;
 }

@@ -60,9 +60,9 @@ struct EndOfPartition {
 
 // The consumer cannot go on with a partition.
 struct PartitionError {
-  enum class Kind { out_of_range, unreadable, no_topic };
+  enum class Kind { out_of_range, unreadable, unreadable_headers, gone, refused };
   Kind kind;
-  TopicPartition partition;
+  TopicPartition partition;  // -1: all of the topic
   std::int64_t offset = -1;  // -1: none
   std::string name;          // librdkafka's, such as _BAD_MSG
   std::string text;
@@ -82,7 +82,7 @@ bool can_tell_topic_ids();
 
 class Listener {
  public:
-  // The group gave us these. Nothing is fetched until start() is called for them.
+  // The group gave us these. Nothing of them is fetched until start() is called for them.
   virtual void on_assigned(const std::vector<TopicPartition>& partitions) = 0;
   // The group takes these away. `lost`: somebody may have them already, so it is too late to
   // commit. Once this returns they are gone. Blocks the group's rebalance while it runs.
@@ -114,11 +114,21 @@ class Consumer {
   // Blocks: at most `timeout`. Throws: what a callback of the listener threw.
   Event poll(std::chrono::milliseconds timeout);
 
-  // Fetches exactly these, from these offsets. The whole list replaces the one before, so give the
-  // present position of those that are running. Throws: std::runtime_error.
-  void start(const std::vector<Position>& positions);
+  // Fetches these from these offsets, and drops what it had fetched of them. Other partitions go
+  // on. Returns the partitions that librdkafka cannot move: after an offset out of range only
+  // restart() helps. Blocks: about a second at most.
+  std::vector<TopicPartition> start(const std::vector<Position>& positions);
 
-  void pause(const TopicPartition& partition);
+  // Fetches exactly these, from these offsets, of all that is assigned. What was fetched ahead of
+  // any of them is dropped. Returns as start(). Throws: std::runtime_error.
+  std::vector<TopicPartition> restart(const std::vector<Position>& positions);
+
+  // Without a group: fetches exactly these, from these offsets. Throws: std::runtime_error.
+  void assign(const std::vector<Position>& positions);
+
+  // Fetches no more of them. resume() goes on behind the last message of poll(), start() anywhere.
+  // Both do nothing if it is so already.
+  void pause(const std::vector<TopicPartition>& partitions);
   void resume(const TopicPartition& partition);
 
   // Sends one commit of all; the result comes to on_committed, inside a later poll(). One is in
@@ -159,6 +169,7 @@ class Consumer {
   // One more than the newest offset, as the last fetch said it; nothing before that. Any thread.
   std::optional<std::int64_t> known_end(const TopicPartition& partition) const;
   // The topic's id; empty where this librdkafka or the cluster cannot tell. Any thread.
+  // Throws: std::runtime_error if they could tell and fail. Blocks: at most twice `timeout`.
   std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;
 
   // Leaves the group; false when the brokers did not answer in time.
@@ -171,6 +182,9 @@ class Consumer {
   struct Callbacks;
   void poll_commits();
   void wake_fetchers();
+  void hold(rd_kafka_topic_partition_list_s* partitions);
+  void await_stopped();
+  void unassign();
   void rethrow();
   std::string explained(int error, const std::string& text);
 
@@ -179,7 +193,10 @@ class Consumer {
   rd_kafka_queue_s* commits_ = nullptr;
   std::vector<Commit> in_flight_;  // sent and not yet answered
   bool closed_ = false;
-  std::size_t unwoken_ = 0;  // bytes received since the fetching threads were last woken
+  bool joined_ = false;  // the group, once: the settings are right
+  std::set<TopicPartition> assigned_;
+  std::set<TopicPartition> fetched_;  // of these, those that are not paused
+  std::size_t unwoken_ = 0;           // bytes received since the fetching threads were last woken
   std::exception_ptr thrown_;
   std::string mechanism_;  // sasl.mechanism, or ""
   std::mutex causes_mutex_;

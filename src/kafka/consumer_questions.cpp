@@ -187,13 +187,18 @@ std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
   rd_kafka_DescribeTopics(client_, topics.get(), nullptr, queue.get());
   const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
   if (!event) throw std::runtime_error("no broker described the topic " + topic + " in time");
-  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  const auto error = rd_kafka_event_error(event.get());
+  if (error == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE ||
+      error == RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION)
+    return {};
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) throw error_of("describing the topic " + topic, error);
   const auto* result = rd_kafka_event_DescribeTopics_result(event.get());
   std::size_t count = 0;
   const auto** described = result ? rd_kafka_DescribeTopics_result_topics(result, &count) : nullptr;
-  if (count != 1 || rd_kafka_error_code(rd_kafka_TopicDescription_error(described[0])) !=
-                        RD_KAFKA_RESP_ERR_NO_ERROR)
-    return {};
+  if (count != 1) throw std::runtime_error("no broker described the topic " + topic);
+  if (const auto refused = rd_kafka_error_code(rd_kafka_TopicDescription_error(described[0]));
+      refused != RD_KAFKA_RESP_ERR_NO_ERROR)
+    throw error_of("describing the topic " + topic, refused);
   const rd_kafka_Uuid_t* const id = rd_kafka_TopicDescription_topic_id(described[0]);
   return id != nullptr ? rd_kafka_Uuid_base64str(id) : std::string();
 #else

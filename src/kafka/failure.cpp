@@ -27,9 +27,9 @@ ConsumerMeaning meaning_of_consumer_error(rd_kafka_resp_err_t error) {
     case RD_KAFKA_RESP_ERR_INVALID_MSG: return ConsumerMeaning::unreadable;
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION: return ConsumerMeaning::gone;
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED: return ConsumerMeaning::no_topic;
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED: return ConsumerMeaning::refused;
     case RD_KAFKA_RESP_ERR__FATAL:
     case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: return ConsumerMeaning::fatal;
     default: return ConsumerMeaning::information;

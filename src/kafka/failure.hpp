@@ -18,7 +18,8 @@ enum class ConsumerMeaning {
   information,   // librdkafka goes on by itself; worth a line in the log
   out_of_range,  // the offset is no longer (or not yet) in the log
   unreadable,    // something stands at that offset that the client cannot read: pin and halt
-  no_topic,      // the topic or partition is not there, or not ours to read
+  gone,          // the topic or partition is not there; another may come under its name
+  refused,       // it is there, and not ours to read
   fatal,
 };
 

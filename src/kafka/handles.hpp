@@ -20,6 +20,7 @@ using ListHandle = std::unique_ptr<rd_kafka_topic_partition_list_t,
                                    Destroyer<rd_kafka_topic_partition_list_destroy>>;
 using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
 using EventHandle = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 using MessageHandle = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_message_destroy>>;
 
 }  // namespace hapax::kafka

@@ -19,7 +19,8 @@ struct Borrowed {
   std::vector<Header> headers;
 };
 
-Borrowed borrow(rd_kafka_message_t& source) {
+// Nothing if librdkafka cannot read the headers.
+std::optional<Borrowed> borrow(rd_kafka_message_t& source) {
   Borrowed borrowed;
   Message::Parts& parts = borrowed.parts;
   parts.coordinates = {rd_kafka_topic_name(source.rkt), source.partition, source.offset};
@@ -34,7 +35,9 @@ Borrowed borrow(rd_kafka_message_t& source) {
   parts.key = bytes_or_null(source.key, source.key_len);
   parts.payload = bytes_or_null(source.payload, source.len);
   rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(&source, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+  const auto error = rd_kafka_message_headers(&source, &headers);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR && error != RD_KAFKA_RESP_ERR__NOENT) return std::nullopt;
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
     const char* name = nullptr;
     const void* value = nullptr;
     std::size_t size = 0;
@@ -75,7 +78,8 @@ std::size_t size_of(const std::optional<std::string_view>& bytes) {
 }  // namespace
 
 std::unique_ptr<Record> Record::copy(rd_kafka_message_s& source) {
-  return copy(borrow(source).parts);
+  const std::optional<Borrowed> borrowed = borrow(source);
+  return borrowed ? copy(borrowed->parts) : nullptr;
 }
 
 std::unique_ptr<Record> Record::copy(const Message::Parts& parts) {

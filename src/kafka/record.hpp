@@ -18,7 +18,8 @@ namespace hapax::kafka {
 // Immutable; one allocation, its bytes behind it.
 class Record {
  public:
-  // Precondition: `source` is a message without an error.
+  // Null if librdkafka cannot read the headers: it takes at most 100,000. Without its headers a
+  // message could get another idempotency key. Precondition: `source` has no error.
   static std::unique_ptr<Record> copy(rd_kafka_message_s& source);
 
   // Of what the views show.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kafka/consumer.hpp"
 #include "kafka/handles.hpp"
@@ -27,6 +28,13 @@ inline ListHandle new_list(std::size_t size = 1) {
 
 inline rd_kafka_topic_partition_t& add(const ListHandle& list, const TopicPartition& partition) {
   return *rd_kafka_topic_partition_list_add(list.get(), partition.first.c_str(), partition.second);
+}
+
+inline std::vector<TopicPartition> partitions_of(const rd_kafka_topic_partition_list_t* list) {
+  std::vector<TopicPartition> partitions;
+  for (int i = 0; list != nullptr && i < list->cnt; ++i)
+    partitions.emplace_back(list->elems[i].topic, list->elems[i].partition);
+  return partitions;
 }
 
 }  // namespace hapax::kafka

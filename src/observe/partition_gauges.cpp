@@ -93,6 +93,7 @@ void PartitionGauges::show_state(Shown& shown, PartitionState state) {
   if (state == PartitionState::starting) now = 0;
   if (state == PartitionState::paused_full) now = 2;
   if (state == PartitionState::halted) now = 3;
+  if (state == PartitionState::refused) now = 4;
   for (std::size_t i = 0; i < shown.states.size(); ++i) shown.states[i]->Set(i == now ? 1 : 0);
 }
 

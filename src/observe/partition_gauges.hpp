@@ -33,7 +33,7 @@ class PartitionGauges {
  private:
   using Family = prometheus::Family<prometheus::Gauge>;
   using Key = std::pair<std::string, std::int32_t>;
-  static constexpr std::array kShownStates{"starting", "running", "paused", "halted"};
+  static constexpr std::array kShownStates{"starting", "running", "paused", "halted", "refused"};
 
   struct Shown {  // null: no such series now
     prometheus::Gauge* watermark = nullptr;

@@ -11,6 +11,7 @@ enum class PartitionState : std::uint8_t {
   running,      // receives and settles
   idle,         // everything up to the partition's end is settled
   paused_full,  // its queue is full; Kafka is not read until there is room
+  refused,      // Kafka does not let us read it
   halted,       // stopped on purpose, with a reason, until someone resumes it
 };
 
@@ -20,6 +21,7 @@ constexpr std::string_view name(PartitionState state) {
     case PartitionState::running: return "running";
     case PartitionState::idle: return "idle";
     case PartitionState::paused_full: return "paused_full";
+    case PartitionState::refused: return "refused";
     case PartitionState::halted: return "halted";
   }
   return "unknown";

@@ -21,7 +21,9 @@ std::optional<std::string> trouble(const PartitionFacts& facts, TimePoint now,
   const PartitionReport& report = facts.report;
   if (report.state == PartitionState::halted)
     return "halted: " + (report.reason.empty() ? "reason unknown" : to_valid_utf8(report.reason));
-  if (report.state == PartitionState::starting) return "starting";
+  const std::string why = report.reason.empty() ? "" : ": " + to_valid_utf8(report.reason);
+  if (report.state == PartitionState::starting) return "starting" + why;
+  if (report.state == PartitionState::refused) return "refused" + why;
   const auto still = now - facts.last_advance;
   if (still <= bounds.stall) return std::nullopt;
   if (report.in_flight > 0)

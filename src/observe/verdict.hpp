@@ -34,7 +34,7 @@ struct HealthBounds {
 // What the worker knows of one assigned partition.
 struct PartitionReport {
   PartitionState state = PartitionState::starting;
-  std::string reason;                     // halted, or paused for a retry: why
+  std::string reason;                     // of halted, refused, starting; paused for a retry
   std::optional<std::int64_t> watermark;  // lowest offset not settled; nothing: not started yet
   std::optional<std::int64_t> lag;        // messages to the partition's end; nothing: not known
   std::int64_t in_flight = 0;             // received, not settled; waiting for a retry too

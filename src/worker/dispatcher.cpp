@@ -225,6 +225,11 @@ bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partit
   });
 }
 
+bool Dispatcher::wait_all_idle(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_until(lock, until, [&] { return running_ == 0; });
+}
+
 void Dispatcher::set_cautious(std::vector<std::shared_ptr<Partition>> about) {
   const std::lock_guard lock(mutex_);
   cautious_ = std::move(about);

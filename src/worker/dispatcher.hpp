@@ -89,6 +89,9 @@ class Dispatcher {
   bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions,
                  Clock::time_point until);
 
+  // The same of all messages, also of partitions that nobody has any more.
+  bool wait_all_idle(Clock::time_point until);
+
   // Cautious about these: while one message of theirs runs, nothing else does in the whole process,
   // so that no innocent neighbour is blamed when it dies. They take turns with the others, so that
   // neither a backlog keeps them from running nor they the others. None: the end of caution. Who

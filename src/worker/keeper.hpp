@@ -48,6 +48,11 @@ class Keeper {
   // that does not know of new partitions; looks once in a process.
   void joined();
 
+  // Whether a look that began after `since` found the group's offsets of all partitions where they
+  // were. If not, it asks for such a look, which takes milliseconds while Kafka answers. Any
+  // thread.
+  bool logs_looked_at(std::chrono::steady_clock::time_point since);
+
   // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
   // is over. `after`: not before.
   void acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
@@ -133,6 +138,7 @@ class Keeper {
   void serve_halts();
   void find_fenced();
   void look_at_group();
+  void look_at_logs();
   void look_for_postgres();
   std::vector<store::Halt> unrecorded() const;
   void checkpoint(const std::vector<std::shared_ptr<Partition>>& partitions);
@@ -164,6 +170,11 @@ class Keeper {
   bool joined_ = false;
   std::shared_ptr<Release> release_;  // to be served
   std::condition_variable released_;
+
+  bool look_wanted_ = false;                              // guarded by mutex_
+  std::chrono::steady_clock::time_point look_at_logs_{};  // starts' thread only
+  std::atomic<std::chrono::steady_clock::time_point> looked_at_logs_{
+      std::chrono::steady_clock::time_point{}};
 
   std::optional<store::Session> starts_session_;  // starts' thread only
   std::optional<store::Session> session_;         // the other's

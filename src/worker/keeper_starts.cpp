@@ -45,11 +45,12 @@ void Keeper::run_starts(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     serve_starts();
     look_at_group();
+    look_at_logs();
     auto until = steady_clock::now() + kStartsIdle;
     std::unique_lock lock(mutex_);
     const std::size_t waiting = wanted_.size();
     for (const Wanted& wanted : wanted_) until = std::min(until, wanted.not_before);
-    woken_.wait_until(lock, stop, until, [&] { return wanted_.size() != waiting; });
+    woken_.wait_until(lock, stop, until, [&] { return wanted_.size() != waiting || look_wanted_; });
   }
 }
 
@@ -78,6 +79,7 @@ void Keeper::serve_starts() {
     broke("agreeing on the start of partitions", error);
   } catch (const std::exception& error) {
     start_delayed(error);
+    for (const auto& partition : due) partition->delayed(error.what());
   }
   std::erase_if(due, [&](const auto& partition) {
     const std::lock_guard lock(mutex_);
@@ -150,6 +152,7 @@ std::vector<Keeper::Starting> Keeper::decide(
     } catch (const std::exception& error) {
       (*partition)->short_since.reset();  // what was doubted was not confirmed
       start_delayed(error);
+      (*partition)->delayed(error.what());
       acquire({*partition}, kStartAgain);
       if (!known.was_asked_alone((*partition)->id())) continue;
       // A broker that does not answer took long: those that are decided start first.
@@ -345,8 +348,12 @@ void Keeper::begin(const Starting& starting, const std::string& incarnation, std
   beginning.epoch = starting.taken.epoch;
   beginning.started_runs = starting.taken.started_runs;
   beginning.incarnation = incarnation;
+  beginning.topic_id = facts.topic_id;
+  beginning.has_kafka_offset =
+      facts.committed.has_value() || starting.at.first || is_anothers(facts);
   beginning.generation = starting.at.generation;
   beginning.offset = starting.at.offset;
+  beginning.log_end = facts.high;
   beginning.guard_below = highest;
   beginning.ahead = std::move(ahead);
   const std::optional<ReadRecord>& before = partition->read_before;
@@ -358,6 +365,12 @@ void Keeper::begin(const Starting& starting, const std::string& incarnation, std
   {
     const std::lock_guard lock(mutex_);
     held_[partition->id()] = partition;
+  }
+  // Taken away meanwhile, and perhaps too late for the release: nothing of it has run.
+  if (partition->over()) {
+    const store::Leaving leaving{partition->id(), partition->beginning().epoch, incarnation,
+                                 partition->progress().highest_settled};
+    store::leave_partitions(session(starts_session_), setup_.group, {leaving});
   }
   notices_.post(Started{partition});
 }

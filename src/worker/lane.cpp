@@ -17,9 +17,8 @@ Lane::Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std
     : setup_(setup),
       handlers_(std::move(handlers)),
       settler_(setup),
-      processor_(
-          setup.connect, seed,
-          [this](const flow::Task& task, Clock::time_point now) { set_running(&task, now); }),
+      processor_(setup.connect, seed,
+                 [this](const flow::Task* task, Clock::time_point now) { watch(task, now); }),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Lane::run(const std::stop_token& stop) {
@@ -72,14 +71,14 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
     for (const Item& item : batch.works[w].items)
       jobs.push_back({task_of(batch.works[w], item, batch.cautious), handlers_[route].get(), w});
   const auto began = Clock::now();
-  set_running(&jobs.front().task, began);
+  set_running(&jobs.front().task);
   const std::vector<Outcome> outcomes =
       jobs.size() > 1 ? processor_.process(jobs)
                       : std::vector{processor_.process(jobs.front().task, *handlers_[route], [&] {
                           return take_next(batch.works.front());
                         })};
   const auto ended = Clock::now();
-  set_running(nullptr, ended);
+  set_running(nullptr);
   setup_.route_metrics[route].transaction_ended(ended - began);
   if (next_ && (!flow::is_settled(outcomes.front().result) || stop.stop_requested() ||
                 next_->partition->over()))
@@ -105,10 +104,18 @@ void Lane::put_next_back() {
   setup_.dispatcher.finish(std::move(unrun));
 }
 
-void Lane::set_running(const flow::Task* task, Clock::time_point now) {
+void Lane::set_running(const flow::Task* task) {
   const std::lock_guard lock(running_mutex_);
   running_ = task;
-  running_since_ = now;
+  handler_since_.reset();
+}
+
+void Lane::watch(const flow::Task* task, Clock::time_point now) {
+  const std::lock_guard lock(running_mutex_);
+  handler_since_.reset();
+  if (task == nullptr) return;  // the handler is back, its message is not done
+  running_ = task;
+  handler_since_ = now;
 }
 
 std::optional<Lane::Running> Lane::running() const {
@@ -117,7 +124,7 @@ std::optional<Lane::Running> Lane::running() const {
   return Running{{setup_.group, running_->route.topic, running_->generation,
                   running_->message.partition(), running_->message.offset()},
                  running_->route.handler.name,
-                 running_since_};
+                 handler_since_};
 }
 
 void Lane::wait_for_postgres(const std::stop_token& stop) {

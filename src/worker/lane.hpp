@@ -22,11 +22,11 @@ class Lane {
   // `handlers`: one a route, by route index.
   Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
 
-  // What it runs now, for the watchdog. Any thread.
+  // The message that it has now, for the watchdog. Any thread.
   struct Running {
     store::Source source;
     std::string handler;
-    Clock::time_point since;
+    std::optional<Clock::time_point> since;  // when its handler began; nothing: it does not run
   };
   std::optional<Running> running() const;
 
@@ -39,7 +39,8 @@ class Lane {
   bool run_batch(Batch batch, const std::stop_token& stop);
   const flow::Task* take_next(const Work& current);
   void put_next_back();
-  void set_running(const flow::Task* task, Clock::time_point now);
+  void set_running(const flow::Task* task);
+  void watch(const flow::Task* task, Clock::time_point now);
   void wait_for_postgres(const std::stop_token& stop);
 
   LaneSetup& setup_;
@@ -47,7 +48,7 @@ class Lane {
   Settler settler_;
   mutable std::mutex running_mutex_;
   const flow::Task* running_ = nullptr;  // guarded by running_mutex_, as the next
-  Clock::time_point running_since_;
+  std::optional<Clock::time_point> handler_since_;
   flow::Processor processor_;
   std::optional<Work> next_;  // one message to go on with; processor_ may have its key already
   std::optional<flow::Task> next_task_;

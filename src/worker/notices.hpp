@@ -43,7 +43,12 @@ struct NobodyHas {
   TopicPartition partition;
 };
 
-using Notice = std::variant<Started, HaltWanted, HaltEnded, Fenced, NobodyHas>;
+// The partition may read another log than it began with: take it again.
+struct LogDoubted {
+  std::shared_ptr<Partition> partition;
+};
+
+using Notice = std::variant<Started, HaltWanted, HaltEnded, Fenced, NobodyHas, LogDoubted>;
 
 class Notices {
  public:

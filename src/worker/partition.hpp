@@ -35,9 +35,12 @@ struct PartitionOrder {
 // What the start agreed on; written once by the keeper, before anybody else sees the partition run.
 struct Beginning {
   std::int64_t epoch = 0;
-  std::string incarnation;  // of PostgreSQL, when the start was agreed
+  std::string incarnation;        // of PostgreSQL, when the start was agreed
+  std::string topic_id;           // empty: this librdkafka cannot tell
+  bool has_kafka_offset = false;  // the group had one, or has it since
   std::int32_t generation = 1;
   std::int64_t offset = 0;
+  std::int64_t log_end = 0;      // as it was then
   std::int64_t guard_below = 0;  // guarantees I8
   int started_runs = 0;          // 2 or more: the last ended before they got anywhere
   store::Ahead ahead;            // failed runs and skips from before
@@ -127,6 +130,20 @@ class Partition {
   std::int64_t checkpointed() const { return checkpointed_; }
   void checkpointed(std::int64_t offset) { checkpointed_ = offset; }
 
+  // Kafka's offset, as of our last successful commit; -1: there was none. Any thread.
+  std::int64_t committed() const { return committed_; }
+  void committed(std::int64_t offset) { committed_ = offset; }
+
+  // Why its start is not agreed yet; empty: not known. Any thread.
+  std::string delayed() const {
+    const std::lock_guard lock(mutex_);
+    return delayed_;
+  }
+  void delayed(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    delayed_ = why;
+  }
+
   // The assignment is over: what is queued is dropped, what still runs settles into nothing.
   bool over() const { return over_; }
   void end() { over_ = true; }
@@ -139,10 +156,10 @@ class Partition {
     bool started = false;  // its start is agreed; from here on everything may be used
     bool paused = false;
     std::optional<std::int64_t> blocked;  // an episode: paused for a retry of this offset
-    std::int64_t committed = -1;          // Kafka's offset as of our last successful commit
     bool at_end = false;                  // the last thing that came was the end of the partition
     std::int32_t leader_epoch = -1;
     std::optional<ReadRecord> last;  // the last one received
+    std::string refused;             // why Kafka does not let us read it; empty: it does
   };
   Polling polling;
 
@@ -158,7 +175,9 @@ class Partition {
   std::optional<Watermark> watermark_;  // guarded by mutex_, as all below
   std::size_t messages_ = 0;
   std::size_t bytes_ = 0;
+  std::string delayed_;
   std::atomic<std::int64_t> checkpointed_{0};
+  std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};
 };
 

@@ -17,8 +17,6 @@ namespace log = observe::log;
 constexpr milliseconds kPollTimeout{100};
 // Starts of a partition since its checkpoint last moved; more of them, and something kills them.
 constexpr int kTrustedRuns = 1;
-// Caution lasts for twice what lanes run at once, and so many runs at most.
-constexpr std::size_t kMostCautiousRuns = 1000;
 
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
@@ -31,6 +29,13 @@ constexpr milliseconds kRefusalsEnd{5000};
 
 // So long a partition that another worker has taken is left to the group to sort out.
 constexpr milliseconds kTakeAgainFromAnother{3000};
+
+OrderHash random_hash() {
+  std::random_device random;
+  const auto word = [&] { return (static_cast<std::uint64_t>(random()) << 32U) | random(); };
+  const std::uint64_t first = word();
+  return {first, word()};
+}
 
 std::vector<flow::Route> as_durable(std::vector<flow::Route> routes, config::Durability wanted) {
   for (flow::Route& route : routes)
@@ -79,6 +84,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       routes_(as_durable(std::move(routes), config.worker.durability)),
       health_(health),
       metrics_(metrics),
+      order_hash_(random_hash()),
       postgres_(health, metrics, std::max(kRefusalsEnd, 2 * config.worker.checkpoint_interval)),
       lane_setup_{group_,
                   config.worker.name,
@@ -112,12 +118,15 @@ Worker::Handlers Worker::make_handlers() const {
   return handlers;
 }
 
-Worker::~Worker() {
+Worker::~Worker() { end_threads(); }
+
+void Worker::end_threads() {
   dispatcher_.stop();
   publisher_.reset();
   replays_.reset();
   for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for
   lanes_.clear();
+  retention_.reset();
   keeper_.reset();
 }
 
@@ -148,6 +157,7 @@ std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
 }
 
 Ended Worker::run(const StopSignal& stop) {
+  if (stop != 0) return Ended::stopped;  // before it has joined
   std::random_device random;
   for (auto& handlers : handlers_)
     lanes_.push_back(std::make_unique<Lane>(lane_setup_, std::move(handlers), random()));
@@ -168,6 +178,7 @@ Ended Worker::run(const StopSignal& stop) {
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   publish_dead_letters();
   consumer_->subscribe(topics);
+  waits_for_group_ = Clock::now();
   health_.started();
 
   auto next_turn = Clock::now();
@@ -187,8 +198,8 @@ Ended Worker::run(const StopSignal& stop) {
   if (hangs_) return Ended::handler_hangs;
   const bool clean = leave();
   if (fatal_) return Ended::fatal;
-  // Who waits for a PostgreSQL that does not answer would outlast shutdown_timeout.
-  return clean && !postgres_.is_down() ? Ended::stopped : Ended::gave_up_waiting;
+  if (handlers_run_) return Ended::handlers_run;
+  return clean ? Ended::stopped : Ended::gave_up_waiting;
 }
 
 void Worker::publish_dead_letters() {
@@ -219,11 +230,14 @@ void Worker::serve(kafka::Event event) {
 void Worker::receive(std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
   const auto found = partitions_.find(std::pair(message.topic(), message.partition()));
-  if (found == partitions_.end() || found->second->over()) return;  // revoked or halted meanwhile
+  // Revoked or halted meanwhile, or fetched before the partition starts again.
+  if (found == partitions_.end() || found->second->over() || !found->second->polling.started)
+    return;
   const std::shared_ptr<Partition>& partition = found->second;
   if (is_another_than_before(partition, *record)) return;
   if (!partition->receive(message.offset(), record->bytes())) return;
   flow::crash_point("received");
+  partition->polling.refused.clear();
   partition->polling.at_end = false;
   partition->polling.leader_epoch = message.leader_epoch();
   partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
@@ -250,7 +264,7 @@ std::uint64_t Worker::order_key(const Message& message) {
     case config::Ordering::partition: return 0;
     case config::Ordering::key:
       // Two keys of one hash only wait for each other. A null key orders nothing.
-      if (message.key()) return std::hash<std::string_view>()(*message.key());
+      if (message.key()) return order_hash_(*message.key());
       [[fallthrough]];
     case config::Ordering::none: break;
   }
@@ -259,7 +273,9 @@ std::uint64_t Worker::order_key(const Message& message) {
 
 void Worker::serve(const kafka::EndOfPartition& end) {
   const auto found = partitions_.find(end.partition);
-  if (found == partitions_.end() || found->second->over()) return;
+  if (found == partitions_.end() || found->second->over() || !found->second->polling.started)
+    return;
+  found->second->polling.refused.clear();
   found->second->pass(end.offset);
   found->second->polling.at_end = true;
 }
@@ -268,7 +284,9 @@ void Worker::serve_notices() {
   for (const Notice& notice : notices_.take())
     std::visit([this](const auto& what) { serve(what); }, notice);
   join_anew();
-  if (std::exchange(fetch_changed_, false)) fetch_all();
+  begin_caution();
+  ask_refused();
+  fetch_started();
 }
 
 void Worker::serve(const Started& started) {
@@ -284,41 +302,20 @@ void Worker::serve(const Started& started) {
             "agreed on the start");
   started.partition->polling.started = true;
   lane_setup_.breakers[started.partition->route_index()].close();
-  if (started.partition->beginning().started_runs > kTrustedRuns) {
-    log::warning(
-        "cautious", {{"topic", id.first}, {"partition", id.second}},
-        "the last run of this partition ended, with its process or with PostgreSQL, before "
-        "its checkpoint moved: its messages run alone for a while, so that one that kills "
-        "either names itself");
-    cautious_.push_back(started.partition);
-    dispatcher_.set_cautious(cautious_);
-  }
-  fetch_changed_ = true;
-}
-
-// Caution ends when as many of a partition's handlers as can have run beside the one that kills
-// have come back, or where there is nothing to be cautious about. A moved checkpoint is not enough:
-// each slow message before the one that kills would cost a death. Duplicates are what the dead
-// process had settled.
-void Worker::end_caution() {
-  if (cautious_.empty()) return;
-  const auto ended = std::erase_if(cautious_, [&](const std::shared_ptr<Partition>& partition) {
-    const std::size_t at_once = config_.worker.lanes * partition->route().batch;
-    const std::int64_t passed = partition->checkpointed() - partition->beginning().offset;
-    return partition->handler_runs >= std::min(2 * at_once, kMostCautiousRuns) ||
-           partition->over() ||
-           passed >= static_cast<std::int64_t>(config_.worker.queue.messages) ||
-           (partition->polling.at_end && partition->progress().messages == 0);
-  });
-  if (ended > 0) dispatcher_.set_cautious(cautious_);
+  // A message that kills stands in the log. If the log is empty, caution is not needed.
+  const Beginning& beginning = started.partition->beginning();
+  if (beginning.started_runs > kTrustedRuns && beginning.offset < beginning.log_end)
+    newly_cautious_.push_back(started.partition);
+  to_fetch_.insert(id);
 }
 
 void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
   dispatcher_.drop(*partition);
-  unpause(*partition);
+  forget_pause(*partition);
+  consumer_->pause({partition->id()});
   remember_last(*partition);
+  to_fetch_.erase(partition->id());
   partitions_.erase(partition->id());
-  fetch_changed_ = true;
 }
 
 void Worker::serve(const HaltWanted& wanted) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/notices.hpp"
+#include "worker/order_hash.hpp"
 #include "worker/replays.hpp"
 #include "worker/retention.hpp"
 
@@ -35,6 +37,7 @@ enum class Ended {
   stopped,          // by StopSignal
   gave_up_waiting,  // the same, but a handler, Kafka or PostgreSQL does not answer: destroying the
                     // Worker would wait for it, so leave the process with _Exit
+  handlers_run,     // the same, and what does not answer is a handler: leave with _Exit
   handler_hangs,    // a handler ran longer than worker.handler_timeout; leave with _Exit
   fatal,            // the consumer cannot go on; the log says why; leave with _Exit
 };
@@ -73,6 +76,7 @@ class Worker final : public kafka::Listener {
   void serve(const HaltEnded& ended);
   void serve(const Fenced& fenced);
   void serve(const NobodyHas& nobody_has);
+  void serve(const LogDoubted& doubted);
   void join_anew();
   void stop_partition(const std::shared_ptr<Partition>& partition);
   void take_again(const TopicPartition& id, std::chrono::milliseconds after,
@@ -82,6 +86,9 @@ class Worker final : public kafka::Listener {
 
   // worker_errors.cpp
   void serve(const kafka::PartitionError& error);
+  void serve_unread(const kafka::PartitionError& error);
+  void doubt(const std::shared_ptr<Partition>& partition);
+  void ask_refused();
   bool asks_again(const std::shared_ptr<Partition>& partition, const std::string& error);
   bool is_another_than_before(const std::shared_ptr<Partition>& partition,
                               const kafka::Record& record);
@@ -98,16 +105,22 @@ class Worker final : public kafka::Listener {
   Hand all_in_hand() const;
   bool is_over(const Hand& hand, std::size_t shares) const;
   bool is_ahead(const Partition::Progress& progress, std::size_t parts) const;
+  bool holds(std::size_t quarters) const;
+  void pause_all();
   bool room_comes();
   void bound_queue(Partition& partition);
   void resume_paused();
   void unpause(Partition& partition);
-  void fetch_all();
+  void forget_pause(Partition& partition);
+  void fetch_started();
+  static std::int64_t fetched_from(const Partition& partition);
   void commit_offsets();
   std::vector<kafka::Commit> due_commits(
       const std::vector<std::shared_ptr<Partition>>& partitions) const;
+  void begin_caution();
   void end_caution();
   void watch_handlers();
+  bool postgres_answers(std::function<void(store::Session&)> question);
   void report();
   std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
   void probe_brokers();
@@ -119,6 +132,10 @@ class Worker final : public kafka::Listener {
   };
   Drained drain(const std::vector<TopicPartition>& ids, std::chrono::milliseconds timeout);
   bool leave();
+  void tell_running() const;
+  void end_threads();
+  bool end_threads_until(Clock::time_point until);
+  void wait_for_group();
 
   void on_assigned(const std::vector<TopicPartition>& partitions) override;
   void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) override;
@@ -131,6 +148,7 @@ class Worker final : public kafka::Listener {
   const std::vector<flow::Route> routes_;
   observe::Health& health_;
   observe::Metrics& metrics_;
+  const OrderHash order_hash_;
   PostgresState postgres_;
   Notices notices_;
   Dispatcher dispatcher_;
@@ -141,13 +159,19 @@ class Worker final : public kafka::Listener {
   Partitions partitions_;                                    // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
   std::vector<std::shared_ptr<Partition>> cautious_;         // whose last runs ended early
+  std::vector<std::shared_ptr<Partition>> newly_cautious_;   // of this turn
   std::map<TopicPartition, ReadRecord> last_read_;           // of partitions that were ours
   bool join_anew_ = false;                                   // the group, outside of its callbacks
   std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
   std::size_t paused_ = 0;
-  Hand in_hand_;                // at the last turn, and what came since: never less than what is
-  bool fetch_changed_ = false;  // what is to be fetched changed: tell librdkafka once a turn
+  bool all_paused_ = false;  // the queue is full twice over
+  Hand in_hand_;             // at the last turn, and what came since: never less than what is
+  std::set<TopicPartition> to_fetch_;  // started: tell librdkafka once a turn
+  Clock::time_point fetch_not_before_{};
+  Clock::time_point ask_refused_at_ = Clock::time_point::max();
   Clock::time_point commit_not_before_{};
+  std::vector<kafka::Commit> due_;  // to be sent once the keeper has looked
+  Clock::time_point due_since_{};
   std::uint64_t unordered_ = 0;
   bool fatal_ = false;
   bool hangs_ = false;
@@ -156,6 +180,9 @@ class Worker final : public kafka::Listener {
   std::string kafka_error_;                         // the last one's sentence
   std::map<std::string, std::string> credentials_;  // sasl.username and sasl.password, as last read
   Clock::time_point last_report_{};
+  std::optional<Clock::time_point> waits_for_group_;  // since when; nothing: it has assigned
+  bool handlers_run_ = false;                         // when the worker left
+  Clock::time_point watched_from_{};                  // earlier time of a handler does not count
 
   std::vector<Handlers> handlers_;  // by lane, until run()
   Handlers replay_handlers_;        // until run()

@@ -1,4 +1,7 @@
 // Kafka's offsets follow the checkpoints.
+#include <algorithm>
+#include <utility>
+
 #include "observe/log.hpp"
 #include "worker/worker.hpp"
 
@@ -8,15 +11,40 @@ namespace {
 namespace log = observe::log;
 
 constexpr std::chrono::milliseconds kCommitAgain{500};  // after one that did not get through
+constexpr std::chrono::milliseconds kBetweenLooks{10};  // at all partitions, which may be many
 
 }  // namespace
 
 // Kafka's offset follows the checkpoint; one commit is in flight at a time.
+//
+// Where topics have no ids, an offset in a topic that was made again would hide that it was. So
+// what is due waits for a look at the group's offsets that began after it was read.
 void Worker::commit_offsets() {
-  if (Clock::now() < commit_not_before_) return;
-  std::vector<std::shared_ptr<Partition>> all;
-  for (const auto& [id, partition] : partitions_) all.push_back(partition);
-  consumer_->commit(due_commits(all));
+  const auto now = Clock::now();
+  if (now < commit_not_before_) return;
+  commit_not_before_ = now + kBetweenLooks;
+  if (due_.empty()) {
+    std::vector<std::shared_ptr<Partition>> all;
+    for (const auto& [id, partition] : partitions_) all.push_back(partition);
+    due_ = due_commits(all);
+    due_since_ = now;
+  }
+  if (due_.empty()) return;
+  const bool has_ids = std::ranges::all_of(due_, [&](const kafka::Commit& commit) {
+    const auto found = partitions_.find(commit.partition);
+    return found != partitions_.end() && found->second->polling.started &&
+           !found->second->beginning().topic_id.empty();
+  });
+  if (!has_ids && !keeper_->logs_looked_at(due_since_)) return;
+  // A look that finds something has told so by now, and the partition is not there any more.
+  for (const Notice& notice : notices_.take())
+    std::visit([this](const auto& what) { serve(what); }, notice);
+  std::erase_if(due_, [&](const kafka::Commit& commit) {
+    const auto found = partitions_.find(commit.partition);
+    return found == partitions_.end() || !found->second->polling.started ||
+           found->second->checkpointed() < commit.offset;
+  });
+  consumer_->commit(std::exchange(due_, {}));
 }
 
 std::vector<kafka::Commit> Worker::due_commits(
@@ -25,7 +53,7 @@ std::vector<kafka::Commit> Worker::due_commits(
   for (const auto& partition : partitions) {
     if (!partition->polling.started) continue;
     const std::int64_t offset = partition->checkpointed();
-    if (offset == partition->polling.committed) continue;
+    if (offset == partition->committed()) continue;
     commits.push_back(
         {partition->id(), offset, partition->polling.leader_epoch,
          kafka::Provenance{keeper_->store_id(), keeper_->cluster_id(), partition->beginning().epoch}
@@ -43,7 +71,7 @@ void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::Comm
       metrics_.offset_commit_ended(OffsetCommitResult::committed);
       for (const kafka::Commit& commit : commits)
         if (const auto found = partitions_.find(commit.partition); found != partitions_.end())
-          found->second->polling.committed = commit.offset;
+          found->second->committed(commit.offset);
       break;
     case kafka::CommitResult::dropped:
       metrics_.offset_commit_ended(OffsetCommitResult::dropped);

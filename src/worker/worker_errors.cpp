@@ -12,6 +12,7 @@ namespace log = observe::log;
 // For the client to hear who leads.
 constexpr std::chrono::seconds kAskAgainAfter{3};
 constexpr std::chrono::minutes kAskAgainOnceIn{1};
+constexpr std::chrono::seconds kAskRefused{5};
 
 }  // namespace
 
@@ -19,10 +20,10 @@ constexpr std::chrono::minutes kAskAgainOnceIn{1};
 // watermark cannot pass it.
 void Worker::serve(const kafka::PartitionError& error) {
   using Kind = kafka::PartitionError::Kind;
+  if (error.kind == Kind::gone || error.kind == Kind::refused) return serve_unread(error);
   const auto found = partitions_.find(error.partition);
   // Of one that has not started again yet it is the old fetch's.
-  if (error.kind == Kind::no_topic || found == partitions_.end() || found->second->over() ||
-      !found->second->polling.started) {
+  if (found == partitions_.end() || found->second->over() || !found->second->polling.started) {
     log::warning("partition_error",
                  {{"topic", error.partition.first},
                   {"partition", error.partition.second},
@@ -35,7 +36,9 @@ void Worker::serve(const kafka::PartitionError& error) {
   const Beginning& beginning = partition->beginning();
   // librdkafka names the first offset of a record batch, which may be settled already.
   const std::int64_t offset = std::max(error.offset, partition->progress().next);
-  if (error.kind == Kind::unreadable && beginning.ahead.unreadable.contains(offset)) {
+  const bool of_headers = error.kind == Kind::unreadable_headers;
+  const bool unreadable = of_headers || error.kind == Kind::unreadable;
+  if (unreadable && beginning.ahead.unreadable.contains(offset)) {
     log::warning("unreadable_skipped",
                  {{"topic", error.partition.first},
                   {"partition", error.partition.second},
@@ -53,14 +56,68 @@ void Worker::serve(const kafka::PartitionError& error) {
                    error.text,
                    {},
                    config_.worker.name};
-  if (error.offset >= 0) halt.offset = error.kind == Kind::unreadable ? offset : error.offset;
-  if (error.kind == Kind::unreadable) {
+  if (error.offset >= 0) halt.offset = unreadable ? offset : error.offset;
+  if (unreadable) {
     halt.reason = "unreadable";
-    halt.detail = "librdkafka cannot read what stands at offset " + std::to_string(offset) +
-                  ", in a record batch that begins at " + std::to_string(error.offset) + " (" +
-                  error.name + ": " + error.text + "); to skip it leaves out all of that batch";
+    halt.detail = "librdkafka cannot read " + std::string(of_headers ? "the headers of " : "") +
+                  "what stands at offset " + std::to_string(offset);
+    halt.detail += of_headers ? " (" + error.text + "); to skip it leaves out this message alone"
+                              : ", in a record batch that begins at " +
+                                    std::to_string(error.offset) + " (" + error.name + ": " +
+                                    error.text + "); to skip it leaves out all of that batch";
   }
   serve(HaltWanted{partition, halt, false});  // now: librdkafka goes on behind it
+}
+
+// If a topic is gone, another may come under its name, and librdkafka would go on in that one at
+// the old offset. So the partition starts again, and its start compares the facts. A partition
+// that Kafka refuses is asked for again and again, until something comes of it.
+void Worker::serve_unread(const kafka::PartitionError& error) {
+  const auto& [topic, number] = error.partition;
+  log::warning("partition_error", {{"topic", topic}, {"partition", number}, {"error", error.name}},
+               error.text);
+  std::vector<std::shared_ptr<Partition>> meant;
+  for (const auto& [id, partition] : partitions_)
+    if (id.first == topic && (number < 0 || id.second == number) && !partition->over() &&
+        partition->polling.started)
+      meant.push_back(partition);
+  for (const auto& partition : meant) {
+    if (error.kind == kafka::PartitionError::Kind::gone) {
+      doubt(partition);
+    } else {
+      partition->polling.refused = error.text;
+      ask_refused_at_ = Clock::now() + kAskRefused;
+    }
+  }
+}
+
+// Before anything more of the partition is taken.
+void Worker::doubt(const std::shared_ptr<Partition>& partition) {
+  const TopicPartition id = partition->id();
+  const std::int64_t reached = partition->progress().next;
+  log::warning("log_doubted", {{"topic", id.first}, {"partition", id.second}, {"offset", reached}},
+               "the topic may have been deleted, and made again: the partition starts again, which "
+               "looks whether its log is still the one that was read");
+  stop_partition(partition);
+  take_again(id, {}, reached);
+}
+
+void Worker::serve(const LogDoubted& doubted) {
+  const auto found = partitions_.find(doubted.partition->id());
+  if (found != partitions_.end() && found->second == doubted.partition && !found->second->over())
+    doubt(doubted.partition);
+}
+
+// librdkafka reports once that it may not read, and nothing when it may again. After a new start
+// something must come, at least the end of the partition.
+void Worker::ask_refused() {
+  if (Clock::now() < ask_refused_at_) return;
+  ask_refused_at_ = Clock::time_point::max();
+  for (const auto& [id, partition] : partitions_) {
+    if (partition->polling.refused.empty() || partition->over()) continue;
+    to_fetch_.insert(id);
+    ask_refused_at_ = Clock::now() + kAskRefused;
+  }
 }
 
 // A broker that only believes that it leads (it stood still) may lack what its followers have: the

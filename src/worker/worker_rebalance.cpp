@@ -1,5 +1,8 @@
 // Partitions come and go: what a worker does when the group assigns or takes them, and when it
 // leaves.
+#include <future>
+#include <thread>
+
 #include "observe/log.hpp"
 #include "worker/worker.hpp"
 
@@ -10,11 +13,13 @@ using std::chrono::milliseconds;
 namespace log = observe::log;
 
 constexpr milliseconds kLeastForRelease{1000};
+constexpr milliseconds kLeastForThreads{500};
 
 }  // namespace
 
 void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
   metrics_.rebalanced(observe::RebalanceEvent::assigned);
+  waits_for_group_.reset();
   health_.joined();
   log::info("assigned", {{"partitions", partitions.size()}}, "the group assigned partitions");
   std::vector<std::shared_ptr<Partition>> taken;
@@ -62,7 +67,7 @@ Worker::Drained Worker::drain(const std::vector<TopicPartition>& ids, millisecon
     const auto found = partitions_.find(id);
     if (found == partitions_.end()) continue;
     dispatcher_.drop(*found->second);
-    unpause(*found->second);
+    forget_pause(*found->second);
     draining.push_back(found->second);
   }
   drained.idle = dispatcher_.wait_idle(draining, Clock::now() + timeout);
@@ -70,13 +75,33 @@ Worker::Drained Worker::drain(const std::vector<TopicPartition>& ids, millisecon
     log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},
                  "messages still run; their partitions are given up, the next owner waits for "
                  "their keys");
+  if (!drained.idle) tell_running();
   for (const Notice& notice : notices_.take())
     std::visit([this](const auto& what) { serve(what); }, notice);
   return drained;
 }
 
+void Worker::tell_running() const {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    const auto running = lanes_[lane]->running();
+    if (!running) continue;
+    const auto seconds = running->since ? (Clock::now() - *running->since) / std::chrono::seconds(1)
+                                        : std::int64_t{0};
+    log::warning("still_runs",
+                 {{"lane", lane},
+                  {"handler", running->handler},
+                  {"topic", running->source.topic},
+                  {"partition", running->source.partition},
+                  {"offset", running->source.offset},
+                  {"seconds", seconds}},
+                 running->since ? "its handler has not come back"
+                                : "its handler does not run; it waits for PostgreSQL");
+  }
+}
+
 void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
   metrics_.rebalanced(lost ? observe::RebalanceEvent::lost : observe::RebalanceEvent::revoked);
+  waits_for_group_ = Clock::now();
   log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
             "the group takes partitions away");
   if (lost) health_.left();
@@ -85,6 +110,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
   keeper_->release(drained.partitions, drained.idle, std::max(rest, kLeastForRelease));
   if (!lost) consumer_->commit(due_commits(drained.partitions));
+  due_.clear();
   for (const TopicPartition& id : partitions) {
     // Ended, or the keeper would go on to take one that a notice has just asked for again.
     if (const auto found = partitions_.find(id); found != partitions_.end()) {
@@ -92,6 +118,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
       remember_last(*found->second);
     }
     partitions_.erase(id);
+    to_fetch_.erase(id);
     halted_.erase(id);
     asked_again_.erase(id);
     metrics_.partition_gone(id.first, id.second);
@@ -99,7 +126,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   }
 }
 
-// Ends within shutdown_timeout, whatever Kafka does: giving up is safe.
+// Ends within shutdown_timeout, whatever Kafka, PostgreSQL or a handler do: giving up is safe.
 bool Worker::leave() {
   health_.draining();
   log::info("stopping", {{"partitions", partitions_.size()}}, "draining; again to stop at once");
@@ -112,8 +139,11 @@ bool Worker::leave() {
   };
   std::vector<TopicPartition> ids;
   for (const auto& [id, partition] : partitions_) ids.push_back(id);
+  const auto drained_by = Clock::now() + std::min(left(), config_.worker.revoke_timeout);
   const auto drained = drain(ids, std::min(left(), config_.worker.revoke_timeout));
   dispatcher_.stop();
+  // Also of partitions that were halted or taken away while a message of theirs ran.
+  const bool lanes_idle = dispatcher_.wait_all_idle(drained_by);
   const bool released =
       keeper_->release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
   const std::vector<kafka::Commit> commits = due_commits(drained.partitions);
@@ -132,7 +162,25 @@ bool Worker::leave() {
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has as long as everything else; cut off, it counts as one run more.
   const bool idle = replays_->wait_idle(until);
-  return closed && idle && released && dispatcher_.wait_idle(drained.partitions, Clock::now());
+  if (!lanes_idle) {
+    if (drained.idle) tell_running();
+    for (const auto& lane : lanes_)
+      if (const auto running = lane->running(); running && running->since && !postgres_.is_down())
+        handlers_run_ = true;
+  }
+  // Who waits for a PostgreSQL that does not answer would outlast shutdown_timeout.
+  return closed && idle && released && lanes_idle && !postgres_.is_down() &&
+         end_threads_until(until);
+}
+
+// Lanes, retention and starts may wait for a statement that hangs. False if one does: it still
+// uses this object.
+bool Worker::end_threads_until(Clock::time_point until) {
+  std::packaged_task<void()> end([this] { end_threads(); });
+  const std::future<void> ended = end.get_future();
+  std::thread(std::move(end)).detach();
+  return ended.wait_until(std::max(until, Clock::now() + kLeastForThreads)) ==
+         std::future_status::ready;
 }
 
 }  // namespace hapax::worker

@@ -1,5 +1,8 @@
 // How the worker is: what metrics, readiness and the watchdog are told.
+#include <algorithm>
+#include <atomic>
 #include <future>
+#include <memory>
 #include <thread>
 
 #include "config/file_text.hpp"
@@ -17,48 +20,83 @@ constexpr milliseconds kReportInterval{500};
 constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
 constexpr std::chrono::seconds kSilence{15};  // of PostgreSQL: several hosts may be tried
 constexpr milliseconds kRecordTimeout{5000};
+constexpr std::chrono::seconds kGroupIsSlow{5};
+constexpr milliseconds kQuiet{2000};    // of PostgreSQL: a handler may wait for the same
 constexpr std::size_t kShownKey = 100;  // bytes of a record key in the log
 
 }  // namespace
 
 // A handler that does not come back holds its key, its lane and its order key for ever. The attempt
 // is recorded and the process ended; PostgreSQL rolls back, and the message runs again elsewhere.
+//
+// Only the handler's own time counts, and not while PostgreSQL does not answer.
 void Worker::watch_handlers() {
+  if (postgres_.is_down() || keeper_->silence() > kQuiet) watched_from_ = Clock::now();
+  const auto overdue = [&](const std::optional<Lane::Running>& running) {
+    return running && running->since &&
+           Clock::now() - std::max(*running->since, watched_from_) >=
+               config_.worker.handler_timeout;
+  };
   const auto hangs = [&](const std::optional<Lane::Running>& running) {
-    if (!running || Clock::now() - running->since < config_.worker.handler_timeout) return false;
     log::error("handler_hangs",
                {{"handler", running->handler},
                 {"topic", running->source.topic},
                 {"partition", running->source.partition},
                 {"offset", running->source.offset}},
                "a handler ran longer than worker.handler_timeout; ending the process");
-    return true;
+    hangs_ = true;
   };
   // Its row is locked by the run; but it was counted when it began.
-  if (hangs(replays_->running())) hangs_ = true;
+  if (const auto replay = replays_->running();
+      overdue(replay) && postgres_answers([](store::Session&) {}))
+    return hangs(replay);
   for (const auto& lane : lanes_) {
     const auto running = lane->running();
-    if (!hangs(running)) continue;
-    // It may be PostgreSQL that hangs; the process ends all the same.
-    std::packaged_task<void()> record([this, run = *running] {
-      store::Session session = lane_setup_.connect();
+    if (!overdue(running)) continue;
+    const auto record = [run = *running](store::Session& session) {
       store::record_attempt(session,
                             {run.source, "the handler ran longer than worker.handler_timeout", "",
                              run.handler, milliseconds(0)});
-    });
-    std::future<void> recorded = record.get_future();
-    std::thread(std::move(record)).detach();
-    try {
-      if (recorded.wait_for(kRecordTimeout) == std::future_status::ready)
-        recorded.get();
-      else
-        log::error("attempt_not_recorded", {}, "PostgreSQL does not answer");
-    } catch (const store::DatabaseError& error) {
-      log::error("attempt_not_recorded", {{"sqlstate", error.sqlstate()}}, "PostgreSQL is away");
-    }
-    hangs_ = true;
-    return;
+    };
+    if (postgres_answers(record)) return hangs(running);
   }
+}
+
+// A killed worker stays a member until its session ends, and the group waits for it.
+void Worker::wait_for_group() {
+  if (!waits_for_group_ || Clock::now() - *waits_for_group_ < kGroupIsSlow) return;
+  waits_for_group_.reset();
+  log::info("waiting_for_group", {},
+            "the group assigns nothing yet. Kafka may wait for a member that died, at most its "
+            "session.timeout.ms, or for members that are still leaving");
+}
+
+// Asks on a thread of its own, because PostgreSQL itself may hang. If it does, the watchdog waits
+// as long again.
+bool Worker::postgres_answers(std::function<void(store::Session&)> question) {
+  const auto given_up = std::make_shared<std::atomic<bool>>(false);
+  std::packaged_task<void()> ask(
+      [connect = lane_setup_.connect, question = std::move(question), given_up] {
+        store::Session session = connect();
+        if (!*given_up) question(session);
+      });
+  std::future<void> asked = ask.get_future();
+  std::thread(std::move(ask)).detach();
+  try {
+    if (asked.wait_for(kRecordTimeout) == std::future_status::ready) {
+      asked.get();
+      return true;
+    }
+  } catch (const store::DatabaseError& error) {
+    if (error.fault().kind == store::Fault::Kind::sql) {
+      log::error("attempt_not_recorded", {{"sqlstate", error.sqlstate()}},
+                 "PostgreSQL answers, and refuses");
+      return true;
+    }
+  }
+  *given_up = true;
+  watched_from_ = Clock::now();
+  return false;
 }
 
 // The offset that a paused partition waits for, where that is a retry and not the lanes. One line
@@ -93,6 +131,7 @@ void Worker::report() {
   if (now - last_report_ < kReportInterval) return;
   last_report_ = now;
   watch_handlers();
+  wait_for_group();
   const Dispatcher::Load load = dispatcher_.load();
   std::size_t messages = 0, bytes = 0;
   for (const auto& [id, partition] : partitions_) {
@@ -118,9 +157,13 @@ void Worker::report() {
             "transaction to end";
       if (idle) report.lag = 0;  // nothing for a worker to do
       if (!shown.lag) shown.lag = report.lag;
-      report.state = idle                        ? PartitionState::idle
-                     : partition->polling.paused ? PartitionState::paused_full
-                                                 : PartitionState::running;
+      if (!partition->polling.refused.empty()) report.reason = partition->polling.refused;
+      report.state = !partition->polling.refused.empty() ? PartitionState::refused
+                     : idle                              ? PartitionState::idle
+                     : partition->polling.paused         ? PartitionState::paused_full
+                                                         : PartitionState::running;
+    } else {
+      report.reason = partition->delayed();
     }
     metrics_.partition_progress(id.first, id.second, shown);
     metrics_.partition_state(id.first, id.second, report.state);
@@ -157,7 +200,15 @@ void Worker::renew_credentials() {
     if (const auto* text = std::get_if<config::FileText>(&file)) now[name] = text->text;
   }
   if (now == credentials_) return;
-  consumer_->set_credentials(now["sasl.username"], now["sasl.password"]);
+  try {
+    consumer_->set_credentials(now["sasl.username"], now["sasl.password"]);
+  } catch (const std::exception& error) {
+    log::warning(
+        "kafka_credentials", {{"error", error.what()}},
+        "sasl.username or sasl.password has changed, and librdkafka refuses the new value; "
+        "trying again after the next error of Kafka's");
+    return;
+  }
   credentials_ = now;
   log::info("kafka_credentials", {}, "sasl.username and sasl.password were read again");
 }

@@ -124,6 +124,17 @@ TEST(ClientError, SaysTheSameOfARefusedPasswordUnderEachCode) {
             explain(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, text, "", "PLAIN"));
 }
 
+// A broker that is killed hangs up on requests, too.
+TEST(ClientError, DoesNotBlameSettingsThatHaveWorked) {
+  const std::string text =
+      "sasl_ssl://k:9093/1: Disconnected while requesting ApiVersion: might be caused by incorrect "
+      "security.protocol configuration (after 1ms in state APIVERSION_QUERY)";
+  EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", "PLAIN"),
+              HasSubstr("kafka.security.protocol does not say so"));
+  EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", "PLAIN", true),
+              testing::Not(HasSubstr("does not say so")));
+}
+
 TEST(ClientError, LeavesADisconnectOfAnIdleBrokerAlone) {
   EXPECT_TRUE(is_plain_disconnect(RD_KAFKA_RESP_ERR__TRANSPORT,
                                   "k:9092/1: Disconnected (after 600000ms in state UP)"));

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <thread>
+
 #include "kafka/mock_cluster.hpp"
 #include "support/producer.hpp"
 
@@ -55,6 +58,155 @@ TEST(Consumer, DoesNotWaitForLibrdkafkaToLookForRoomInItsQueue) {
   }
   EXPECT_EQ(received, kFetches * kMessages) << "after twenty seconds";
   EXPECT_TRUE(consumer.close(seconds(5)));
+}
+
+constexpr int kEach = 30;  // messages a partition
+
+// What a consumer must give of each partition, whatever is asked of it: each offset once and in
+// order, from where it was started, and nothing while it is paused.
+class Checked {
+ public:
+  explicit Checked(int partitions, int brokers = 3) : cluster_(brokers), next_(partitions, -1) {
+    cluster_.create_topic("t", partitions);
+    support::Producer producer(cluster_.bootstrap());
+    for (int partition = 0; partition < partitions; ++partition)
+      for (int n = 0; n < kEach; ++n)
+        producer.produce({.topic = "t", .payload = std::to_string(n), .partition = partition});
+    producer.flush();
+    consumer_ = std::make_unique<Consumer>(Properties{{"bootstrap.servers", cluster_.bootstrap()},
+                                                      {"group.id", "g"},
+                                                      {"session.timeout.ms", "3000"},
+                                                      {"heartbeat.interval.ms", "400"},
+                                                      {"fetch.wait.max.ms", "5"}},
+                                           assigned_);
+    consumer_->subscribe({"t"});
+  }
+
+  // All are assigned to us, nothing is fetched.
+  void await_assigned() {
+    assigned_.positions.clear();
+    const auto deadline = steady_clock::now() + seconds(60);
+    while (assigned_.positions.size() < next_.size()) {
+      ASSERT_LT(steady_clock::now(), deadline);
+      poll(std::chrono::milliseconds(100));
+    }
+    for (auto& next : next_) next = -1;
+    fetched_.clear();
+  }
+
+  void poll(std::chrono::milliseconds timeout = {}) {
+    const Event event = consumer_->poll(timeout);
+    const auto* const record = std::get_if<std::unique_ptr<Record>>(&event);
+    if (record == nullptr) return;
+    const int partition = (*record)->message().partition();
+    ASSERT_TRUE(fetched_.contains(partition)) << partition;
+    ASSERT_EQ((*record)->message().offset(), next_[partition]++) << partition;
+  }
+
+  void start(const std::map<int, std::int64_t>& positions) {
+    std::vector<Position> list;
+    for (const auto& [partition, offset] : positions) {
+      list.push_back({{"t", partition}, offset});
+      next_[partition] = offset;
+      fetched_.insert(partition);
+    }
+    ASSERT_TRUE(consumer_->start(list).empty());
+  }
+
+  void restart() {
+    std::vector<Position> list;
+    for (int partition = 0; partition < count(); ++partition)
+      if (next_[partition] >= 0) {
+        list.push_back({{"t", partition}, next_[partition]});
+        fetched_.insert(partition);
+      }
+    ASSERT_TRUE(consumer_->restart(list).empty());
+  }
+
+  void pause(int partition) {
+    consumer_->pause({TopicPartition("t", partition)});
+    fetched_.erase(partition);
+  }
+
+  void resume(int partition) {
+    if (next_[partition] < 0) return;
+    consumer_->resume({"t", partition});
+    fetched_.insert(partition);
+  }
+
+  void expect_all_read() {
+    const auto deadline = steady_clock::now() + seconds(60);
+    while (std::ranges::any_of(next_, [](std::int64_t next) { return next < kEach; })) {
+      if (steady_clock::now() >= deadline) FAIL() << testing::PrintToString(next_);
+      ASSERT_NO_FATAL_FAILURE(poll(std::chrono::milliseconds(100)));
+    }
+  }
+
+  int count() const { return static_cast<int>(next_.size()); }
+  Consumer& consumer() { return *consumer_; }
+
+ private:
+  MockCluster cluster_;
+  Assigned assigned_;
+  std::vector<std::int64_t> next_;  // -1: not started
+  std::set<int> fetched_;
+  std::unique_ptr<Consumer> consumer_;
+};
+
+TEST(Consumer, GivesEachPartitionFromWhereItIsStartedWhateverHappensAroundIt) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto draw = [&](int below) { return static_cast<int>(random() % below); };
+  Checked checked(64);
+  ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
+  for (int step = 0; step < 4000; ++step) {
+    const int partition = draw(checked.count());
+    switch (draw(40)) {
+      case 0: checked.restart(); break;
+      case 1:
+      case 2:
+        checked.start({{partition, draw(kEach)}, {draw(checked.count()), draw(kEach)}});
+        break;
+      case 3:
+      case 4: checked.pause(partition); break;
+      case 5:
+      case 6:
+      case 7: checked.resume(partition); break;
+      default: checked.poll(std::chrono::milliseconds(draw(20) == 0 ? 2 : 0));
+    }
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "step " << step;
+  }
+  std::map<int, std::int64_t> all;
+  for (int partition = 0; partition < checked.count(); ++partition) all[partition] = draw(kEach);
+  checked.start(all);
+  checked.expect_all_read();
+}
+
+// librdkafka aborts the process where a partition is assigned once more while it still stops.
+TEST(Consumer, SurvivesStartsAndRebalancesInQuickSuccessionOnABusyMachine) {
+  std::vector<std::jthread> busy(4);
+  for (auto& loop : busy)
+    loop = std::jthread([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+      }
+    });
+  Checked checked(512, 1);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
+    std::map<int, std::int64_t> started;
+    for (int partition = 0; partition < checked.count(); ++partition) {
+      started[partition] = 0;
+      if (partition % 8 == 7) checked.start(started);  // of all, again and again
+    }
+    for (int n = 0; n < 10; ++n) checked.restart();
+    checked.consumer().rejoin();
+  }
+  ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
+  std::map<int, std::int64_t> all;
+  for (int partition = 0; partition < checked.count(); ++partition) all[partition] = 0;
+  checked.start(all);
+  checked.expect_all_read();
 }
 
 }  // namespace

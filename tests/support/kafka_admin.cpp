@@ -98,6 +98,45 @@ void add_partitions(const std::string& bootstrap, const std::string& topic, int 
       rd_kafka_event_CreatePartitions_result(event.get()), &count)[0]);
 }
 
+namespace {
+
+using Acl = std::unique_ptr<rd_kafka_AclBinding_t, kafka::Destroyer<rd_kafka_AclBinding_destroy>>;
+
+Acl acl(const std::string& topic, rd_kafka_AclOperation_t operation,
+        rd_kafka_AclPermissionType_t permission) {
+  char error[512];
+  Acl made(rd_kafka_AclBinding_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str(),
+                                   RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*", operation,
+                                   permission, error, sizeof error));
+  if (!made) throw std::runtime_error(error);
+  return made;
+}
+
+}  // namespace
+
+void deny_read(const std::string& bootstrap, const std::string& topic) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  const Acl allow = acl(topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
+  const Acl deny = acl(topic, RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
+  rd_kafka_AclBinding_t* both[] = {allow.get(), deny.get()};
+  rd_kafka_CreateAcls(admin.get(), both, 2, nullptr, queue.get());
+  (void)answer(queue.get(), "deny_read");
+}
+
+void allow_read(const std::string& bootstrap, const std::string& topic) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  char error[512];
+  const Acl filter(rd_kafka_AclBindingFilter_new(
+      RD_KAFKA_RESOURCE_TOPIC, topic.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr,
+      RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, error, sizeof error));
+  if (!filter) throw std::runtime_error(error);
+  rd_kafka_AclBindingFilter_t* filters[] = {filter.get()};
+  rd_kafka_DeleteAcls(admin.get(), filters, 1, nullptr, queue.get());
+  (void)answer(queue.get(), "allow_read");
+}
+
 void delete_topic(const std::string& bootstrap, const std::string& name) {
   const Client admin = client(bootstrap);
   const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));

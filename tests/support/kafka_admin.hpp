@@ -27,6 +27,11 @@ void delete_topic(const std::string& bootstrap, const std::string& name);
 void delete_records(const std::string& bootstrap, const std::string& topic, std::int32_t partition,
                     std::int64_t before);
 
+// Nobody may read the topic, and everything else of it is allowed; and all is again. On a server
+// with an authorizer.
+void deny_read(const std::string& bootstrap, const std::string& topic);
+void allow_read(const std::string& bootstrap, const std::string& topic);
+
 struct GroupOffset {
   std::int64_t offset = 0;
   std::string metadata;

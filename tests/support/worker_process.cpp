@@ -103,6 +103,8 @@ std::size_t WorkerProcess::count(const std::string& event, const nlohmann::json&
   return matching(event, fields).size();
 }
 
+void WorkerProcess::terminate() { process_->signal(SIGTERM); }
+
 sandbox::Exit WorkerProcess::stop(milliseconds timeout) {
   process_->signal(SIGTERM);
   return ended(timeout);

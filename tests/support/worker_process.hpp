@@ -45,7 +45,9 @@ class WorkerProcess {
   // How often it has logged that up to now.
   std::size_t count(const std::string& event, const nlohmann::json& fields = {});
 
-  // SIGTERM, then its end, which must come within `timeout`.
+  void terminate();  // SIGTERM
+
+  // The same, then its end, which must come within `timeout`.
   sandbox::Exit stop(std::chrono::milliseconds timeout = std::chrono::seconds(10));
   // Its end, without asking for it.
   sandbox::Exit ended(std::chrono::milliseconds timeout = std::chrono::seconds(30));

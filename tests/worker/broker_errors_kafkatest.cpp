@@ -1,6 +1,7 @@
 // Brokers that answer for some partitions and not for others, or with errors of their own.
 #include <gtest/gtest.h>
 
+#include "support/command.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -46,6 +47,29 @@ TEST(BrokerErrors, WhatCannotBeReadHaltsThere) {
   site.await_booked(20);
   Site::mock_cluster().refuse(Request::fetch, Error::corrupt_message);
   worker->await("halted", {{"reason", "unreadable"}, {"offset", 20}});
+  expect_leaves(*worker);
+}
+
+// Delivered without its headers, it could run once more under another key.
+TEST(BrokerErrors, AMessageWithMoreHeadersThanLibrdkafkaReadsHaltsAlone) {
+  constexpr std::size_t kMost = 100'000;
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap(), {{"compression.codec", "lz4"}});
+  Outgoing most = site.payment(0);
+  most.headers.resize(kMost, {"h", ""});
+  producer.send(most);
+  const auto worker = site.worker("w");
+  site.await_booked(1);
+  Outgoing more = site.payment(1);
+  more.headers.resize(kMost + 1, {"h", ""});
+  producer.send(more);
+  site.pay(producer, 2, 3);
+  worker->await("halted", {{"reason", "unreadable"}, {"offset", 1}});
+  const Said said = hapax({"resume", site.topic(), "--decision", "skip", "--why", "looked at it",
+                           "--yes", "--url", site.database().owner().url},
+                          worker->config());
+  EXPECT_EQ(said.code, 0) << said.text;
+  site.await("SELECT string_agg(id, ' ' ORDER BY id) FROM payments", "p0 p2 p3 p4");
   expect_leaves(*worker);
 }
 

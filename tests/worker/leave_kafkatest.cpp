@@ -1,6 +1,8 @@
 // A leave is clean, which lets a changed key spec in, only where no message runs on.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -21,13 +23,76 @@ TEST(Leave, IsNotCleanWhileAMessageRunsSoAChangedKeySpecIsRefused) {
   const auto worker = site.worker(
       "w", {{"postgres", {{"lock_timeout", "20s"}}}, {"worker", {{"revoke_timeout", "100ms"}}}});
   site.await(kHeld, "1");
-  expect_leaves(*worker);
+  EXPECT_EQ(worker->stop().code, 1) << "a handler has not come back";
   EXPECT_EQ(worker->count("revoke_timeout"), 1U);
   EXPECT_EQ(site.database().value(kOwner), "w");
 
   const auto changed = site.worker("changed", other_spec());
   changed->await("halted", {{"reason", "key_spec_changed"}});
   expect_leaves(*changed);
+}
+
+constexpr const char* kOpen =
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND state = 'idle in transaction' AND now() - state_change > interval '300 ms'";
+
+nlohmann::json brief() {
+  return {{"worker", {{"revoke_timeout", "1s"}, {"shutdown_timeout", "2s"}}},
+          {"postgres", {{"idle_in_transaction_timeout", "1h"}, {"lock_timeout", "20s"}}}};
+}
+
+TEST(Leave, OfAHandlerThatDoesNotComeBackIsAFailureAndNamesIt) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "hang"}}));
+  const auto worker = site.worker("w", brief());
+  worker->await("partition_started");
+  site.await(kOpen, "1");
+  EXPECT_EQ(worker->stop().code, 1);
+  worker->await(
+      "still_runs",
+      {{"topic", site.topic()}, {"partition", 0}, {"offset", 0}, {"handler", "scripted"}});
+}
+
+// The partition is halted, so nobody drains it; its lane is busy all the same.
+TEST(Leave, WaitsNoLongerForAHandlerOfAHaltedPartition) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  Outgoing hangs = site.payment(0, {{"do", "hang"}});
+  hangs.key = "a";
+  producer.send(hangs);
+  const auto worker = site.worker("w", brief());
+  worker->await("partition_started");
+  site.await(kOpen, "1");
+  Outgoing commits = site.payment(1, {{"do", "commit"}});
+  commits.key = "b";
+  producer.send(commits);
+  worker->await("halted", {{"reason", "handler_ended_transaction"}});
+  EXPECT_EQ(worker->stop().code, 1);
+  worker->await("still_runs", {{"partition", 0}, {"offset", 0}});
+}
+
+// Retention waits for a lock, and no message does.
+TEST(Leave, WaitsNoLongerForAStatementOfRetention) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("BEGIN; LOCK TABLE hapax.idempotency_keys");
+  const auto worker = site.worker("w", brief());
+  worker->await("partition_started");
+  site.await("SELECT least(count(*), 1) FROM pg_locks WHERE NOT granted", "1");
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(worker->stop().code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+}
+
+TEST(Leave, TwoSignalsThatComeTogetherAreOne) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 5);
+  const auto worker = site.worker("w");
+  site.await_no_lag();
+  worker->terminate();
+  EXPECT_EQ(worker->stop().code, 0) << worker->output();
+  EXPECT_EQ(worker->count("stopped"), 1U);
 }
 
 TEST(Leave, IsCleanWhereNothingRunsSoAChangedKeySpecIsLetIn) {

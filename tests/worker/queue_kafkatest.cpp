@@ -35,5 +35,35 @@ TEST(Queue, ManyTimesItsSizeGoesThrough) {
   expect_leaves(*worker);
 }
 
+// A partition may have one message more than its share, but not each of many.
+TEST(Queue, HoldsTwiceItsBytesAndOneMessageHoweverManyPartitionsThereAre) {
+  constexpr int kPartitions = 24, kLarge = 900'000;
+  Site site = Site::on_mock_cluster(kPartitions);
+  site.database().run("SELECT pg_advisory_lock(1)");
+  const auto worker = site.worker("w", {{"worker", {{"queue", {{"bytes", 1 << 20}}}}},
+                                        {"postgres", {{"lock_timeout", "20s"}}}});
+  worker->await("partition_started", {}, kPartitions);
+  Producer producer(site.bootstrap(), {{"compression.codec", "lz4"}});
+  for (int partition = 0; partition < kPartitions; ++partition) {
+    Outgoing message =
+        site.payment(partition, {{"do", "hold"}, {"fill", std::string(kLarge, 'x')}});
+    message.partition = partition;
+    producer.produce(message);
+  }
+  producer.flush();
+  // All that may come has: each partition is paused, or none is at all.
+  for (int partition = 0; partition < kPartitions; ++partition)
+    worker->await_metric("hapax_partition_state{partition=\"" + std::to_string(partition) +
+                         "\",state=\"paused\",topic=\"" + site.topic() + "\"} 1");
+  const std::string metrics = worker->get("/metrics").body;
+  constexpr std::string_view kName = "\nhapax_queue_bytes ";
+  const auto at = metrics.find(kName);
+  ASSERT_NE(at, std::string::npos) << metrics;
+  EXPECT_LE(std::stod(metrics.substr(at + kName.size())), 2.0 * (1 << 20) + kLarge + 10'000);
+  site.database().run("SELECT pg_advisory_unlock(1)");
+  site.await_booked(kPartitions);
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -1,0 +1,64 @@
+// Whether each partition that runs still reads the log that it began with. Kafka forgets the
+// group's offsets when a topic is deleted. librdkafka goes on in a topic that is made again under
+// the same name. It reports nothing if it was disconnected meanwhile.
+#include <utility>
+
+#include "worker/keeper.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kBetweenLooks{5000};
+constexpr milliseconds kLookTimeout{2000};
+
+}  // namespace
+
+bool Keeper::logs_looked_at(steady_clock::time_point since) {
+  if (looked_at_logs_.load() > since) return true;
+  const std::lock_guard lock(mutex_);
+  look_wanted_ = true;
+  woken_.notify_all();
+  return false;
+}
+
+// Without topic ids only the group's offsets tell, so this worker commits none before a look has
+// shown that they are still there.
+void Keeper::look_at_logs() {
+  const auto now = steady_clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(look_wanted_, false) && now < look_at_logs_) return;
+  }
+  look_at_logs_ = now + kBetweenLooks;
+  std::vector<std::shared_ptr<Partition>> looked;
+  std::vector<TopicPartition> ids;
+  for (const auto& partition : held()) {
+    if (partition->over()) continue;
+    if (partition->committed() < 0 && !partition->beginning().has_kafka_offset) continue;
+    looked.push_back(partition);
+    ids.push_back(partition->id());
+  }
+  try {
+    std::map<TopicPartition, kafka::Committed> committed;
+    if (!ids.empty()) committed = consumer_.committed(ids, kLookTimeout);
+    std::map<std::string, std::string> topics;
+    for (const auto& partition : looked) {
+      const std::string& topic = partition->id().first;
+      const auto [id, is_new] = topics.try_emplace(topic);
+      if (is_new) id->second = consumer_.topic_id(topic, kLookTimeout);
+      const std::string& began = partition->beginning().topic_id;
+      const auto found = committed.find(partition->id());
+      const bool lost = found != committed.end() && !found->second.offset;
+      if (lost || (!began.empty() && !id->second.empty() && began != id->second))
+        notices_.post(LogDoubted{partition});
+    }
+    looked_at_logs_ = now;
+  } catch (const std::exception&) {
+    // Kafka is away, and the poll thread reports that. The next look comes soon.
+  }
+}
+
+}  // namespace hapax::worker

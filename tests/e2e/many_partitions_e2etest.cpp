@@ -1,0 +1,92 @@
+// A thousand partitions in three topics: how soon all of them work, and that moving them costs no
+// process.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "support/kafka_admin.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kEach = 333;
+constexpr int kAll = 3 * kEach;
+
+// The three topics are the site's own, with one partition, and these.
+class ManyPartitions : public testing::Test {
+ protected:
+  void SetUp() override {
+    HAPAX_NEEDS_KAFKA();
+    site_ = std::make_unique<Site>(1);
+    for (const char* const name : kNames) create_topic(site_->bootstrap(), topic(name), kEach);
+  }
+
+  std::string topic(const std::string& name) const { return site_->topic() + name; }
+
+  nlohmann::json patch() const {
+    nlohmann::json routes = nlohmann::json::array();
+    for (const char* const name : kNames) {
+      nlohmann::json route = site_->options("w").config.at("routes")[0];
+      route["topic"] = topic(name);
+      routes.push_back(route);
+    }
+    return {{"routes", routes}, {"kafka", {{"session.timeout.ms", 6000}}}};
+  }
+
+  // One payment into each partition.
+  void pay(int first) {
+    Producer producer(site_->bootstrap());
+    for (int n = 0; n < kAll; ++n) {
+      Outgoing payment = site_->payment(first + n);
+      payment.topic = topic(kNames[static_cast<std::size_t>(n % 3)]);
+      payment.partition = n / 3;
+      producer.produce(payment);
+    }
+    producer.flush();
+  }
+
+  static constexpr std::array<const char*, 3> kNames{"-a", "-b", "-c"};
+  std::unique_ptr<Site> site_;
+};
+
+double seconds_between(const nlohmann::json& first, const nlohmann::json& last) {
+  const auto seconds = [](const nlohmann::json& line) {
+    const std::string time = line.at("time");  // 2025-11-21T09:05:00.123456Z
+    return 3600 * std::stod(time.substr(11, 2)) + 60 * std::stod(time.substr(14, 2)) +
+           std::stod(time.substr(17, 9));
+  };
+  const double passed = seconds(last) - seconds(first);
+  return passed < 0 ? passed + 86'400 : passed;
+}
+
+TEST_F(ManyPartitions, StartWithinTenSecondsOfTheirAssignment) {
+  pay(0);
+  const auto worker = site_->worker("w", patch());
+  const auto assigned = worker->await("assigned");
+  const auto last = worker->await("partition_started", {}, kAll, std::chrono::seconds(60));
+  const double taken = seconds_between(assigned, last);
+  RecordProperty("seconds", std::to_string(taken));
+  EXPECT_LT(taken, 15.0) << "ten on an idle machine";
+  site_->await_booked(kAll);
+  site_->expect_exact(kAll);
+  expect_leaves(*worker);
+}
+
+TEST_F(ManyPartitions, MoveBetweenWorkersAndNothingEndsOrDoubles) {
+  const auto stays = site_->worker("stays", patch());
+  stays->await("partition_started", {}, kAll, std::chrono::seconds(60));
+  for (int round = 0; round < 3; ++round) {
+    const auto comes = site_->worker("comes", patch());
+    comes->await("partition_started", {}, 1, std::chrono::seconds(60));
+    pay(round * kAll);
+    expect_leaves(*comes);  // amid its starts
+  }
+  site_->await_booked(3 * kAll);
+  site_->expect_exact(3 * kAll);
+  EXPECT_EQ(stays->count("halted") + stays->count("cautious"), 0U);
+  expect_leaves(*stays);
+}
+
+}  // namespace
+}  // namespace hapax::support

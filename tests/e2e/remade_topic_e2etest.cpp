@@ -1,0 +1,70 @@
+// A topic that is deleted and made again under a worker that runs: what stands at its offsets then
+// is other messages, and none of them may be passed over.
+#include <gtest/gtest.h>
+
+#include "support/command.hpp"
+#include "support/kafka_admin.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr const char* kHalts =
+    "SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL "
+    "AND reason IN ('topic_recreated', 'offset_unproven')";
+
+std::unique_ptr<WorkerProcess> worked(Site& site, Producer& producer) {
+  site.pay(producer, 0, 20);
+  auto worker = site.worker("w");
+  site.await_no_lag();
+  return worker;
+}
+
+void make_again(const Site& site) {
+  delete_topic(site.bootstrap(), site.topic());
+  create_topic(site.bootstrap(), site.topic(), site.partitions());
+  Producer producer(site.bootstrap());
+  site.pay(producer, 20, 60);
+}
+
+void accept(Site& site, const WorkerProcess& worker) {
+  const Said said = hapax({"resume", site.topic() + "/0", "--decision", "recreated", "--why",
+                           "looked at it", "--yes", "--url", site.database().owner().url},
+                          worker.config());
+  EXPECT_EQ(said.code, 0) << said.text;
+}
+
+TEST(RemadeTopic, HaltsAWorkerThatRunsAndNothingOfItIsPassedOver) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  const auto worker = worked(site, producer);
+  make_again(site);
+  worker->await("halted", {{"partition", 0}});
+  site.await(kHalts, "1");
+  worker->await_not_ready("halted: ");
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
+  accept(site, *worker);
+  site.await_no_lag();
+  site.expect_exact(80);
+  expect_leaves(*worker);
+}
+
+// It saw nothing of it: no error, and an offset that the new log has.
+TEST(RemadeTopic, HaltsAWorkerThatStoodStillMeanwhile) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  const auto worker = worked(site, producer);
+  worker->freeze();
+  make_again(site);
+  worker->thaw();
+  site.await(kHalts, "1");
+  accept(site, *worker);
+  site.await_no_lag();
+  site.expect_exact(80);
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support
