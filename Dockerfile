@@ -1,5 +1,6 @@
 # hapax with the payments example. Build: docker build -t hapax .
-FROM debian:bookworm-slim AS build
+# Debian 13: librdkafka of Debian 12 cannot do SCRAM with Kafka 4.
+FROM debian:trixie-slim AS build
 WORKDIR /src
 COPY scripts/install_packages.sh scripts/
 RUN scripts/install_packages.sh build
@@ -7,11 +8,15 @@ COPY . .
 RUN cmake --preset release -DHAPAX_TESTS=OFF \
  && cmake --build --preset release \
  && strip --strip-debug build/release/bin/hapax build/release/lib/libpayments.so
+# The packages of the libraries that they load.
+RUN ldd build/release/bin/hapax build/release/lib/libpayments.so \
+  | sed -n 's/.*=> \(\S*\) .*/\1/p' | xargs -n 1 realpath | sort -u \
+  | sed 's|.*/|*/|' | xargs -d '\n' dpkg -S | cut -d : -f 1 | sort -u > packages
 
-FROM debian:bookworm-slim
+FROM debian:trixie-slim
+COPY --from=build /src/packages /tmp/packages
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates librdkafka1 libpqxx-6.4 libpq5 \
-    libssl3 libspdlog1.10 libprometheus-cpp-core1.0 libcpp-httplib0.11 \
+ && xargs apt-get install -y --no-install-recommends ca-certificates < /tmp/packages \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --no-create-home hapax
 COPY --from=build /src/build/release/bin/hapax /usr/local/bin/hapax

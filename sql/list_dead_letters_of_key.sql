@@ -8,7 +8,11 @@ SELECT to_json(r) FROM (
          tenant, attempts, sqlstate, left(error, 300) AS error,
          coalesce(ended_as, 'open') AS state, ended_at,
          EXISTS (SELECT FROM hapax.replays r WHERE r.dead_letter = d.id AND r.ended_at IS NULL)
-           AS replay_wanted
+           AS replay_wanted,
+         (SELECT k.topic || '/' || k.partition || '/' || k.kafka_offset
+          FROM hapax.idempotency_keys k
+          WHERE d.ended_at IS NULL AND d.reason <> 'payload_drift' AND k.status = 'completed'
+            AND k.key = d.key AND k.scope = d.scope AND k.tenant = d.tenant) AS completed_by
   FROM hapax.dead_letters d
   WHERE key = $2 AND group_id = $1 AND ($3::text IS NULL OR topic = $3)
     AND ($4::text IS NULL OR handler = $4) AND ($5::text IS NULL OR reason = $5)

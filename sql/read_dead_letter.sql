@@ -12,6 +12,10 @@ SELECT to_json(r) FROM (
          handler_version, scope, key, tenant, encode(fingerprint, 'hex') AS fingerprint,
          fingerprint_rule, other, first_at, created_at,
          coalesce(ended_as, 'open') AS state, ended_at, ended_by, ended_why,
+         (SELECT k.topic || '/' || k.partition || '/' || k.kafka_offset
+          FROM hapax.idempotency_keys k
+          WHERE d.ended_at IS NULL AND d.reason <> 'payload_drift' AND k.status = 'completed'
+            AND k.key = d.key AND k.scope = d.scope AND k.tenant = d.tenant) AS completed_by,
          (SELECT to_json(a) FROM (
             SELECT a.last_at, a.last_error, a.sqlstate FROM hapax.attempts a
             WHERE a.group_id = d.group_id AND a.topic = d.topic AND a.generation = d.generation

@@ -28,15 +28,17 @@ const char* name_of(Severity severity) {
 
 // Whatever it throws keeps a worker from starting.
 void try_on_start(const HandlerFactory& handler, const config::Route& route, Findings& findings) {
-  std::string why = "it threw what is no std::exception";
-  try {
-    return handler.make()->on_start({route.topic, route.options});
-  } catch (const std::exception& error) {
-    why = error.what();
-    std::ranges::replace(why, '\n', ' ');
-  } catch (...) {
-  }
-  findings.fail("on_start of " + route.handler, why, "fix that, or routes[].options");
+  findings.attempt("on_start of " + handler.name, "fix that, or routes[].options", [&] {
+    std::string why = "it threw what is no std::exception";
+    try {
+      return handler.make()->on_start({route.topic, route.options});
+    } catch (const std::exception& error) {
+      why = error.what();
+      std::ranges::replace(why, '\n', ' ');
+    } catch (...) {
+    }
+    throw Stop(kConfigWrong, why);
+  });
 }
 
 // Each route's handler by itself, so that one missing plugin does not hide the next.
@@ -59,7 +61,7 @@ void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& l
   const std::string mend = "see docs/configuration.md";
   findings.attempt("configuration", mend, [&] {
     std::vector<std::string> warnings;
-    const config::Config config = load(options.config, &warnings);
+    const config::Config config = load(options.config, &warnings, &linked);
     for (const std::string& warning : warnings) {
       const auto found = std::min(warning.size(), warning.find("; "));
       findings.warn("secrets", warning.substr(0, found),
@@ -98,6 +100,7 @@ ExitCode check(const CheckOptions& options, const std::vector<HandlerFactory>& l
   } else {
     print(findings);
   }
+  if (findings.has_wrong_configuration()) return kConfigWrong;
   return findings.any_failed() ? kFailed : kDone;
 }
 
@@ -112,9 +115,9 @@ void add_check(CLI::App& app, CommandLine& line) {
                       "A plugin to load handlers from; may be repeated");
   command->add_flag("--json", options->json, "For programs");
   command->footer(
-      "Each check prints a line: ok, warn or FAIL, what was found, how to fix it. Exit code 1 if "
-      "a\n"
-      "check fails. It joins no group and changes nothing of yours, but it calls the handlers'\n"
+      "Each check prints a line: ok, warn or FAIL, what was found, how to fix it. Exit code 3 if\n"
+      "the configuration or a handler is wrong, else 1 if a check fails. It joins no group and "
+      "changes nothing of yours, but it calls the handlers'\n"
       "on_start, which may.\n"
       "Example:\n  hapax check -c worker.json --plugin ./libpayments.so");
   command->callback([&line, options] {

@@ -20,7 +20,26 @@ void add_config(CLI::App& command, ConfigOption& option) {
       ->envname("HAPAX_CONFIG");
 }
 
-config::Config load(const ConfigOption& option, std::vector<std::string>* warnings) {
+namespace {
+
+// Of the routes that could be read, beside the mistakes of the rest.
+std::string handler_mistakes(const std::vector<config::Route>& routes, const ConfigOption& option,
+                             const std::vector<HandlerFactory>& linked) {
+  config::Config named;
+  for (const config::Route& route : routes)
+    if (!route.handler.empty()) named.routes.push_back(route);
+  try {
+    routes_of(named, option, linked);
+  } catch (const Stop& stop) {
+    return std::string("\n") + stop.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+config::Config load(const ConfigOption& option, std::vector<std::string>* warnings,
+                    const std::vector<HandlerFactory>* linked) {
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
@@ -31,7 +50,8 @@ config::Config load(const ConfigOption& option, std::vector<std::string>* warnin
     std::fprintf(stderr, "warning: %s\n", observe::escape_for_terminal(warning).c_str());
   if (!loaded.config)
     throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
-                                 config::format(loaded.problems));
+                                 config::format(loaded.problems) +
+                                 (linked ? handler_mistakes(loaded.routes, option, *linked) : ""));
   try {
     store::conninfo_of(loaded.config->postgres.url, {});
   } catch (const store::DatabaseError& error) {
@@ -71,6 +91,16 @@ std::vector<HandlerFactory> load_plugin(const std::string& path) {
   }
 }
 
+HandlerFactory handler_of(const config::Route& route, const std::vector<HandlerFactory>& handlers) {
+  if (const HandlerFactory* const handler = named(handlers, route.handler)) return *handler;
+  throw Stop(kConfigWrong,
+             "no handler \"" + route.handler + "\"" +
+                 (route.plugin.empty() ? "" : " in " + route.plugin) +
+                 "; there is: " + names_of(handlers) +
+                 (route.plugin.empty() ? ". Name its plugin in the route or with --plugin."
+                                       : ". Fix the route's handler or its plugin."));
+}
+
 }  // namespace
 
 std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOption& option,
@@ -79,19 +109,17 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
   for (const std::string& path : option.plugins)
     for (HandlerFactory& factory : load_plugin(path)) shared.push_back(std::move(factory));
   std::vector<flow::Route> routes;
+  std::string missing;  // a line each
   for (const config::Route& route : config.routes) {
-    const std::vector<HandlerFactory> handlers =
-        route.plugin.empty() ? shared : load_plugin(route.plugin);
-    const HandlerFactory* const handler = named(handlers, route.handler);
-    if (handler == nullptr)
-      throw Stop(kConfigWrong,
-                 "route of topic \"" + route.topic + "\": no handler \"" + route.handler + "\"" +
-                     (route.plugin.empty() ? "" : " in " + route.plugin) +
-                     "; there is: " + names_of(handlers) +
-                     (route.plugin.empty() ? ". Name its plugin in the route or with --plugin."
-                                           : ". Fix the route's handler or its plugin."));
-    routes.push_back(flow::make_route(route, *handler));
+    try {
+      routes.push_back(flow::make_route(
+          route, handler_of(route, route.plugin.empty() ? shared : load_plugin(route.plugin))));
+    } catch (const Stop& stop) {
+      missing += (missing.empty() ? "route of topic \"" : "\nroute of topic \"") + route.topic +
+                 "\": " + stop.what();
+    }
   }
+  if (!missing.empty()) throw Stop(kConfigWrong, missing);
   return routes;
 }
 

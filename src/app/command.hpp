@@ -58,11 +58,13 @@ struct ConfigOption {
 void add_config(CLI::App& command, ConfigOption& option);
 
 // Reads the configuration; prints warnings to stderr, or adds them to `warnings` where it is given.
-// Throws: Stop(kConfigWrong) with every mistake.
-config::Config load(const ConfigOption& option, std::vector<std::string>* warnings = nullptr);
+// Throws: Stop(kConfigWrong) with every mistake; with those of its handlers, too, where `linked` is
+// given.
+config::Config load(const ConfigOption& option, std::vector<std::string>* warnings = nullptr,
+                    const std::vector<HandlerFactory>* linked = nullptr);
 
 // The routes with their handlers, from plugins and linked ones.
-// Throws: Stop(kConfigWrong) naming the handlers there are.
+// Throws: Stop(kConfigWrong) with every handler that is missing, naming those there are.
 std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOption& option,
                                    const std::vector<HandlerFactory>& linked);
 

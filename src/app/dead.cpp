@@ -42,7 +42,9 @@ ExitCode list(const DeadOptions& options) {
   Table table({"ID", "SINCE", "MESSAGE", "STATE", "REASON", "ATTEMPTS", "HANDLER", "KEY", "ERROR"});
   for (const Json& row : listed.rows)
     table.add({cell(row.at("id")), time_cell(row.at("created_at")), coordinates_cell(row),
-               row.at("replay_wanted") == true ? "replay-wanted" : cell(row.at("state")),
+               row.at("replay_wanted") == true    ? "replay-wanted"
+               : row.at("completed_by").is_null() ? cell(row.at("state"))
+                                                  : "completed-since",
                cell(row.at("reason")), cell(row.at("attempts")), cell(row.at("handler")),
                cut(cell(row.at("key")), 40), cut(cell(row.at("error")), 80)});
   if (table.empty()) {
@@ -99,6 +101,9 @@ void print_since(const Json& letter) {
                   ? ""
                   : " at " + time_cell(letter.at("ended_at")) + " by " +
                         cell(letter.at("ended_by")) + ": " + cell(letter.at("ended_why"))));
+  if (const Json& by = letter.at("completed_by"); !by.is_null())
+    print_line("completed    since, by " + cell(by) +
+               ": a replay would be refused; end the letter with `hapax dead discard`");
   if (const Json& again = letter.at("failed_again"); !again.is_null())
     print_line("failed again " + time_cell(again.at("last_at")) + ": " +
                cell(again.at("last_error")) +

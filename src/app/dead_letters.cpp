@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "app/coordinates.hpp"
+#include "app/operator.hpp"
 #include "app/store_access.hpp"
 #include "key/key_text.hpp"
 #include "store/replays.hpp"
@@ -114,7 +115,8 @@ void add_order(CLI::App& command, OrderOptions& options) {
       ->check([](const std::string& why) {
         return why.empty() ? std::string("must not be empty") : std::string();
       });
-  command.add_option("--who", options.who, "Who orders it (default: $USER)");
+  command.add_option("--who", options.who,
+                     "Who orders it (default: $USER, or this process's user)");
   command.add_option("--url", options.url, "libpq URI of the operator's role (operator.psql)");
   command.add_flag("--yes", options.yes, "Do not ask");
   command.add_flag("--dry-run", options.dry_run, "Show which letters it is about; change nothing");
@@ -122,10 +124,7 @@ void add_order(CLI::App& command, OrderOptions& options) {
 }
 
 store::Order order_of(const OrderOptions& options, const std::string& group) {
-  const char* const user = std::getenv("USER");
-  const std::string who = !options.who.empty() ? options.who : user != nullptr ? user : "";
-  if (who.empty()) throw Stop(kUsage, "$USER is not set: name yourself with --who");
-  return {group, who, options.why};
+  return {group, operator_name(options.who), options.why};
 }
 
 Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options) {

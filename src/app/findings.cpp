@@ -4,6 +4,8 @@
 #include <exception>
 #include <sstream>
 
+#include "app/command.hpp"
+
 namespace hapax::app {
 
 void Findings::ok(std::string what, std::string found) {
@@ -31,12 +33,15 @@ void Findings::attempt(const std::string& what, const std::string& mend,
   try {
     check();
   } catch (const std::exception& error) {
+    const auto* const stop = dynamic_cast<const Stop*>(&error);
+    if (stop != nullptr && stop->code() == kConfigWrong) has_wrong_configuration_ = true;
     std::istringstream lines(error.what());
     std::vector<std::string> all;
     for (std::string line; std::getline(lines, line);)
       if (!line.empty()) all.push_back(line);
-    // The first of several only says that there are more.
-    for (std::size_t i = all.size() > 1 ? 1 : 0; i < all.size(); ++i) fail(what, all[i], mend);
+    // A first one with a colon at its end only says that there are more.
+    const std::size_t first = all.size() > 1 && all.front().ends_with(':') ? 1 : 0;
+    for (std::size_t i = first; i < all.size(); ++i) fail(what, all[i], mend);
   }
 }
 

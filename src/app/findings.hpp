@@ -34,9 +34,12 @@ class Findings {
 
   const std::vector<Finding>& all() const { return all_; }
   bool any_failed() const;
+  // Whether `hapax run` would end for one of them with exit code 3.
+  bool has_wrong_configuration() const { return has_wrong_configuration_; }
 
  private:
   std::vector<Finding> all_;
+  bool has_wrong_configuration_ = false;
 };
 
 // The two sides. Block: a bounded time for each question.

@@ -15,10 +15,16 @@ std::string name_of(const kafka::TopicPartition& partition) {
   return partition.first + "/" + std::to_string(partition.second);
 }
 
+kafka::Properties properties_of(const config::Config& config, KafkaReader::End end) {
+  kafka::Properties properties = config.kafka.properties;
+  if (end == KafkaReader::End::whole) properties["isolation.level"] = "read_uncommitted";
+  return properties;
+}
+
 }  // namespace
 
-KafkaReader::KafkaReader(const config::Config& config) try
-    : consumer_(config.kafka.properties, *this) {
+KafkaReader::KafkaReader(const config::Config& config, End end) try
+    : consumer_(properties_of(config, end), *this) {
 } catch (const std::runtime_error& error) {
   throw Stop(kConfigWrong, error.what());
 }
@@ -27,11 +33,17 @@ std::string KafkaReader::reach(std::chrono::milliseconds timeout) {
   try {
     return consumer_.cluster_id(timeout);
   } catch (const std::runtime_error&) {
-    for (int i = 0; i < 5 && first_error_.empty(); ++i)  // on_client_error may be on its way
+    for (int i = 0; i < 5; ++i)  // on_client_error may be on its way, of other brokers, too
       consumer_.poll(std::chrono::milliseconds(100));
-    if (first_error_.empty()) throw;
-    throw std::runtime_error(first_error_);
+    if (errors_.empty()) throw;
+    throw std::runtime_error(errors());
   }
+}
+
+std::string KafkaReader::errors() const {
+  std::string text;
+  for (const std::string& error : errors_) text += (text.empty() ? "" : "\n") + error;
+  return text;
 }
 
 std::int64_t KafkaReader::read(const kafka::TopicPartition& partition, std::int64_t from,
@@ -47,7 +59,7 @@ std::int64_t KafkaReader::read(const kafka::TopicPartition& partition, std::int6
     } else if (std::chrono::steady_clock::now() - silent_since > kSilence) {
       throw std::runtime_error("nothing comes of " + name_of(partition) + " from " +
                                std::to_string(from) + " on, though its log is longer" +
-                               (first_error_.empty() ? "" : ": " + first_error_));
+                               (errors_.empty() ? "" : ": " + errors_.front()));
     }
     if (auto* record = std::get_if<std::unique_ptr<kafka::Record>>(&event)) {
       const std::int64_t offset = (*record)->message().offset();

@@ -1,11 +1,13 @@
 // Kafka as the operator's commands see it: a client that asks and never joins the group.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/config.hpp"
 #include "kafka/consumer.hpp"
@@ -17,11 +19,16 @@ inline constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
 
 class KafkaReader final : kafka::Listener {
  public:
-  // Throws: Stop(kConfigWrong) naming the property that librdkafka refuses.
-  explicit KafkaReader(const config::Config& config);
+  // What of the log it sees as its end: where the first open transaction begins, as a worker does,
+  // or all of it.
+  enum class End { stable, whole };
+
+  // Throws: Stop(kConfigWrong) naming the properties that librdkafka refuses.
+  explicit KafkaReader(const config::Config& config, End end = End::stable);
 
   // The cluster's id once a broker answers.
-  // Throws: std::runtime_error with librdkafka's reason. Blocks: at most `timeout`.
+  // Throws: std::runtime_error with librdkafka's reasons, a line each. Blocks: at most `timeout`,
+  // and half a second.
   std::string reach(std::chrono::milliseconds timeout);
 
   using Take = std::function<void(std::unique_ptr<kafka::Record>)>;
@@ -44,10 +51,15 @@ class KafkaReader final : kafka::Listener {
   void on_committed(const std::vector<kafka::Commit>&, kafka::CommitResult,
                     const std::string&) override {}
   void on_client_error(const kafka::ClientError& error) override {
-    if (first_error_.empty()) first_error_ = error.text;
+    // The last one is the consequence of the others.
+    if (error.name == "_ALL_BROKERS_DOWN" && !errors_.empty()) return;
+    if (errors_.size() < kMaxErrors && std::ranges::find(errors_, error.text) == errors_.end())
+      errors_.push_back(error.text);
   }
+  std::string errors() const;
 
-  std::string first_error_;  // librdkafka's first is the cause, the rest its consequences
+  static constexpr std::size_t kMaxErrors = 5;
+  std::vector<std::string> errors_;  // librdkafka's first ones, such as of each broker
   kafka::Consumer consumer_;
 };
 

@@ -98,7 +98,7 @@ ExitCode forget(const KeysOptions& options) {
     const Json& row = found[0];
     print_key(row);
     const store::KeyName key{row.at("key"), row.at("scope"), row.at("tenant")};
-    const std::string who = operator_name(options.change);
+    const std::string who = operator_name(options.change.who);
     store::forget_key(session, key, row, who, options.change.why, true);
     if (options.change.dry_run) {
       print_line("dry run: nothing was changed");

@@ -162,7 +162,7 @@ std::vector<store::Move> moves_of(const OffsetsOptions& options, const config::C
   for (const std::int32_t partition : what.partitions) {
     const store::TopicPartition id{what.topic, partition};
     moves.push_back({group_of(config), id, target(options, what, id, reader.consumer()), jump,
-                     operator_name(options.change), options.change.why, true});
+                     operator_name(options.change.who), options.change.why, true});
   }
   return moves;
 }

@@ -1,5 +1,6 @@
 #include "app/operator.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,19 +19,19 @@ void add_operator(CLI::App& command, OperatorOptions& options) {
       ->check([](const std::string& why) {
         return why.empty() ? std::string("must not be empty") : std::string();
       });
-  command.add_option("--who", options.who, "Who does it (default: $USER)");
+  command.add_option("--who", options.who, "Who does it (default: $USER, or this process's user)");
   command.add_option("--url", options.url,
                      "libpq URI of a role that may: the operator, or the owner");
   command.add_flag("--yes", options.yes, "Do not ask");
   command.add_flag("--dry-run", options.dry_run, "Show what would change, and change nothing");
 }
 
-std::string operator_name(const OperatorOptions& options) {
-  if (!options.who.empty()) return options.who;
-  const char* const user = std::getenv("USER");
-  if (user == nullptr || *user == '\0')
-    throw Stop(kUsage, "$USER is not set: name yourself with --who");
-  return user;
+std::string operator_name(const std::string& who) {
+  if (!who.empty()) return who;
+  if (const char* const user = std::getenv("USER"); user != nullptr && *user != '\0') return user;
+  // As in a container, or under cron.
+  if (const passwd* const entry = getpwuid(geteuid())) return entry->pw_name;
+  return "uid " + std::to_string(geteuid());
 }
 
 void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect) {

@@ -16,8 +16,8 @@ struct OperatorOptions {
 // --why (needed), --who, --url, --yes and --dry-run.
 void add_operator(CLI::App& command, OperatorOptions& options);
 
-// --who, or $USER. Throws: Stop(kUsage) where there is neither.
-std::string operator_name(const OperatorOptions& options);
+// `who`; where it is empty $USER, or the name or number of the user of this process.
+std::string operator_name(const std::string& who);
 
 // Returns where the operator agrees: --yes, or "y" on a terminal. `effect`: "…, so …".
 // Throws: Stop(kUsage) without a terminal to ask on, Stop(kFailed) where the answer is no.

@@ -20,6 +20,12 @@ struct ResumeOptions {
   std::string place, decision;
 };
 
+// Columns of hapax.checkpoints, and how `status` and `offsets show` call them.
+constexpr std::pair<const char*, const char*> kShown[] = {
+    {"next_offset", "checkpoint"}, {"highest", "highest"},
+    {"generation", "generation"},  {"epoch", "epoch"},
+    {"start_as", "starts"},        {"owner", "owner"}};
+
 std::string name_of(const store::Halt& halt) {
   return halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition));
 }
@@ -46,10 +52,20 @@ store::Resumption wanted_of(const ResumeOptions& options, const config::Config& 
   wanted.offset = place->offset;
   wanted.decision = options.decision;
   wanted.why = options.change.why;
-  wanted.who = operator_name(options.change);
+  wanted.who = operator_name(options.change.who);
   for (const config::Route& route : config.routes)
     if (route.topic == wanted.topic) wanted.scope = route.key.scope;
   return wanted;
+}
+
+// A row of hapax.checkpoints or hapax.store: where it stands, without what nobody decides by.
+std::string row_text(const Json& row) {
+  if (!row.contains("topic")) return "database " + cell(row.contains("id") ? row.at("id") : Json());
+  std::string text = cell(row.at("topic")) + "/" + cell(row.at("partition"));
+  for (const auto& [column, word] : kShown)
+    if (row.contains(column) && !row.at(column).is_null())
+      text += std::string(", ") + word + " " + cell(row.at(column));
+  return text;
 }
 
 void print(const store::Resumed& resumed) {
@@ -62,7 +78,7 @@ void print(const store::Resumed& resumed) {
                "  " + halt.reason + " since " + halt.since);
   for (const char* const name : {"before", "after", "deleted_checkpoints"})
     for (const auto& row : resumed.facts.value(name, nlohmann::json::array()))
-      print_line(std::string(name) + "  " + row.dump());
+      print_line(std::string(name) + "  " + row_text(row));
 }
 
 // Everything as it would be done, rolled back; so what does not fit is refused before anybody asks.

@@ -140,7 +140,7 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
 
 ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
   std::vector<std::string> warnings;
-  const config::Config config = load(option, &warnings);
+  const config::Config config = load(option, &warnings, &linked);
   log::set_up(config.log.level, config.log.format);
   for (const std::string& warning : warnings) log::warning("open_secret", {}, warning);
   catch_signals();
@@ -156,8 +156,6 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
     running = std::make_unique<worker::Worker>(config, std::move(routes), health, metrics);
   } catch (const std::exception& error) {
     throw Stop(kConfigWrong, error.what());
-  } catch (...) {
-    throw Stop(kConfigWrong, "a handler's on_start threw what is no std::exception");
   }
   if (const auto problem = running->await_topics(stop_signal)) throw Stop(kUnreachable, *problem);
   switch (running->run(stop_signal)) {

@@ -31,34 +31,74 @@ struct StatusOptions {
 // What Kafka knows of one partition; empty where it does not answer.
 struct InKafka {
   std::optional<std::int64_t> committed, end;
+  std::optional<std::int64_t> open_since;  // a producer's transaction, where one is open
 };
-using KafkaSide = std::map<store::TopicPartition, InKafka>;
+
+// What Kafka knows of the group.
+struct KafkaSide {
+  std::map<store::TopicPartition, InKafka> partitions;
+  std::map<std::string, std::string> refused;  // topics of routes: why nobody can read them
+  std::optional<kafka::Members> members;
+  std::string away;  // why Kafka does not answer (any more)
+};
+
+struct Readers {
+  explicit Readers(const config::Config& config)
+      : whole(config, KafkaReader::End::whole), stable(config) {}
+  KafkaReader whole;
+  KafkaReader stable;  // sees only what a worker sees
+};
+
+// The partitions of the routes' topics.
+void find_partitions(const config::Config& config, const kafka::Consumer& consumer,
+                     KafkaSide& side) {
+  for (const config::Route& route : config.routes) {
+    try {
+      const int count = consumer.partition_count(route.topic, kKafkaTimeout);
+      for (int partition = 0; partition < count; ++partition)
+        side.partitions[{route.topic, partition}];
+      if (count == 0) side.refused[route.topic] = "it does not exist";
+    } catch (const std::exception& error) {
+      side.refused[route.topic] = error.what();
+    }
+  }
+}
+
+void find_ends(Readers& readers, KafkaSide& side) {
+  const kafka::Consumer& consumer = readers.whole.consumer();
+  std::vector<store::TopicPartition> asked;
+  for (const auto& [partition, unused] : side.partitions)
+    if (!side.refused.contains(partition.first)) asked.push_back(partition);
+  if (asked.empty()) return;
+  for (const auto& [partition, committed] : consumer.committed(asked, kKafkaTimeout))
+    side.partitions[partition].committed = committed.offset;
+  std::map<std::string, int> counts;  // 0: of a topic that was deleted, and is not asked for
+  for (const store::TopicPartition& partition : asked) {
+    const auto [count, is_new] = counts.try_emplace(partition.first);
+    if (is_new) count->second = consumer.partition_count(partition.first, kKafkaTimeout);
+    if (partition.second >= count->second) continue;
+    InKafka& found = side.partitions[partition];
+    found.end = consumer.range(partition, kKafkaTimeout).high;
+    if (*found.end <= found.committed.value_or(0)) continue;
+    const auto stable = readers.stable.consumer().range(partition, kKafkaTimeout).high;
+    if (stable < *found.end) found.open_since = stable;
+  }
+}
 
 // Every partition of the routes and of the checkpoints; numbers until Kafka fails to answer.
-// Returns the reason where it did.
-std::string ask_kafka(const config::Config& config, KafkaReader& reader, KafkaSide& side) {
+void ask_kafka(const config::Config& config, Readers& readers, KafkaSide& side) {
   try {
-    reader.reach(kKafkaTimeout);
-    const kafka::Consumer& consumer = reader.consumer();
-    for (const config::Route& route : config.routes) {
-      const int count = consumer.partition_count(route.topic, kKafkaTimeout);
-      for (int partition = 0; partition < count; ++partition) side[{route.topic, partition}];
-    }
-    std::vector<store::TopicPartition> partitions;
-    for (const auto& [partition, unused] : side) partitions.push_back(partition);
-    if (partitions.empty()) return {};
-    for (const auto& [partition, committed] : consumer.committed(partitions, kKafkaTimeout))
-      side[partition].committed = committed.offset;
-    std::map<std::string, int> counts;  // 0: of a topic that was deleted, and is not asked for
-    for (const store::TopicPartition& partition : partitions) {
-      const auto [count, is_new] = counts.try_emplace(partition.first);
-      if (is_new) count->second = consumer.partition_count(partition.first, kKafkaTimeout);
-      if (partition.second < count->second)
-        side[partition].end = consumer.range(partition, kKafkaTimeout).high;
-    }
-    return {};
+    readers.whole.reach(kKafkaTimeout);
+    find_partitions(config, readers.whole.consumer(), side);
+    find_ends(readers, side);
   } catch (const std::exception& error) {
-    return error.what();
+    side.away = error.what();
+    return;
+  }
+  try {
+    side.members = readers.whole.consumer().members(group_of(config), kKafkaTimeout);
+  } catch (const std::exception&) {
+    // Without the right to describe the group the rest is told all the same.
   }
 }
 
@@ -68,10 +108,19 @@ bool stops(const store::Halt& halt, const store::TopicPartition& partition) {
   return halt.topic == partition.first && (halt.whole_route || halt.partition == partition.second);
 }
 
-std::string state_of(const Json& row, const store::Halt* halt) {
+// A worker that died is a member until its session times out.
+bool nobody_has(const store::TopicPartition& id, const std::optional<kafka::Members>& members) {
+  return members && (members->state == "Stable" || members->state == "Empty") &&
+         !members->partitions.contains(id);
+}
+
+constexpr const char* kOwnerIsGone = "owner is gone";
+
+std::string state_of(const Json& row, const store::Halt* halt, bool nobodys) {
   if (halt != nullptr) return "halted: " + halt->reason;
   if (row.is_null() || row.at("next_offset").is_null()) return "not started";
   if (row.at("owner").is_null()) return "left";
+  if (nobodys) return kOwnerIsGone;
   if (row.at("started_runs") >= 2)
     return "taken " + row.at("started_runs").dump() + " times without progress";
   return "running";
@@ -86,12 +135,12 @@ Json lag_of(const InKafka& kafka, const Json& next_offset) {
 }
 
 Json partition_json(const store::TopicPartition& id, const Json& row, const InKafka& kafka,
-                    const std::vector<store::Halt>& halts) {
+                    const std::vector<store::Halt>& halts, bool nobodys) {
   const auto halt = std::ranges::find_if(halts, [&](const auto& h) { return stops(h, id); });
   const auto column = [&](const char* name) { return row.is_null() ? Json() : row.at(name); };
   return {{"topic", id.first},
           {"partition", id.second},
-          {"state", state_of(row, halt == halts.end() ? nullptr : &*halt)},
+          {"state", state_of(row, halt == halts.end() ? nullptr : &*halt, nobodys)},
           {"owner", column("owner")},
           {"epoch", column("epoch")},
           {"generation", column("generation")},
@@ -99,6 +148,7 @@ Json partition_json(const store::TopicPartition& id, const Json& row, const InKa
           {"committed", or_null(kafka.committed)},
           {"end", or_null(kafka.end)},
           {"lag", lag_of(kafka, column("next_offset"))},
+          {"open_transaction_at", or_null(kafka.open_since)},
           {"start_as", column("start_as")},
           {"updated_at", column("updated_at")},
           {"age_seconds", column("age_seconds")}};
@@ -116,7 +166,7 @@ Json halt_json(const store::Halt& halt) {
           {"decisions", store::decisions_for(halt.reason, halt.offset.has_value())}};
 }
 
-Json gather(const config::Config& config, store::Session& session, KafkaReader& reader) {
+Json gather(const config::Config& config, store::Session& session, Readers& readers) {
   const std::string& group = group_of(config);
   const std::vector<store::Halt> halts = store::read_halts(session, group);
   KafkaSide side;
@@ -124,16 +174,22 @@ Json gather(const config::Config& config, store::Session& session, KafkaReader& 
   for (const Json& row : store::read_partitions(session, group)) {
     const store::TopicPartition id(row.at("topic"), row.at("partition"));
     rows[id] = row;
-    side[id];
+    side.partitions[id];
   }
-  for (const store::Halt& halt : halts) side[{halt.topic, halt.partition}];
-  const std::string away = ask_kafka(config, reader, side);
+  for (const store::Halt& halt : halts) side.partitions[{halt.topic, halt.partition}];
+  ask_kafka(config, readers, side);
   Json status = {{"group", group},
-                 {"kafka_error", away.empty() ? Json() : Json(away)},
+                 {"kafka_error", side.away.empty() ? Json() : Json(side.away)},
+                 {"group_state", side.members ? Json(side.members->state) : Json()},
+                 {"members", side.members ? Json(side.members->count) : Json()},
+                 {"refused_topics", Json::array()},
                  {"partitions", Json::array()},
                  {"halts", Json::array()}};
-  for (const auto& [id, kafka] : side)
-    status["partitions"].push_back(partition_json(id, rows[id], kafka, halts));
+  for (const auto& [topic, why] : side.refused)
+    status["refused_topics"].push_back({{"topic", topic}, {"error", why}});
+  for (const auto& [id, kafka] : side.partitions)
+    status["partitions"].push_back(
+        partition_json(id, rows[id], kafka, halts, nobody_has(id, side.members)));
   for (const store::Halt& halt : halts) status["halts"].push_back(halt_json(halt));
   status["waiting"] = store::read_waiting(session, group, kMaxWaiting);
   status["dead_letters"] = store::count_dead_letters(session, group);
@@ -156,9 +212,19 @@ void print_partitions(const Json& status) {
   } else {
     table.print();
   }
+  for (const Json& row : status.at("partitions"))
+    if (!row.at("open_transaction_at").is_null())
+      print_line(cell(row.at("topic")) + "/" + cell(row.at("partition")) +
+                 ": a producer's transaction is open since offset " +
+                 cell(row.at("open_transaction_at")) +
+                 "; workers read nothing from there on until it ends");
+  for (const Json& refused : status.at("refused_topics"))
+    print_line("topic " + cell(refused.at("topic")) +
+               " of a route cannot be read: " + cell(refused.at("error")));
 }
 
-void print_halts(const Json& halts) {
+// `command`: what ends a halt, up to its place.
+void print_halts(const Json& halts, const std::string& command) {
   for (const Json& halt : halts) {
     const bool route = halt.at("whole_route");
     const std::string place =
@@ -168,8 +234,9 @@ void print_halts(const Json& halts) {
                cell(halt.at("reason")) +
                (halt.at("offset").is_null() ? "" : " at offset " + cell(halt.at("offset"))));
     print_line("      " + cell(halt.at("detail")));
-    print_line("      end it: hapax resume -c … --url … " + place + " --why … --decision " +
-               cell(halt.at("decisions")));
+    print_line("      end it: " + command + place + " --decision retry --why 'what was done'");
+    if (halt.at("decisions") != "retry")
+      print_line("      decisions: " + cell(halt.at("decisions")));
   }
 }
 
@@ -186,46 +253,63 @@ void print_waiting(const Json& waiting) {
 }
 
 void print_dead(const Json& counts) {
-  std::int64_t total = 0;
+  std::int64_t total = 0, since = 0;
   std::string reasons;
   for (const Json& row : counts) {
     total += row.at("count").get<std::int64_t>();
+    since += row.at("completed_since").get<std::int64_t>();
     reasons +=
         (reasons.empty() ? " (" : ", ") + cell(row.at("reason")) + " " + cell(row.at("count"));
   }
   const bool more = total > store::kMaxCount;
   print_line(std::string("dead letters: ") + (more ? "more than " : "") +
              std::to_string(more ? store::kMaxCount : total) +
-             (reasons.empty() ? "" : reasons + ")"));
+             (reasons.empty() ? "" : reasons + ")") +
+             (since == 0 ? ""
+                         : "; of " + std::to_string(since) +
+                               " another message completed the operation since: `hapax dead list` "
+                               "names them, `dead discard` ends them"));
 }
 
-void print_status(const Json& status) {
-  print_line("group " + cell(status.at("group")));
+void print_status(const Json& status, const std::string& resume) {
+  print_line("group " + cell(status.at("group")) +
+             (status.at("members").is_null() ? ""
+                                             : ": " + cell(status.at("group_state")) +
+                                                   ", members: " + cell(status.at("members"))));
   if (!status.at("kafka_error").is_null())
     print_line("Kafka does not answer: " + cell(status.at("kafka_error")));
   print_partitions(status);
   if (!status.at("halts").empty()) std::printf("\n");
-  print_halts(status.at("halts"));
+  print_halts(status.at("halts"), resume);
   print_waiting(status.at("waiting"));
   std::printf("\n");
   print_dead(status.at("dead_letters"));
+}
+
+// For scripts: whether somebody must look.
+ExitCode code_of(const Json& status) {
+  if (!status.at("kafka_error").is_null()) return kUnreachable;
+  const bool gone = std::ranges::any_of(
+      status.at("partitions"), [](const Json& row) { return row.at("state") == kOwnerIsGone; });
+  return gone || !status.at("halts").empty() || !status.at("refused_topics").empty() ? kFailed
+                                                                                     : kDone;
 }
 
 ExitCode status(const StatusOptions& options) {
   const config::Config config = load(options.config);
   observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
   store::Session session = open_store(config);
-  KafkaReader reader(config);
+  Readers readers(config);
   const bool redraw = isatty(STDOUT_FILENO) != 0 && !options.json;
   for (;;) {
-    const Json now = gather(config, session, reader);
+    const Json now = gather(config, session, readers);
     if (options.watch > 0 && redraw) std::fputs("\x1b[H\x1b[2J", stdout);
     if (options.json) {
       std::printf("%s\n", now.dump(options.watch > 0 ? -1 : 2).c_str());  // watched: a line each
     } else {
-      print_status(now);
+      print_status(now, "hapax resume -c " + options.config.path + " --url \"$OPERATOR\" ");
     }
-    if (options.watch <= 0) return kDone;
+    if (options.watch <= 0) return code_of(now);
     std::fflush(stdout);
     std::this_thread::sleep_for(std::chrono::duration<double>(options.watch));  // ^C ends it
     if (!redraw && !options.json) std::printf("\n");
@@ -244,6 +328,11 @@ void add_status(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0.1, 86'400.0));
   command->footer(
       "LAG is Kafka's: end minus committed. \"?\" is not known, \"-\" is none.\n"
+      "\"owner is gone\": no member of the group has the partition, and its worker did not leave.\n"
+      "Exit code 1 where something is halted, where an owner is gone, or where a route's topic "
+      "cannot\n"
+      "be read; 4 where Kafka or PostgreSQL does not answer; else 0, also with lag and dead "
+      "letters.\n"
       "Examples:\n"
       "  hapax status -c worker.json --watch 2\n"
       "  hapax status -c worker.json --json | jq '.partitions[] | select(.lag > 1000)'");

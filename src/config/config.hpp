@@ -127,6 +127,7 @@ struct Admin {
 struct Log {
   observe::log::Level level = observe::log::Level::info;
   observe::log::Format format = observe::log::Format::text;
+  bool error_text = false;  // errors of messages, which may quote them
 
   bool operator==(const Log&) const = default;
 };

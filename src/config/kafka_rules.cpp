@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,8 @@ const std::vector<Rule> kRules = {
      "messages of aborted Kafka transactions would take effect"},
     {"check.crcs", kTrue, "a message damaged on its way would take effect"},
     {"enable.partition.eof", kTrue, "hapax sees by it that a partition is idle"},
+    {"api.version.request", kTrue,
+     "librdkafka would speak a protocol from before Kafka 0.11, in which messages have no headers"},
     {"group.protocol",
      {"classic"},
      "the new rebalance protocol (KIP-848) needs librdkafka 2.12 and a later release of hapax"},
@@ -52,6 +55,28 @@ std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(' ');
   return first == std::string::npos ? ""
                                     : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+constexpr std::int64_t kMinReceiveBytes = 2'000'000;
+
+std::optional<std::int64_t> number_of(const std::string& value) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size()) return std::nullopt;
+  return number;
+}
+
+// Properties that must not be there at all.
+std::optional<std::string> presence_refusal(const std::string& property) {
+  if (property == "metadata.broker.list") return "write bootstrap.servers instead";
+  if (property == "topic.blacklist")
+    return "a route's topic that it names would never be read, and nobody told; remove it";
+  if (property == "plugin.library.paths")
+    return "librdkafka would load code that sees and may hold back every message; remove it";
+  if (property.starts_with("test."))
+    return "librdkafka would talk to a cluster of its own making instead of bootstrap.servers; "
+           "remove it";
+  return std::nullopt;
 }
 
 // Any comma-separated mix of range and roundrobin.
@@ -85,10 +110,9 @@ bool verifies_brokers(const std::map<std::string, std::string>& properties) {
 }
 
 std::optional<int> milliseconds_of(const std::string& value) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc{} || end != value.data() + value.size()) return std::nullopt;
-  return number;
+  const auto number = number_of(value);
+  if (!number || *number != static_cast<int>(*number)) return std::nullopt;
+  return static_cast<int>(*number);
 }
 
 std::optional<std::string> kafka_refusal(const std::string& property, const std::string& value) {
@@ -103,7 +127,13 @@ std::optional<std::string> kafka_refusal(const std::string& property, const std:
     return std::string(rule.why) + "; remove it, or set it to " + std::string(allowed[0]);
   }
   if (property == "partition.assignment.strategy") return assignment_refusal(value);
-  if (property == "metadata.broker.list") return "write bootstrap.servers instead";
+  if (auto why = presence_refusal(property)) return why;
+  if (property == "topic.metadata.refresh.interval.ms" && number_of(value).value_or(0) < 10)
+    return "allowed: milliseconds, at least 10; without it nobody reads a partition that is added "
+           "to a topic";
+  if (property == "receive.message.max.bytes" && number_of(value).value_or(0) < kMinReceiveBytes)
+    return "allowed: bytes, at least " + std::to_string(kMinReceiveBytes) +
+           "; a message that Kafka takes would never fit, and its partition stand still";
   if (property == "max.poll.interval.ms" &&
       milliseconds_of(value).value_or(0) < kMinMaxPollIntervalMs) {
     return "allowed: milliseconds, at least " + std::to_string(kMinMaxPollIntervalMs) +

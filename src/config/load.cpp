@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "config/file_text.hpp"
@@ -60,7 +61,8 @@ void check_together(Reader& reader, const Config& config) {
 }
 
 // `file`: where the text came from, or nothing.
-Loaded load(std::string_view text, const Environment& environment, const std::string* file) {
+Loaded load(std::string_view text, const Environment& environment, const std::string* file,
+            bool open_to_others) {
   Loaded loaded;
   Reader reader(environment);
   Config config;
@@ -76,12 +78,19 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
     root.finish();
     check_together(reader, config);
   }
-  if (file && reader.literal_secret) {
+  if (open_to_others && reader.literal_secret) {
     reader.warnings.push_back(
         open_to_others_warning("the configuration holds a password, and", *file) +
         ", or move the password out with @/path/to/secret");
   }
-  if (reader.problems.empty()) loaded.config = std::move(config);
+  if (file != nullptr)
+    for (Route& route : config.routes)
+      if (!route.plugin.empty())
+        route.plugin = std::filesystem::path(*file).replace_filename(route.plugin);
+  if (reader.problems.empty())
+    loaded.config = std::move(config);
+  else
+    loaded.routes = std::move(config.routes);
   loaded.problems = std::move(reader.problems);
   loaded.warnings = std::move(reader.warnings);
   return loaded;
@@ -90,15 +99,15 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
 }  // namespace
 
 Loaded load_text(std::string_view text, const Environment& environment) {
-  return load(text, environment, nullptr);
+  return load(text, environment, nullptr, false);
 }
 
 Loaded load_file(const std::string& path, const Environment& environment) {
   const auto file = read_file(path);
   if (const auto* error = std::get_if<NotRead>(&file))
-    return {std::nullopt, {{"", "cannot read " + path + ": " + error->why}}, {}};
+    return {std::nullopt, {{"", "cannot read " + path + ": " + error->why}}, {}, {}};
   const auto& [text, open_to_others] = std::get<FileText>(file);
-  return load(text, environment, open_to_others ? &path : nullptr);
+  return load(text, environment, &path, open_to_others);
 }
 
 }  // namespace hapax::config

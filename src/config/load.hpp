@@ -19,6 +19,7 @@ namespace hapax::config {
 struct Loaded {
   std::optional<Config> config;  // there exactly where `problems` is empty
   std::vector<Problem> problems;
+  std::vector<Route> routes = {};     // as far as they can be read, where `config` is not there
   std::vector<std::string> warnings;  // sentences: secrets that others on this machine can read
 };
 
@@ -26,7 +27,8 @@ struct Loaded {
 // Throws: std::bad_alloc. Blocks: on those files. Thread safety: safe, where `environment` is.
 Loaded load_text(std::string_view text, const Environment& environment);
 
-// The same for a file; a file that cannot be read is a problem too.
+// The same for a file; a file that cannot be read is a problem too. A plugin's relative path
+// begins in the file's folder.
 Loaded load_file(const std::string& path, const Environment& environment);
 
 }  // namespace hapax::config

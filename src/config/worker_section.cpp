@@ -137,6 +137,7 @@ void read_log(Object& section, Log& log) {
                               {"error", Level::error}}});
   section.read("format", log.format,
                Choice<Format>{{{"text", Format::text}, {"json", Format::json}}});
+  section.read("error_text", log.error_text, Flag{});
   section.finish();
 }
 

@@ -14,4 +14,21 @@ Route make_route(const config::Route& route, HandlerFactory handler) {
           static_cast<int>(route.breaker)};
 }
 
+std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options) {
+  const auto failed = [&](const std::string& why) {
+    return std::runtime_error("on_start of handler \"" + route.handler.name + "\", for topic \"" +
+                              route.topic + "\", threw: " + why +
+                              "; fix that, or routes[].options");
+  };
+  try {
+    std::unique_ptr<Handler> handler = route.handler.make();
+    handler->on_start({route.topic, options});
+    return handler;
+  } catch (const std::exception& error) {
+    throw failed(error.what());
+  } catch (...) {
+    throw failed("what is no std::exception");
+  }
+}
+
 }  // namespace hapax::flow

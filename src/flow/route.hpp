@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -41,6 +43,10 @@ struct Route {
   int breaker = 0;        // dead letters in a row for one cause that halt the route; 0: never
   store::Durability durability = store::Durability::synchronous;  // the worker's: of its effects
 };
+
+// An instance of the route's handler, with on_start called.
+// Throws: std::runtime_error that names the handler and what it threw.
+std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options);
 
 // The route that a configuration's one and its handler make.
 Route make_route(const config::Route& route, HandlerFactory handler);

@@ -28,6 +28,7 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"partition.assignment.strategy", "range,roundrobin"},
     {"client.id", "hapax"},
     {"queued.max.messages.kbytes", "16384"},
+    {"topic.metadata.refresh.interval.ms", "30000"},  // a partition that is added waits for it
 };
 
 // Set where this version of librdkafka knows them.
@@ -45,14 +46,18 @@ constexpr std::size_t kLeastOfAMessage = 1024;
 ConfHandle configure(const Properties& properties) {
   ConfHandle conf(rd_kafka_conf_new());
   char error[512];
+  std::string wrong;  // a line each
+  const auto refuse = [&](const std::string& name, const std::string& why) {
+    wrong += (wrong.empty() ? "kafka." : "\nkafka.") + name + why;
+  };
   const auto set = [&](const std::string& name, const std::string& value, bool optional) {
     const auto result =
         rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error);
     if (result == RD_KAFKA_CONF_OK || (optional && result == RD_KAFKA_CONF_UNKNOWN)) return;
     // librdkafka quotes the value in its message, which may be a secret.
-    throw std::runtime_error("kafka." + name + ": librdkafka " + rd_kafka_version_str() +
-                             (result == RD_KAFKA_CONF_UNKNOWN ? " does not know this property"
-                                                              : " does not accept this value"));
+    refuse(name, std::string(": librdkafka ") + rd_kafka_version_str() +
+                     (result == RD_KAFKA_CONF_UNKNOWN ? " does not know this property"
+                                                      : " does not accept this value"));
   };
   for (const auto& [name, value] : kDefaults)
     if (!properties.contains(name)) set(name, value, false);
@@ -60,9 +65,11 @@ ConfHandle configure(const Properties& properties) {
     if (!properties.contains(name)) set(name, value, true);
   for (const auto& [name, value] : properties) {
     if (const auto why = unreadable_file(name, value))
-      throw std::runtime_error("kafka." + name + ": " + *why);
-    set(name, value, false);
+      refuse(name, ": " + *why);
+    else
+      set(name, value, false);
   }
+  if (!wrong.empty()) throw std::runtime_error(wrong);
   return conf;
 }
 

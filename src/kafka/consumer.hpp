@@ -79,6 +79,11 @@ using Event = std::variant<std::monostate, std::unique_ptr<Record>, EndOfPartiti
 
 // Whether this librdkafka can ask for the ids of topics (2.3 or newer).
 bool can_tell_topic_ids();
+struct Members {
+  std::string state;  // Kafka's word: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead
+  std::size_t count = 0;
+  std::set<TopicPartition> partitions;  // that any of them has
+};
 
 class Listener {
  public:
@@ -162,6 +167,9 @@ class Consumer {
   std::string cluster_id(std::chrono::milliseconds timeout) const;
   // Number of partitions, or 0 where the topic does not exist.
   int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const;
+  // Who is in the group, and what they have. Any thread.
+  // Throws: std::runtime_error. Blocks: at most `timeout`.
+  Members members(const std::string& group, std::chrono::milliseconds timeout) const;
   // Which partitions the group's members have; nothing where it is not stable. Any thread.
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   std::optional<std::set<TopicPartition>> assigned_in_group(

@@ -122,7 +122,10 @@ std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t s
 
 std::string Consumer::cluster_id(milliseconds timeout) const {
   char* const id = rd_kafka_clusterid(client_, timeout_of(timeout));
-  if (id == nullptr) throw std::runtime_error("no broker told the cluster's id in time");
+  if (id == nullptr)
+    throw std::runtime_error(
+        "no broker answered in time: do kafka.bootstrap.servers name Kafka's own ports, and does "
+        "kafka.security.protocol fit them?");
   std::string text(id);
   rd_kafka_mem_free(client_, id);
   return text;
@@ -140,8 +143,7 @@ int Consumer::partition_count(const std::string& topic, milliseconds timeout) co
   return found.partition_cnt;
 }
 
-std::optional<std::set<TopicPartition>> Consumer::assigned_in_group(const std::string& group,
-                                                                    milliseconds timeout) const {
+Members Consumer::members(const std::string& group, milliseconds timeout) const {
   const QueueHandle queue(rd_kafka_queue_new(client_));
   const char* groups[] = {group.c_str()};
   rd_kafka_DescribeConsumerGroups(client_, groups, 1, nullptr, queue.get());
@@ -152,17 +154,25 @@ std::optional<std::set<TopicPartition>> Consumer::assigned_in_group(const std::s
   std::size_t count = 0;
   const auto** described = rd_kafka_DescribeConsumerGroups_result_groups(
       rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
-  if (count != 1 ||
-      rd_kafka_ConsumerGroupDescription_state(described[0]) != RD_KAFKA_CONSUMER_GROUP_STATE_STABLE)
-    return std::nullopt;
-  std::set<TopicPartition> assigned;
-  for (std::size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(described[0]); ++i) {
+  if (count != 1) throw std::runtime_error("no broker described the group");
+  Members members;
+  members.state =
+      rd_kafka_consumer_group_state_name(rd_kafka_ConsumerGroupDescription_state(described[0]));
+  members.count = rd_kafka_ConsumerGroupDescription_member_count(described[0]);
+  for (std::size_t i = 0; i < members.count; ++i) {
     const auto* list = rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(
         rd_kafka_ConsumerGroupDescription_member(described[0], i)));
     for (int j = 0; list != nullptr && j < list->cnt; ++j)
-      assigned.emplace(list->elems[j].topic, list->elems[j].partition);
+      members.partitions.emplace(list->elems[j].topic, list->elems[j].partition);
   }
-  return assigned;
+  return members;
+}
+
+std::optional<std::set<TopicPartition>> Consumer::assigned_in_group(const std::string& group,
+                                                                    milliseconds timeout) const {
+  Members found = members(group, timeout);
+  if (found.state != "Stable") return std::nullopt;
+  return std::move(found.partitions);
 }
 
 std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition) const {

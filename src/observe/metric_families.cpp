@@ -73,6 +73,10 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       retry_waiting(gauge(registry, "hapax_retry_waiting", "Messages waiting for a retry.")),
       lanes(gauge(registry, "hapax_lanes", "Worker threads with a PostgreSQL connection.")),
       lanes_busy(gauge(registry, "hapax_lanes_busy", "Lanes that process a message now.")),
+      handlers(prometheus::BuildGauge()
+                   .Name("hapax_handler_info")
+                   .Help("Always 1; which version of a handler runs is in its labels.")
+                   .Register(registry)),
       partitions(registry, max_partitions),
       checkpoints(counter_each<3>(
           counters(registry, "hapax_checkpoints_total", "Checkpoints sent to PostgreSQL."),

@@ -56,6 +56,7 @@ struct MetricFamilies {
   prometheus::Gauge& retry_waiting;
   prometheus::Gauge& lanes;
   prometheus::Gauge& lanes_busy;
+  Gauges& handlers;
   PartitionGauges partitions;
 
   std::array<prometheus::Counter*, 3> checkpoints;  // by CheckpointResult

@@ -41,6 +41,14 @@ Metrics::Metrics(const Versions& versions, std::size_t max_partitions)
 
 Metrics::~Metrics() = default;
 
+void Metrics::handler(std::string_view topic, std::string_view name, std::string_view version) {
+  families_->handlers
+      .Add({{"topic", to_valid_utf8(topic)},
+            {"handler", to_valid_utf8(name)},
+            {"version", to_valid_utf8(version)}})
+      .Set(1);
+}
+
 RouteMetrics Metrics::route(std::string_view topic, std::string_view handler) {
   RouteMetrics route;
   route.families_ = families_.get();

@@ -87,6 +87,9 @@ class Metrics {
   // The counters of a route, at 0 from now on. The same arguments give the same counters.
   RouteMetrics route(std::string_view topic, std::string_view handler);
 
+  // Which version of a handler runs: hapax_handler_info.
+  void handler(std::string_view topic, std::string_view name, std::string_view version);
+
   void in_flight(std::size_t messages);  // received, not settled
   void queued(std::size_t messages, std::size_t bytes);
   void waiting_for_retry(std::size_t messages);

@@ -78,4 +78,47 @@ std::string explain_connect_error(const std::string& libpq) {
   return line;
 }
 
+namespace {
+
+// Of an outage that PostgreSQL tells itself: what it is, and what to do.
+constexpr std::pair<std::string_view, std::string_view> kStates[] = {
+    {"53100", "the disk of PostgreSQL is full: make room on it"},
+    {"53200", "PostgreSQL has no memory left: give it more, or lower its work_mem"},
+    {"53300",
+     "PostgreSQL has no connection left: raise its max_connections, or lower worker.lanes"},
+    {"53400", "a limit of PostgreSQL's configuration is reached: see its log"},
+    {"25006",
+     "the server or the session is read-only: is it a standby, or was "
+     "default_transaction_read_only "
+     "set where sql/roles.sql does not?"},
+    {"57P03", "PostgreSQL starts up, shuts down or recovers"},
+    {"57P", "PostgreSQL was shut down or restarted"},
+    {"58", "PostgreSQL cannot read or write its files: see its log and its disk"},
+    {"XX001", "PostgreSQL found damaged data: see its log; restore or repair it"},
+    {"XX002", "PostgreSQL found a damaged index: see its log; REINDEX it"},
+    {"26000", "is there a pooler in transaction mode between? hapax needs its session mode"},
+    {"42P05", "is there a pooler in transaction mode between? hapax needs its session mode"},
+};
+
+// As libpqxx says that the connection is not there any more.
+constexpr std::string_view kBroken[] = {"not connected", "Lost connection", "client encoding"};
+
+}  // namespace
+
+Outage explain_outage(std::string_view sqlstate, const std::string& text) {
+  // The first line: PostgreSQL adds hints and repeats itself on the next ones.
+  const std::string line = text.substr(0, text.find('\n'));
+  if (sqlstate.empty()) {
+    for (const std::string_view words : kBroken)
+      if (line.find(words) != std::string::npos)
+        return {"the connection to PostgreSQL broke", "the connection to PostgreSQL broke"};
+    return {line, line};
+  }
+  const std::string state = "SQLSTATE " + std::string(sqlstate);
+  for (const auto& [which, advice] : kStates)
+    if (sqlstate.starts_with(which))
+      return {line + " (" + std::string(advice) + ")", std::string(advice) + " (" + state + ")"};
+  return {line, state};
+}
+
 }  // namespace hapax::store

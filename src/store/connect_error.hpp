@@ -4,11 +4,22 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace hapax::store {
 
 // `libpq`: its message, of one or several lines. The result is one line, libpq's words first.
 // Thread safety: pure.
 std::string explain_connect_error(const std::string& libpq);
+
+// An outage in words.
+struct Outage {
+  std::string line;   // for the log: what PostgreSQL said, and what to do
+  std::string shown;  // for readiness: the same without PostgreSQL's words, which may quote data
+};
+
+// `sqlstate`: or "", where the connection is gone or could not be made. `text`: what was said.
+// Thread safety: pure.
+Outage explain_outage(std::string_view sqlstate, const std::string& text);
 
 }  // namespace hapax::store

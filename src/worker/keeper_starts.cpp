@@ -337,6 +337,14 @@ void Keeper::agree(std::vector<Starting>& starting, const std::string& incarnati
 void Keeper::begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
                    store::Ahead ahead) {
   const std::shared_ptr<Partition>& partition = starting.partition;
+  const StartFacts& facts = starting.facts;
+  const bool key_changed = facts.row && facts.row->next_offset && !facts.row->key_spec.empty() &&
+                           facts.row->key_spec != facts.key_spec;
+  if (key_changed)
+    observe::log::warning(
+        "key_changed", {{"topic", partition->id().first}, {"partition", partition->id().second}},
+        "the key, tenant or scope of this route is another one since this partition was drained: "
+        "whatever a producer sends again of before then is no duplicate any more, and runs");
   if (starting.at.gap > 0)
     observe::log::error("messages_lost",
                         {{"topic", partition->id().first},
@@ -357,9 +365,8 @@ void Keeper::begin(const Starting& starting, const std::string& incarnation, std
   beginning.guard_below = highest;
   beginning.ahead = std::move(ahead);
   const std::optional<ReadRecord>& before = partition->read_before;
-  if (before &&
-      (before->generation != beginning.generation || before->offset < starting.facts.low ||
-       before->offset + kMostReadAgain < beginning.offset))
+  if (before && (before->generation != beginning.generation || before->offset < facts.low ||
+                 before->offset + kMostReadAgain < beginning.offset))
     partition->read_before.reset();
   partition->begin(std::move(beginning));
   {

@@ -28,6 +28,7 @@ struct LaneSetup {
   // Called by the lane for each message once its fate is committed; for measuring. May be empty.
   // Blocks the lane, and must not throw.
   std::function<void(const Message&)> settled = {};
+  bool log_error_text = false;  // log.error_text: errors may quote messages
 };
 
 }  // namespace hapax::worker

@@ -1,7 +1,7 @@
 #include "worker/postgres_state.hpp"
 
 #include "observe/log.hpp"
-#include "store/fault.hpp"
+#include "store/connect_error.hpp"
 
 namespace hapax::worker {
 
@@ -22,14 +22,11 @@ void PostgresState::went_down(const std::string& what, const std::string& sqlsta
   if (known_ && !up_) return;
   known_ = true;
   up_ = false;
-  // The first line: PostgreSQL adds hints and repeats itself on the next ones.
-  std::string line = text.substr(0, text.find('\n'));
-  if (store::is_of_a_shared_session(sqlstate))
-    line += " (is there a pooler in transaction mode between? hapax needs its session mode)";
+  const store::Outage outage = store::explain_outage(sqlstate, text);
   observe::log::warning(
-      "postgres_down", {{"while", what}, {"sqlstate", sqlstate}, {"error", line}},
+      "postgres_down", {{"while", what}, {"sqlstate", sqlstate}, {"error", outage.line}},
       "PostgreSQL is away; messages wait, no attempt is counted, it goes on by itself");
-  health_.postgres(false, false, sqlstate.empty() ? line : "SQLSTATE " + sqlstate);
+  health_.postgres(false, false, outage.shown);
   metrics_.postgres_went_down();
 }
 

@@ -129,7 +129,7 @@ void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome
 }
 
 void Settler::count(const Work& work, const Item& item, const Outcome& outcome) {
-  log_outcome(item, outcome);
+  log_outcome(work, item, outcome);
   observe::RouteMetrics& route = route_metrics_[work.partition->route_index()];
   if (outcome.handler_time.count() > 0) route.handler_ran(outcome.handler_time);
   if (outcome.result == Result::completed || outcome.result == Result::retry)
@@ -145,16 +145,23 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
   }
 }
 
-// Never the detail: it may quote the message. `hapax dead show` and `status` have it.
-void Settler::log_outcome(const Item& item, const Outcome& outcome) const {
+// Without the detail by default: it may quote the message. `hapax dead show` and `status` have it.
+void Settler::log_outcome(const Work& work, const Item& item, const Outcome& outcome) const {
+  const std::string_view handler = work.partition->route().handler.name;
+  const std::string_view error =
+      setup_.log_error_text ? std::string_view(outcome.detail).substr(0, outcome.detail.find('\n'))
+                            : std::string_view();
   const Coordinates& at = item.record->message().coordinates();
   if (outcome.result == Result::failed && outcome.reason != flow::kRedelivered) {
     observe::log::warning("dead_letter",
                           {{"topic", at.topic},
                            {"partition", at.partition},
                            {"offset", at.offset},
+                           {"dead_letter", outcome.dead_letter},
+                           {"handler", handler},
                            {"reason", outcome.reason},
                            {"sqlstate", outcome.sqlstate},
+                           {"error", error},
                            {"attempts", outcome.attempts}},
                           "gave a message up; it is kept whole in hapax.dead_letters");
   } else if (outcome.result == Result::retry) {
@@ -162,7 +169,9 @@ void Settler::log_outcome(const Item& item, const Outcome& outcome) const {
                           {{"topic", at.topic},
                            {"partition", at.partition},
                            {"offset", at.offset},
+                           {"handler", handler},
                            {"sqlstate", outcome.sqlstate},
+                           {"error", error},
                            {"attempts", outcome.attempts},
                            {"next_try_ms", outcome.wait.count()}},
                           "a message failed and waits; the error is in hapax.attempts");

@@ -27,7 +27,7 @@ class Settler {
   bool settle_one(Work& work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
   void tell(Partition& partition);
   void count(const Work& work, const Item& item, const flow::Outcome& outcome);
-  void log_outcome(const Item& item, const flow::Outcome& outcome) const;
+  void log_outcome(const Work& work, const Item& item, const flow::Outcome& outcome) const;
   void watch_for_breaks(const Work& work, const Item& item, const flow::Outcome& outcome);
   void ask_for_halt(const Work& work, const Item& item, const flow::Outcome& outcome);
 

@@ -7,6 +7,7 @@
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
 #include "store/transport.hpp"
+#include "worker/log_halt.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -95,11 +96,18 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   metrics,
                   {},
                   {},
-                  std::move(settled)} {
+                  std::move(settled),
+                  config.log.error_text} {
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     route_index_[routes_[i].topic] = i;
     lane_setup_.breakers.emplace_back(routes_[i].breaker);
-    route_metrics_.push_back(metrics.route(routes_[i].topic, routes_[i].handler.name));
+    const HandlerFactory& handler = routes_[i].handler;
+    route_metrics_.push_back(metrics.route(routes_[i].topic, handler.name));
+    metrics.handler(routes_[i].topic, handler.name, handler.version);
+    log::info(
+        "route",
+        {{"topic", routes_[i].topic}, {"handler", handler.name}, {"version", handler.version}},
+        "messages of this topic go to this handler");
   }
   lane_setup_.route_metrics = route_metrics_;
   for (std::size_t lane = 0; lane < config.worker.lanes; ++lane)
@@ -111,8 +119,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
 Worker::Handlers Worker::make_handlers() const {
   Handlers handlers;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    handlers.push_back(routes_[i].handler.make());
-    handlers.back()->on_start({routes_[i].topic, config_.routes[i].options});
+    handlers.push_back(flow::start_handler(routes_[i], config_.routes[i].options));
     health_.poll_turned();  // there are many of them, one after the other
   }
   return handlers;
@@ -329,14 +336,7 @@ void Worker::serve(const HaltWanted& wanted) {
     if (!wanted.recorded) keeper_->halted(wanted.halt, false);
     if (stopping.empty()) return;
   }
-  log::error("halted",
-             {{"topic", wanted.halt.topic},
-              {"partition", wanted.partition->id().second},
-              {"offset", wanted.halt.offset.value_or(-1)},
-              {"whole_route", wanted.halt.whole_route},
-              {"reason", wanted.halt.reason}},
-             wanted.recorded ? "is halted since " + wanted.halt.since + "; see `hapax status`"
-                             : "halted; see `hapax status`, end it with `hapax resume`");
+  log_halt(wanted);
   for (const auto& partition : stopping) {
     store::Halt halt = wanted.halt;
     halt.partition = partition->id().second;

@@ -45,7 +45,8 @@ enum class Ended {
 class Worker final : public kafka::Listener {
  public:
   // Makes the handlers and calls their on_start; connects to nobody yet.
-  // Throws: what a handler's on_start throws; std::runtime_error for what librdkafka refuses.
+  // Throws: std::runtime_error that names the handler whose on_start threw, or for what librdkafka
+  // refuses.
   // `settled`: see LaneSetup.
   Worker(const config::Config& config, std::vector<flow::Route> routes, observe::Health& health,
          observe::Metrics& metrics, std::function<void(const Message&)> settled = {});

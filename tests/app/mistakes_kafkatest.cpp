@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "sandbox/child_process.hpp"
 #include "sandbox/temporary_folder.hpp"
 #include "support/command.hpp"
+#include "support/site.hpp"
 
 namespace hapax::support {
 namespace {
@@ -21,12 +23,17 @@ TEST(Mistakes, OfAConfigurationAreALineEachInCheck) {
     "worker": {"lane": 8, "queue": {"bytes": "64 potatoes"}},
     "routes": [{"topic": "t", "handler": "h", "key": {"header": "k"}, "batch": 0}]})";
   const Said said = hapax({"check"}, config);
-  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.code, 3) << "as `run` ends";
+  EXPECT_EQ(hapax({"run"}, config).code, 3);
   EXPECT_THAT(said.text,
               HasSubstr("FAIL  configuration: worker.lane: is unknown; did you mean lanes?"));
   EXPECT_THAT(said.text,
               HasSubstr("FAIL  configuration: worker.queue.bytes: found \"64 potatoes\""));
   EXPECT_THAT(said.text, HasSubstr("\nFAIL  configuration: routes[0].batch: found 0; allowed"));
+  for (const char* const command : {"check", "run"})
+    EXPECT_THAT(hapax({command}, config).text,
+                HasSubstr("route of topic \"t\": no handler \"h\"; there is: none"))
+        << "a handler that is missing shows with the rest";
   EXPECT_THAT(said.text, Not(HasSubstr("\\x0a")));
 }
 
@@ -70,10 +77,73 @@ TEST(Mistakes, InAHandlersOptionsAreFoundByCheck) {
                 "options": {"journal": 3}, "plugin": ")" HAPAX_BINARY_DIR
                            "/lib/libscripted.so\"}]}";
   const Said said = hapax({"check"}, config);
-  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.text, HasSubstr("ok    handler scripted: "));
   EXPECT_THAT(said.text, HasSubstr("FAIL  on_start of scripted: "));
   EXPECT_THAT(said.text, HasSubstr("type must be string, but is number"));
+}
+
+TEST(Mistakes, OfOnStartNameTheHandlerInRun) {
+  Site site = Site::on_mock_cluster(1);
+  WorkerOptions options = site.options("w", {{"route", {{"options", {{"journal", 3}}}}}});
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  options.config["admin"] = {{"listen", "127.0.0.1:0"}};
+  std::ofstream(config) << options.config;
+  const Said said = hapax({"run"}, config);
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.text,
+              HasSubstr("on_start of handler \"scripted\", for topic \"" + site.topic()));
+}
+
+TEST(Mistakes, OfSeveralHandlersAreAllNamed) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+    "postgres": {"url": "postgresql://127.0.0.1:1/x"},
+    "routes": [{"topic": "t", "handler": "one", "key": {"header": "k"}},
+               {"topic": "u", "handler": "two", "key": {"header": "k"}}]})";
+  const Said said = hapax({"run"}, config);
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.text, HasSubstr("no handler \"one\""));
+  EXPECT_THAT(said.text, HasSubstr("no handler \"two\""));
+}
+
+TEST(Mistakes, OfKafkasPropertiesAreAllNamed) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g",
+      "socket.timeout.ms": "soon", "no.such.property": 1, "ssl.ca.location": "/no/such/file"},
+    "postgres": {"url": "postgresql://127.0.0.1:1/x"},
+    "routes": [{"topic": "t", "handler": "h", "key": {"header": "k"}}]})";
+  const Said said = hapax({"check"}, config);
+  EXPECT_EQ(said.code, 3);
+  for (const char* const name : {"socket.timeout.ms", "no.such.property", "ssl.ca.location"})
+    EXPECT_THAT(said.text, HasSubstr(std::string("FAIL  Kafka: kafka.") + name));
+}
+
+TEST(Mistakes, InAllOfKafkasAddressesAreAllNamed) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2",
+      "group.id": "g"},
+    "postgres": {"url": "postgresql://127.0.0.1:1/x"},
+    "routes": [{"topic": "t", "handler": "h", "key": {"header": "k"}}]})";
+  const Said said = hapax({"check"}, config);
+  EXPECT_THAT(said.text, HasSubstr("127.0.0.1:1/"));
+  EXPECT_THAT(said.text, HasSubstr("127.0.0.1:2/"));
+}
+
+TEST(Mistakes, AreNoneInAPluginBesideTheConfiguration) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::filesystem::create_symlink(HAPAX_BINARY_DIR "/lib/libscripted.so",
+                                  folder.path() / "libmine.so");
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+    "postgres": {"url": "postgresql://127.0.0.1:1/x"},
+    "routes": [{"topic": "t", "handler": "scripted", "plugin": "./libmine.so",
+                "key": {"header": "k"}}]})";
+  EXPECT_THAT(hapax({"check"}, config).text, HasSubstr("ok    handler scripted: version 1"));
 }
 
 TEST(Mistakes, InAUrlOfPostgresAreOfTheConfiguration) {

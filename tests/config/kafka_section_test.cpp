@@ -44,6 +44,12 @@ TEST(KafkaSection, RefusesWhatWouldBreakThePromise) {
        {"cooperative-sticky", "range,cooperative-sticky", "", "range,", "sticky"}},
       {"max.poll.interval.ms", {9999, "0", "-1", "300s", "", 1.5}},
       {"metadata.broker.list", {"kafka:9092"}},
+      {"topic.metadata.refresh.interval.ms", {-1, "-1", 0, "", "1m"}},
+      {"topic.blacklist", {"pay.*"}},
+      {"receive.message.max.bytes", {1000, "1999999", "", "10MB"}},
+      {"plugin.library.paths", {"monitoring-interceptor"}},
+      {"test.mock.num.brokers", {3}},
+      {"api.version.request", {false, "0"}},
       {"rebalance_cb", {"x"}},
       {"enabled_events", {1}}};
   for (const auto& [property, values] : refused)
@@ -55,7 +61,9 @@ TEST(KafkaSection, TakesThosePropertiesWhereTheyAreRight) {
   const std::vector<std::pair<std::string, std::vector<nlohmann::json>>> taken = {
       {"enable.auto.commit", {false, "false", "FALSE", "f", 0}},
       {"auto.offset.reset", {"error"}},
-      {"topic.metadata.refresh.interval.ms", {2000}},
+      {"topic.metadata.refresh.interval.ms", {2000, "10"}},
+      {"receive.message.max.bytes", {2'000'000, "1000000000"}},
+      {"api.version.request", {true}},
       {"isolation.level", {"read_committed"}},
       {"check.crcs", {true}},
       {"group.protocol", {"classic"}},

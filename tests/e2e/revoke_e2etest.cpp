@@ -30,7 +30,8 @@ TEST(Revoke, RecordsTheHaltThatItsDrainAskedForBeforeTheNextOwnerStarts) {
   site.database().run("SELECT pg_advisory_unlock(1)");
 
   const auto halted = two->await("halted", {{"reason", "handler_ended_transaction"}});
-  EXPECT_THAT(halted.at("sentence").get<std::string>(), testing::HasSubstr("is halted since"));
+  EXPECT_THAT(halted.at("sentence").get<std::string>(),
+              testing::HasSubstr("stopped on purpose since"));
   EXPECT_EQ(site.database().value("SELECT halted_by, whole_route FROM hapax.halts"), "one|t");
   EXPECT_EQ(two->count("partition_started"), 0U);
   EXPECT_EQ(site.database().value("SELECT last_value FROM payments_nr_seq"), "2")

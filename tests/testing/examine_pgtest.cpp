@@ -62,6 +62,22 @@ TEST(Examine, EveryWayIsReallyGone) {
                           "the session afterwards"));
 }
 
+// A rolled-back run leaves a gap in the sequence, so that the next one draws another number.
+TEST(Examine, TakesANumberOfASequenceInTheResultAndNoOtherThatVaries) {
+  const auto answering = [](bool counts_runs) {
+    return [counts_runs, runs = 0](const Message& message, Context& context) mutable {
+      ++runs;
+      const auto rows = context.sql("INSERT INTO entries (id) VALUES ($1) RETURNING number",
+                                    *message.header("id"));
+      context.result({{"entry", {rows[0][0].as<std::int64_t>()}},
+                      {"amount", *message.payload()},
+                      {"run", counts_runs ? 1000 + runs : 0}});
+    };
+  };
+  EXPECT_EQ(verdict(answering(false)), "");
+  EXPECT_THAT(verdict(answering(true)), HasSubstr("idempotency_keys"));
+}
+
 TEST(Examine, NamesColumnsThatVaryAndComparesTheRest) {
   Harness harness(factory([](const Message& message, Context& context) {
                     context.sql("INSERT INTO payments VALUES ($1, 1, clock_timestamp())",

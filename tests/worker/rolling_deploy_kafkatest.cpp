@@ -80,6 +80,7 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
   site.await_no_lag();
   expect_leaves(*before);
   after->start_again();
+  after->await("key_changed", {{"partition", 0}});
   after->await("partition_started");
   producer.send(site.payment(2));
   site.await_no_lag();

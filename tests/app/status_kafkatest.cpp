@@ -1,0 +1,108 @@
+// What `hapax status` and what follows from it tell an operator, and its exit code a script.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "sandbox/child_process.hpp"
+#include "sandbox/temporary_folder.hpp"
+#include "support/command.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// As an operator pastes it, in a shell without USER.
+Said shell(const std::string& line, const std::string& url) {
+  const sandbox::TemporaryFolder folder("shell");
+  sandbox::Program program;
+  program.argv = {
+      "/bin/sh", "-c",
+      "unset USER; export OPERATOR='" + url + "'; PATH=" HAPAX_BINARY_DIR "/bin:$PATH; " + line};
+  program.output = folder.path() / "output";
+  sandbox::ChildProcess process(program);
+  const auto exit = process.wait(std::chrono::seconds(60));
+  std::ifstream output(program.output);
+  return {exit ? exit->code : -1, std::string{std::istreambuf_iterator<char>(output), {}}};
+}
+
+TEST(Status, ExitsWith1WhileARoutesTopicCannotBeReadAndElseWith0) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 3);
+  const auto worker = site.worker("w");
+  site.await_no_lag();
+  const Said well = hapax({"status"}, worker->config());
+  EXPECT_EQ(well.code, 0) << well.text;
+
+  const sandbox::TemporaryFolder folder("status");
+  const auto config = folder.path() / "worker.json";
+  WorkerOptions options = site.options("w");
+  options.config["routes"].push_back(options.config["routes"][0]);
+  options.config["routes"][1]["topic"] = "no-such-topic";
+  std::ofstream(config) << options.config;
+  const Said said = hapax({"status"}, config);
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("topic no-such-topic of a route cannot be read: it does not"));
+  EXPECT_THAT(said.text, HasSubstr(site.topic()));
+  expect_leaves(*worker);
+}
+
+TEST(Status, NamesACommandThatEndsAHaltAsItStands) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 1);
+  const auto worker = site.worker("w");
+  site.await_no_lag();
+  site.database().run(
+      "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, reason, "
+      "detail, halted_by) VALUES ('" +
+      site.group() + "', '" + site.topic() +
+      "', 0, false, 1, 'unexpected_error', 'a test', 'test')");
+  worker->await("halted");
+  EXPECT_THAT(worker->output(), HasSubstr("stopped on purpose"));
+  EXPECT_THAT(worker->output(), Not(HasSubstr("\"offset\":-1")));
+  const Said said = hapax({"status"}, worker->config());
+  EXPECT_EQ(said.code, 1);
+  const std::string begins = "end it: ";
+  const auto from = said.text.find(begins) + begins.size();
+  ASSERT_LT(from, said.text.size()) << said.text;
+  const Said resumed =
+      shell(said.text.substr(from, said.text.find('\n', from) - from), site.database().owner().url);
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+  EXPECT_THAT(resumed.text, HasSubstr("before  " + site.topic() + "/0, checkpoint 1, highest 1"));
+  EXPECT_THAT(resumed.text, Not(HasSubstr("{")));
+  worker->await("resumed");
+  EXPECT_NE(site.database().value("SELECT ended_by FROM hapax.halts"), "");
+  expect_leaves(*worker);
+}
+
+TEST(Status, TellsOfDeadLettersWhoseOperationWasCompletedSince) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "reject"}, {"why", "no account"}}));
+  producer.send(site.payment(1, {{"do", "reject"}, {"why", "no account"}}));
+  const auto worker = site.worker("w", {{"log", {{"error_text", true}}}});
+  worker->await("route", {{"handler", "scripted"}, {"version", "1"}});
+  worker->await("dead_letter",
+                {{"dead_letter", 1}, {"handler", "scripted"}, {"error", "no account"}});
+  site.pay(producer, 0, 1);
+  site.await_booked(1);
+  worker->await_metric("hapax_handler_info{handler=\"scripted\",topic=\"" + site.topic() +
+                       "\",version=\"1\"} 1");
+  EXPECT_THAT(hapax({"status"}, worker->config()).text,
+              HasSubstr("dead letters: 2 (rejected 2); of 1 another message completed"));
+  EXPECT_THAT(hapax({"dead", "list"}, worker->config()).text, HasSubstr("completed-since"));
+  EXPECT_THAT(hapax({"dead", "show", "1"}, worker->config()).text,
+              HasSubstr("completed    since, by " + site.topic() + "/0/2"));
+  EXPECT_THAT(hapax({"dead", "show", "2"}, worker->config()).text,
+              Not(HasSubstr("completed    since")));
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support
