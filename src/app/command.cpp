@@ -31,7 +31,7 @@ std::string handler_mistakes(const std::vector<config::Route>& routes, const Con
   try {
     routes_of(named, option, linked);
   } catch (const Stop& stop) {
-    return std::string("\n") + stop.what();
+    return stop.what();
   }
   return {};
 }

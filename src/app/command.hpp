@@ -58,7 +58,7 @@ struct ConfigOption {
 void add_config(CLI::App& command, ConfigOption& option);
 
 // Reads the configuration; prints warnings to stderr, or adds them to `warnings` where it is given.
-// Throws: Stop(kConfigWrong) with every mistake; with those of its handlers, too, where `linked` is
+// Throws: Stop(kConfigWrong) with every mistake; with those of its handlers, too, if `linked` is
 // given.
 config::Config load(const ConfigOption& option, std::vector<std::string>* warnings = nullptr,
                     const std::vector<HandlerFactory>* linked = nullptr);

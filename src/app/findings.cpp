@@ -39,7 +39,7 @@ void Findings::attempt(const std::string& what, const std::string& mend,
     std::vector<std::string> all;
     for (std::string line; std::getline(lines, line);)
       if (!line.empty()) all.push_back(line);
-    // A first one with a colon at its end only says that there are more.
+    // A first line with a colon at its end only announces the others.
     const std::size_t first = all.size() > 1 && all.front().ends_with(':') ? 1 : 0;
     for (std::size_t i = first; i < all.size(); ++i) fail(what, all[i], mend);
   }

@@ -19,8 +19,8 @@ inline constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
 
 class KafkaReader final : kafka::Listener {
  public:
-  // What of the log it sees as its end: where the first open transaction begins, as a worker does,
-  // or all of it.
+  // What it takes for the log's end: the first open transaction, as a worker does, or the last
+  // record.
   enum class End { stable, whole };
 
   // Throws: Stop(kConfigWrong) naming the properties that librdkafka refuses.

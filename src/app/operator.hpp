@@ -16,7 +16,7 @@ struct OperatorOptions {
 // --why (needed), --who, --url, --yes and --dry-run.
 void add_operator(CLI::App& command, OperatorOptions& options);
 
-// `who`; where it is empty $USER, or the name or number of the user of this process.
+// `who`; if it is empty $USER, or the name or number of the user of this process.
 std::string operator_name(const std::string& who);
 
 // Returns where the operator agrees: --yes, or "y" on a terminal. `effect`: "…, so …".

@@ -58,7 +58,7 @@ store::Resumption wanted_of(const ResumeOptions& options, const config::Config& 
   return wanted;
 }
 
-// A row of hapax.checkpoints or hapax.store: where it stands, without what nobody decides by.
+// A row of hapax.checkpoints or hapax.store in the words of `status` and `offsets show`.
 std::string row_text(const Json& row) {
   if (!row.contains("topic")) return "database " + cell(row.contains("id") ? row.at("id") : Json());
   std::string text = cell(row.at("topic")) + "/" + cell(row.at("partition"));

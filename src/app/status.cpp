@@ -22,6 +22,9 @@ namespace {
 
 constexpr int kMaxWaiting = 50;
 
+// A broker that does not know the request is asked again until then.
+constexpr std::chrono::milliseconds kMembersTimeout{3000};
+
 struct StatusOptions {
   ConfigOption config;
   double watch = 0;
@@ -31,13 +34,13 @@ struct StatusOptions {
 // What Kafka knows of one partition; empty where it does not answer.
 struct InKafka {
   std::optional<std::int64_t> committed, end;
-  std::optional<std::int64_t> open_since;  // a producer's transaction, where one is open
+  std::optional<std::int64_t> open_since;  // a producer's transaction, if one is open
 };
 
 // What Kafka knows of the group.
 struct KafkaSide {
   std::map<store::TopicPartition, InKafka> partitions;
-  std::map<std::string, std::string> refused;  // topics of routes: why nobody can read them
+  std::map<std::string, std::string> refused;  // topics of routes: why they cannot be read
   std::optional<kafka::Members> members;
   std::string away;  // why Kafka does not answer (any more)
 };
@@ -96,7 +99,7 @@ void ask_kafka(const config::Config& config, Readers& readers, KafkaSide& side) 
     return;
   }
   try {
-    side.members = readers.whole.consumer().members(group_of(config), kKafkaTimeout);
+    side.members = readers.whole.consumer().members(group_of(config), kMembersTimeout);
   } catch (const std::exception&) {
     // Without the right to describe the group the rest is told all the same.
   }
@@ -286,7 +289,7 @@ void print_status(const Json& status, const std::string& resume) {
   print_dead(status.at("dead_letters"));
 }
 
-// For scripts: whether somebody must look.
+// For scripts: whether an operator must look.
 ExitCode code_of(const Json& status) {
   if (!status.at("kafka_error").is_null()) return kUnreachable;
   const bool gone = std::ranges::any_of(
@@ -299,7 +302,8 @@ ExitCode status(const StatusOptions& options) {
   const config::Config config = load(options.config);
   observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
   store::Session session = open_store(config);
-  Readers readers(config);
+  // Never ended: librdkafka 2.0.2 would wait without bound for a group that no broker describes.
+  static Readers& readers = *new Readers(config);
   const bool redraw = isatty(STDOUT_FILENO) != 0 && !options.json;
   for (;;) {
     const Json now = gather(config, session, readers);

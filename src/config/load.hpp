@@ -19,7 +19,7 @@ namespace hapax::config {
 struct Loaded {
   std::optional<Config> config;  // there exactly where `problems` is empty
   std::vector<Problem> problems;
-  std::vector<Route> routes = {};     // as far as they can be read, where `config` is not there
+  std::vector<Route> routes = {};     // as far as they can be read, if `config` is not there
   std::vector<std::string> warnings;  // sentences: secrets that others on this machine can read
 };
 

@@ -285,6 +285,7 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
         batch_limit_.contended(jobs.size());
         return {Tried::in_the_way};
       }
+      [[fallthrough]];
     case FailureClass::refused:
       if (in_one)
         return {Tried::some_alone, {running}, {}, failed_run_of(jobs[running].task, error)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kafka/admin_client.hpp"
 #include "kafka/consumer.hpp"
 #include "kafka/handles.hpp"
 #include "kafka/request.hpp"
@@ -146,7 +147,9 @@ int Consumer::partition_count(const std::string& topic, milliseconds timeout) co
 Members Consumer::members(const std::string& group, milliseconds timeout) const {
   const QueueHandle queue(rd_kafka_queue_new(client_));
   const char* groups[] = {group.c_str()};
-  rd_kafka_DescribeConsumerGroups(client_, groups, 1, nullptr, queue.get());
+  // Without its own bound it would go on for a minute, and the client's end wait for it.
+  const OptionsHandle options = admin_options(client_, timeout);
+  rd_kafka_DescribeConsumerGroups(client_, groups, 1, options.get(), queue.get());
   const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
   if (!event) throw std::runtime_error("no broker described the group in time");
   if (const auto error = rd_kafka_event_error(event.get()))

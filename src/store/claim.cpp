@@ -89,7 +89,16 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
 
 }  // namespace
 
+void prepare_completion(Session& session) {
+  if (!session.prepare(sql::kSeal)) return;
+  for (const Statement* statement :
+       {&sql::kSealUnflushed, &sql::kStoreResult, &sql::kStoreResults, &sql::kForgetAttempts,
+        &sql::kEndReplayedLetter, &sql::kEndReplay})
+    session.prepare(*statement);
+}
+
 Claim claim(Transaction& transaction, const ClaimRequest& request) {
+  prepare_completion(transaction.session());
   const bool alone = !transaction.has_begun();
   TakenKey taken{transaction.session().next_nonce()};
   const std::string take =

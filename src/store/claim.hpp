@@ -58,6 +58,10 @@ struct TakenKey {
   bool ours = false;
 };
 
+// Prepares what follows a handler, once for each session: the handler may have taken a role that
+// cannot. Throws: DatabaseError.
+void prepare_completion(Session& session);
+
 // Opens the transaction and takes the key if it is free.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for another transaction's
 //   uncommitted claim.

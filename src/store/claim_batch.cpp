@@ -24,6 +24,7 @@ std::string array(std::span<const ClaimRequest> requests, Add add) {
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
                        bool one_at_a_time) {
   Session& session = transaction.session();
+  prepare_completion(session);
   BatchClaim claim;
   claim.nonce = session.next_nonce();
   claim.keys.resize(requests.size());

@@ -100,7 +100,7 @@ constexpr std::pair<std::string_view, std::string_view> kStates[] = {
     {"42P05", "is there a pooler in transaction mode between? hapax needs its session mode"},
 };
 
-// As libpqxx says that the connection is not there any more.
+// libpqxx's words for a connection that is not there any more.
 constexpr std::string_view kBroken[] = {"not connected", "Lost connection", "client encoding"};
 
 }  // namespace

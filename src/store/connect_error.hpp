@@ -14,11 +14,11 @@ std::string explain_connect_error(const std::string& libpq);
 
 // An outage in words.
 struct Outage {
-  std::string line;   // for the log: what PostgreSQL said, and what to do
+  std::string line;   // for the log: the error, and what to do
   std::string shown;  // for readiness: the same without PostgreSQL's words, which may quote data
 };
 
-// `sqlstate`: or "", where the connection is gone or could not be made. `text`: what was said.
+// `sqlstate`: or "", if the connection is gone or could not be made. `text`: the error.
 // Thread safety: pure.
 Outage explain_outage(std::string_view sqlstate, const std::string& text);
 

@@ -164,6 +164,14 @@ bool is_too_much(const Fault& fault) {
 
 namespace {
 
+// libpqxx 7 tells the name of what it prepares, which is hapax's own.
+std::string without_wrapper(std::string text) {
+  constexpr std::string_view kBegins = "Failure during '[PREPARE ", kEnds = "]': ";
+  const std::size_t end = text.find(kEnds);
+  if (text.starts_with(kBegins) && end != std::string::npos) text.erase(0, end + kEnds.size());
+  return text;
+}
+
 constexpr int kDeepest = 16;  // of exceptions nested in each other
 
 std::exception_ptr nested_in(const std::exception& error) {
@@ -209,7 +217,7 @@ Fault fault_at(const std::exception_ptr& error, int depth) {
   } catch (const pqxx::insufficient_privilege& e) {
     return {Kind::sql, "42501", e.what()};  // libpqxx 6 leaves its SQLSTATE empty
   } catch (const pqxx::sql_error& e) {
-    return {Kind::sql, e.sqlstate(), e.what()};
+    return {Kind::sql, e.sqlstate(), without_wrapper(e.what())};
   } catch (const pqxx::usage_error& e) {
     return {Kind::aborted, "", e.what()};
   } catch (const std::exception& e) {

@@ -83,15 +83,16 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-void Session::prepare(const Statement& statement) {
+bool Session::prepare(const Statement& statement) {
   bool& prepared = state_->prepared[&statement];
-  if (prepared) return;
+  if (prepared) return false;
   try {
     state_->prepare(statement.name, statement.text);
   } catch (...) {
     rethrow(state_->connection, statement.text);
   }
   prepared = true;
+  return true;
 }
 
 std::string Session::execute(const Statement& statement, const std::vector<Parameter>& values) {

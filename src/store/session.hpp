@@ -37,6 +37,9 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
+  // Prepares a statement of hapax's own. False if it was. Throws: DatabaseError.
+  bool prepare(const Statement& statement);
+
   // "EXECUTE name(…)" with the values quoted; prepares the statement the first time.
   // Throws: DatabaseError where it does not prepare, or a value holds a NUL byte.
   std::string execute(const Statement& statement, const std::vector<Parameter>& values);
@@ -79,8 +82,6 @@ class Session {
   static constexpr std::size_t kMaxUserStatements = 1000;
 
  private:
-  void prepare(const Statement& statement);
-
   friend class Transaction;
   friend class BareLane;
   struct State;

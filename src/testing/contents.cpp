@@ -70,7 +70,7 @@ bool differ_as_drawn(const nlohmann::json& one, const nlohmann::json& other,
   return ones.contains(text(one)) && others.contains(text(other));
 }
 
-// The same, with the results of `expected` where those of its keys differ only as drawn.
+// The same, with the results of `expected` if those of its keys differ only as drawn.
 Tables with_results_of(const Tables& expected, Tables found) {
   const auto keys = expected.find(store::kKeysTable);
   if (keys == expected.end() || !found.contains(store::kKeysTable)) return found;

@@ -362,6 +362,7 @@ void Keeper::begin(const Starting& starting, const std::string& incarnation, std
   beginning.generation = starting.at.generation;
   beginning.offset = starting.at.offset;
   beginning.log_end = facts.high;
+  beginning.settled_before = settled_before(facts, starting.at);
   beginning.guard_below = highest;
   beginning.ahead = std::move(ahead);
   const std::optional<ReadRecord>& before = partition->read_before;

@@ -40,10 +40,11 @@ struct Beginning {
   bool has_kafka_offset = false;  // the group had one, or has it since
   std::int32_t generation = 1;
   std::int64_t offset = 0;
-  std::int64_t log_end = 0;      // as it was then
-  std::int64_t guard_below = 0;  // guarantees I8
-  int started_runs = 0;          // 2 or more: the last ended before they got anywhere
-  store::Ahead ahead;            // failed runs and skips from before
+  std::int64_t log_end = 0;         // as it was then
+  std::int64_t settled_before = 0;  // see settled_before() in start.hpp
+  std::int64_t guard_below = 0;     // guarantees I8
+  int started_runs = 0;             // 2 or more: the last ended before they got anywhere
+  store::Ahead ahead;               // failed runs and skips from before
 };
 
 // What tells a record from another one at its offset.
@@ -80,7 +81,7 @@ class Partition {
   // By the keeper, once, before it posts Started. Before that only the above may be used.
   void begin(Beginning beginning) {
     beginning_ = std::move(beginning);
-    watermark_.emplace(beginning_.offset);
+    watermark_.emplace(beginning_.offset, beginning_.settled_before);
     checkpointed_ = beginning_.offset;
   }
   const Beginning& beginning() const { return beginning_; }

@@ -131,6 +131,11 @@ Start decide_offset(const StartFacts& facts) {
 
 }  // namespace
 
+std::int64_t settled_before(const StartFacts& facts, const StartAt& at) {
+  if (!facts.row || !facts.row->next_offset) return at.offset;
+  return std::max(at.offset, facts.row->highest_settled.value_or(facts.high));
+}
+
 Start decide_start(const StartFacts& facts) {
   Start start = decide_offset(facts);
   auto* const at = std::get_if<StartAt>(&start);

@@ -55,4 +55,9 @@ struct StartHalt {
 
 std::variant<StartAt, StartHalt> decide_start(const StartFacts& facts);
 
+// One more than the highest offset that an owner before may have settled, or the start if none has.
+// If the last owner did not leave cleanly, it is the end of the log. Under another key spec what
+// was settled beyond the checkpoint would run again, so a clean leave must not hide it.
+std::int64_t settled_before(const StartFacts& facts, const StartAt& at);
+
 }  // namespace hapax::worker

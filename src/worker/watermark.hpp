@@ -6,6 +6,7 @@
 // Thread safety: none; the Partition that owns it locks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,8 +15,10 @@ namespace hapax::worker {
 
 class Watermark {
  public:
-  // Nothing below `start` will be taken.
-  explicit Watermark(std::int64_t start) : next_(start), highest_settled_(start) {}
+  // Nothing below `start` will be taken. `settled_before`: one more than the highest offset that
+  // may have been settled earlier.
+  explicit Watermark(std::int64_t start, std::int64_t settled_before = 0)
+      : next_(start), highest_settled_(std::max(start, settled_before)) {}
 
   // False where the offset was received before (or is below the start): it is in hand already.
   bool receive(std::int64_t offset);

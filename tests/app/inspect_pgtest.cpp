@@ -216,9 +216,9 @@ TEST_F(Inspect, CountsDeadLettersByReason) {
   letter("2");
   letter("3", "1", "g", "payload_drift");
   letter("4", "1", "other");
-  EXPECT_EQ(
-      count_dead_letters(session, "g"),
-      Json::parse(R"([{"reason":"rejected","count":2},{"reason":"payload_drift","count":1}])"));
+  EXPECT_EQ(count_dead_letters(session, "g"),
+            Json::parse(R"([{"reason":"rejected","count":2,"completed_since":0},
+                                {"reason":"payload_drift","count":1,"completed_since":0}])"));
 }
 
 }  // namespace

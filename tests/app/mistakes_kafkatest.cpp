@@ -32,7 +32,7 @@ TEST(Mistakes, OfAConfigurationAreALineEachInCheck) {
   EXPECT_THAT(said.text, HasSubstr("\nFAIL  configuration: routes[0].batch: found 0; allowed"));
   for (const char* const command : {"check", "run"})
     EXPECT_THAT(hapax({command}, config).text,
-                HasSubstr("route of topic \"t\": no handler \"h\"; there is: none"))
+                HasSubstr("route of topic \"t\": no handler \"h\"; there is: "))
         << "a handler that is missing shows with the rest";
   EXPECT_THAT(said.text, Not(HasSubstr("\\x0a")));
 }

@@ -83,8 +83,8 @@ MUTANTS = {
         "src/kafka/consumer.cpp", '{"isolation.level", "read_committed"}',
         '{"isolation.level", "read_uncommitted"}')]),
     "one-in-50-out-of-order": Mutant([(
-        "src/worker/worker.cpp", "if (message.key()) return std::hash",
-        "if (message.key() && message.offset() % 50 != 0) return std::hash")],
+        "src/worker/worker.cpp", "if (message.key()) return order_hash_",
+        "if (message.key() && message.offset() % 50 != 0) return order_hash_")],
         variant={"batch": 1, "ordering": "key"}),
     "dead-letter-not-kept": Mutant([(
         "sql/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
@@ -95,8 +95,8 @@ MUTANTS = {
         "src/flow/processor_batch.cpp", "if (attempt.tried != Tried::done)",
         "if (attempt.tried == Tried::smaller)")], POSTGRES, {"batch": 20}),
     "memory-not-freed": Mutant([(
-        "src/worker/lane.cpp", "  set_running(&jobs.front().task, began);\n",
-        "  set_running(&jobs.front().task, began);\n  static thread_local std::vector<std::string> kept;\n"
+        "src/worker/lane.cpp", "  set_running(&jobs.front().task);\n",
+        "  set_running(&jobs.front().task);\n  static thread_local std::vector<std::string> kept;\n"
         "  kept.emplace_back(8192, 'x');\n")], "worker-pause", soak=True),
     "session-not-closed": Mutant([(
         "src/worker/retention.cpp", "  store::Session session = setup_.connect();",

@@ -243,7 +243,7 @@ TEST(Documentation, ShowsExamplesThatLoad) {
 
 TEST(Documentation, ShowsEverySettingInTheFullExample) {
   const std::string page = source_file("docs/configuration.md");
-  const auto start = page.find("```jsonc\n", page.find("## All there is")) + 9;
+  const auto start = page.find("```jsonc\n", page.find("## Every setting")) + 9;
   const json full =
       json::parse(page.substr(start, page.find("```", start) - start), nullptr, true, true);
   for (const Place& place : settings()) EXPECT_TRUE(full.contains(place.pointer)) << place.path;

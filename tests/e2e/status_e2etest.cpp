@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "sandbox/temporary_folder.hpp"
 #include "support/command.hpp"
 #include "support/site.hpp"
 
@@ -39,6 +42,21 @@ TEST(Status, ShowsTheBacklogBehindAnOpenTransaction) {
   site.await_no_lag();
   EXPECT_EQ(status_of(*worker, 0).at("partitions")[0].at("open_transaction_at"), nullptr);
   expect_leaves(*worker);
+}
+
+TEST(Status, ExitsWith1WhileARoutesTopicCannotBeRead) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  const sandbox::TemporaryFolder folder("status");
+  const auto config = folder.path() / "worker.json";
+  WorkerOptions options = site.options("w");
+  options.config["routes"].push_back(options.config["routes"][0]);
+  options.config["routes"][1]["topic"] = "no-such-topic";
+  std::ofstream(config) << options.config;
+  const Said said = hapax({"status"}, config);
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("topic no-such-topic of a route cannot be read: it does not"));
+  EXPECT_THAT(said.text, HasSubstr(site.topic()));
 }
 
 TEST(Status, SaysThatAnOwnerThatWasKilledIsGone) {

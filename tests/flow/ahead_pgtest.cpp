@@ -44,7 +44,7 @@ class Ahead : public FlowCase {
   // Both in a row, as a lane does; the second even where the first did not settle.
   std::pair<Outcome, Outcome> both(const Body& first, const Body& second, Sent next = {"k2"},
                                    const std::string& key = "k1") {
-    next.offset = 1;
+    next.offset = std::max<std::int64_t>(next.offset, 1);
     const Queued one(route, {key}), two(route, next);
     const Task tasks[] = {task(one.message), task(two.message)};
     Doing does_first(first), does_second(second);

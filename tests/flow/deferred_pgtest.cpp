@@ -124,7 +124,7 @@ TEST_F(Deferred, RefusesSeveralStatementsInOneText) {
        {"SELECT 1; SELECT 2", "INSERT INTO effects (key) VALUES ('a'); COMMIT"}) {
     const Outcome outcome =
         process({}, [&](const Message&, Context& context) { context.sql(text); });
-    EXPECT_EQ(outcome.result, Result::retry);
+    EXPECT_EQ(outcome.result, Result::halt_route);
     EXPECT_EQ(outcome.sqlstate, "42601");
   }
   EXPECT_EQ(effects(), "");
@@ -134,7 +134,7 @@ TEST_F(Deferred, RefusesAWrongNumberOfValues) {
   EXPECT_EQ(
       process({}, [](const Message&, Context& context) { context.write(kInsert, "only one"); })
           .result,
-      Result::retry);
+      Result::halt_route);
 }
 
 TEST_F(Deferred, EachTextIsPreparedOnceAndTheCacheIsBounded) {

@@ -130,9 +130,9 @@ TEST(ClientError, DoesNotBlameSettingsThatHaveWorked) {
       "sasl_ssl://k:9093/1: Disconnected while requesting ApiVersion: might be caused by incorrect "
       "security.protocol configuration (after 1ms in state APIVERSION_QUERY)";
   EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", "PLAIN"),
-              HasSubstr("kafka.security.protocol does not say so"));
+              HasSubstr("kafka.security.protocol does not name it"));
   EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT, text, "", "PLAIN", true),
-              testing::Not(HasSubstr("does not say so")));
+              testing::Not(HasSubstr("does not name it")));
 }
 
 TEST(ClientError, LeavesADisconnectOfAnIdleBrokerAlone) {

@@ -199,7 +199,7 @@ TEST(Consumer, SurvivesStartsAndRebalancesInQuickSuccessionOnABusyMachine) {
       started[partition] = 0;
       if (partition % 8 == 7) checked.start(started);  // of all, again and again
     }
-    for (int n = 0; n < 10; ++n) checked.restart();
+    for (int n = 0; n < 10; ++n) (void)checked.consumer().restart({});
     checked.consumer().rejoin();
   }
   ASSERT_NO_FATAL_FAILURE(checked.await_assigned());

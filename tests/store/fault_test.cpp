@@ -107,6 +107,13 @@ TEST(Fault, ReadsTheExceptionsThatCarryNoSqlState) {
   EXPECT_EQ(read(pqxx::unique_violation("x", "q", "23505")).sqlstate, "23505");
 }
 
+TEST(Fault, OfATextThatDoesNotPrepareIsToldWithoutTheNameThatItHasHere) {
+  EXPECT_EQ(read(pqxx::sql_error("Failure during '[PREPARE hapax_user_1]': ERROR:  no table", "q",
+                                 "42P01"))
+                .text,
+            "ERROR:  no table");
+}
+
 // Read as the handler's own, a deadlock that it wrapped or copied would cost an attempt.
 TEST(Fault, OfPostgresIsOneWhateverTheHandlerMakesOfIt) {
   const DatabaseError deadlock({Fault::Kind::sql, "40P01", "deadlock"}, "UPDATE");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "worker/watermark.hpp"
+
 namespace hapax::worker {
 namespace {
 
@@ -183,6 +185,29 @@ TEST(Start, AChangedKeySpecIsLetInThoughSomebodyHasTakenTheDrainedPartitionMeanw
   all.row->owner = "worker-2";
   all.row->highest_settled = 50;
   EXPECT_EQ(at(all), (StartAt{50, false, 0}));
+}
+
+// The owner before died with messages settled up to 60; the next one leaves cleanly at 50.
+TEST(Start, ACleanLeaveDoesNotHideWhatADeadOwnerSettledBeyondTheCheckpoint) {
+  StartFacts all = with(50, true, row(50));
+  all.high = 60;
+  const Watermark unmoved(50, settled_before(all, at(all)));
+  all.row->highest_settled = unmoved.highest_settled();
+  all.key_spec = "spec-2";
+  EXPECT_EQ(halt(all), "key_spec_changed");
+
+  Watermark moved(50, settled_before(all, at(with(50, true, row(50)))));
+  moved.pass(60);
+  all.row->next_offset = moved.value();
+  all.row->highest_settled = moved.highest_settled();
+  all.committed = 60;
+  EXPECT_EQ(at(all).offset, 60);
+}
+
+TEST(Start, AFirstStartHasNothingSettledBefore) {
+  StartFacts all = with(std::nullopt, false, std::nullopt);
+  all.high = 60;
+  EXPECT_EQ(settled_before(all, {.offset = 10}), 10);
 }
 
 TEST(Start, AnOperatorsMoveDoesNotLetAChangedKeySpecIn) {
