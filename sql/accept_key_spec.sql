@@ -1,4 +1,4 @@
--- Decision accept: whatever identifies messages now goes on from this checkpoint.
+-- Decision accept: the present key spec goes on from this checkpoint.
 -- $1 group, $2 topic, $3 partition. One row as JSON, or none.
 UPDATE hapax.checkpoints c SET key_spec = '', epoch = c.epoch + 1, started_runs = 0,
     updated_at = now()

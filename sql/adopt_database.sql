@@ -1,4 +1,4 @@
--- Decisions moved and copy: this database is where the store lives from now on.
+-- Decisions moved and copy: this database holds the store from now on.
 -- $1 whether it gets a new id (a copy). One row as JSON.
 UPDATE hapax.store s
 SET database_oid = d.oid,

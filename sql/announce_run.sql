@@ -1,7 +1,7 @@
--- Cautious mode: says that a message is about to run, before anything is done with it. Whoever
--- finds the row again knows that the process died while it ran.
+-- Cautious mode: records that a message is about to run, before anything is done with it. A worker
+-- that finds the row again knows that the process died while it ran.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 handler.
--- last_at stays that of the last counted failure where there is one.
+-- last_at stays that of the last counted failure, if there is one.
 -- One row: how often it was announced and not withdrawn, this time included.
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   crashes, last_error, handler, next_try)

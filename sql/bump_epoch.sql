@@ -1,5 +1,5 @@
 -- Decisions that leave the checkpoint as it is: the fence moves, so that a frozen worker that wakes
--- can't go on. started_runs begins anew in every decision, since a halt is no crash.
+-- can't go on. started_runs starts again at 0 in every decision, because a halt is no crash.
 -- $1 group, $2 topic, $3 partition or NULL (all). Rows as JSON.
 UPDATE hapax.checkpoints c SET epoch = c.epoch + 1, started_runs = 0,
     updated_at = now()

@@ -1,9 +1,10 @@
--- Opens the seal of the claiming transaction (as arm.sql) and takes an idempotency key, as it will
--- stand once committed; one statement, because each costs a message a twentieth of its time.
+-- Opens the seal of the claiming transaction (as arm.sql) and takes an idempotency key, with the
+-- row that it will have once committed. It is one statement, because each one costs a twentieth of
+-- a message's time.
 -- $1 key, $2 scope, $3 tenant, $4 fingerprint, $5 its rule, $6 group, $7 topic, $8 generation,
 -- $9 partition, $10 offset, $11 retention in seconds, $12 nonce, $13 lock_timeout of this statement
--- and, where the key was free, $14 of the transaction behind it.
--- One row when the key was free; none when somebody has it (read_key.sql then says who).
+-- and, if the key was free, $14 of the transaction behind it.
+-- One row when the key was free; none if another one has it (read_key.sql then names it).
 -- Waits for an uncommitted holder, at most $13 (55P03).
 INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, fingerprint_rule,
   group_id, topic, generation, partition, kafka_offset, expires_at)

@@ -1,4 +1,4 @@
--- Claims the next replay that is due and that nobody has, of these topics; a route that is halted
+-- Claims the next replay that is due and not claimed, of these topics; a route that is halted
 -- runs none. Committed by itself, so that a run that kills the process counts.
 -- $1 group, $2 topics, $3 worker, $4 lease in seconds. One row or none: with the runs begun, this one
 -- included, and whether the run before left its claim behind.

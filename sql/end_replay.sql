@@ -1,4 +1,4 @@
--- Ends a claimed replay; nothing where it ended or another worker claimed it since.
+-- Ends a claimed replay; nothing if it ended or another worker has claimed it since.
 -- $1 replay, $2 its runs as claimed, $3 outcome, $4 detail or NULL, $5 error or NULL, $6 SQLSTATE or
 -- NULL. No rows.
 UPDATE hapax.replays

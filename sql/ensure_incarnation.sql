@@ -1,2 +1,2 @@
--- Makes the incarnation row where crash recovery or a promotion has emptied the table. No rows.
+-- Makes the incarnation row if crash recovery or a promotion has emptied the table. No rows.
 INSERT INTO hapax.incarnation DEFAULT VALUES ON CONFLICT DO NOTHING

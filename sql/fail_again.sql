@@ -1,6 +1,6 @@
--- A message that is a dead letter already was run again on purpose (its key was forgotten, or an I8
--- halt was ended with `run`) and given up on again: its letter is open again, and the newer error
--- stands in hapax.attempts, as the letter's row tells what was first. Nothing where the letter is
+-- A message that is a dead letter already was run again on purpose and given up on again: its key
+-- was forgotten, or an I8 halt was ended with `run`. Its letter is open again. The newer error
+-- stands in hapax.attempts, because the letter's row keeps the first one. Nothing if the letter is
 -- this transaction's.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 error, $7 SQLSTATE or NULL,
 -- $8 handler, $9 attempts. No rows.

@@ -1,4 +1,4 @@
--- A message that failed before is settled: nothing waits any more, and once its key has expired its
+-- A message that failed before is settled, so nothing waits any more. Once its key has expired, its
 -- coordinates must not count as known and unfinished (I8).
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset. No rows.
 DELETE FROM hapax.attempts

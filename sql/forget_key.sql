@@ -1,4 +1,4 @@
--- The next message with this key runs again, and its failed runs are counted anew.
+-- The next message with this key runs again, and its failed runs are counted from 0.
 -- $1 key, $2 scope, $3 tenant. No rows.
 WITH forgotten AS (
   UPDATE hapax.idempotency_keys

@@ -1,7 +1,8 @@
--- Whether a message below the highest checkpoint is still remembered by its coordinates: as a dead letter;
--- or as one that failed and then was jumped over, unfinished. A failed run alone proves nothing: a zombie
+-- Whether a message below the highest checkpoint is still remembered by its coordinates. It may be
+-- a dead letter, or it failed and was then jumped over, unfinished. A failed run alone proves
+-- nothing: a zombie
 -- can record one of a message that another worker completed. Nor does one that was only announced
--- (announce_run.sql): cautious mode announces whatever comes.
+-- (announce_run.sql): cautious mode announces every message.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset. One row.
 SELECT EXISTS (SELECT FROM hapax.dead_letters
                WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4

@@ -1,7 +1,7 @@
 -- A claimed replay with its message, as the first statement of its run. Bytes as hex, headers in their
 -- order as [name, value], null staying null.
 -- $1 replay, $2 its runs as claimed, $3 the route's retention in seconds.
--- One row, or none where it ended or another worker claimed it since.
+-- One row, or none if it ended or another worker has claimed it since.
 -- Locks the replay until the end of the transaction.
 SELECT r.edited, d.group_id, d.topic, d.generation, d.partition, d.kafka_offset,
        d.message_timestamp, d.timestamp_type, encode(d.message_key, 'hex') AS message_key,
@@ -11,7 +11,7 @@ SELECT r.edited, d.group_id, d.topic, d.generation, d.partition, d.kafka_offset,
         FROM unnest(d.header_names, d.header_values) WITH ORDINALITY AS h (name, value, i))
          AS headers,
        d.scope, d.key, d.tenant, d.ended_as,
-       -- Not where it was skipped because nobody knew whether it had been completed before.
+       -- Not if it was skipped because hapax did not know whether it had been completed before.
        d.created_at + make_interval(secs => $3) > clock_timestamp() AND NOT EXISTS (
          SELECT FROM hapax.halts h
          WHERE h.group_id = d.group_id AND h.topic = d.topic AND h.generation = d.generation

@@ -1,4 +1,4 @@
--- Who has the keys of a batch. One by one through the primary key, whatever the statistics say.
+-- Who has the keys of a batch. One by one through the primary key, independent of the statistics.
 -- $1 keys, $2 scope, $3 tenants. A row for each that is there; n counts the keys from 1.
 SELECT d.n, k.status, encode(k.fingerprint, 'hex') AS fingerprint, k.fingerprint_rule, k.group_id,
        k.topic, k.generation, k.partition, k.kafka_offset

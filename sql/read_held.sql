@@ -1,5 +1,5 @@
 -- What a worker took last, and whether PostgreSQL may have lost its tail since. $1 group, $2 worker.
--- A row for each partition, none in a copy of the database; incarnation is NULL where nobody has
+-- A row for each partition, none in a copy of the database; incarnation is NULL if no worker has
 -- looked since the loss.
 SELECT topic, partition, epoch,
        (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM

@@ -1,6 +1,6 @@
--- What became of many keys, for explain and audit. One by one through the primary key, whatever the
--- statistics say. A claim, its failure and its result are one transaction, so a later change means
--- that the key was failed or forgotten and claimed (or forgotten) since.
+-- What became of many keys, for explain and audit. One by one through the primary key, independent
+-- of the statistics. A claim, its failure and its result are one transaction. So a later change
+-- means that the key was failed or forgotten, and claimed or forgotten since.
 -- $1 keys, $2 scope, $3 tenants. A row for each that is there; n counts the keys from 1.
 SELECT d.n, k.status, encode(k.fingerprint, 'hex') AS fingerprint, k.fingerprint_rule, k.group_id,
        k.topic, k.generation, k.partition, k.kafka_offset, k.updated_at > k.created_at AS retaken,

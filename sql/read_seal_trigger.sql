@@ -1,4 +1,4 @@
--- The seal's trigger; no row where it is gone. As JSON.
+-- The seal's trigger; no row if it is gone. As JSON.
 SELECT to_json(r) FROM (
   SELECT t.tgenabled AS enabled, t.tgdeferrable AND t.tginitdeferred AS deferred,
          pg_get_functiondef(t.tgfoid) LIKE '%HX001%' AS raises

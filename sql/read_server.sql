@@ -1,5 +1,5 @@
--- How the server and this role are set, for `hapax check`. `reset_val` is what RESET ALL of a
--- handler goes back to, whoever set it (role, database, server). One row, as JSON.
+-- How the server and this role are set, for `hapax check`. `reset_val` is the value after RESET ALL
+-- of a handler, from role, database or server. One row, as JSON.
 SELECT to_json(r) FROM (
   SELECT current_setting('server_version') AS version,
          current_setting('server_version_num')::int AS version_number,

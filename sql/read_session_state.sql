@@ -1,5 +1,5 @@
--- What a handler can leave in its session, one line each; for the test kit, which compares a session
--- with what it was when it was new.
+-- What a handler can leave in its session, one line each. The test kit compares it with the state
+-- of a new session.
 SELECT format('the setting %s = %L', name, setting) FROM pg_catalog.pg_settings
 WHERE source = 'session' AND name NOT LIKE 'hapax.%'
 UNION ALL

@@ -1,6 +1,6 @@
--- Which database this is, what it says it was, and its incarnation. One row.
--- The incarnation is another one after each start of the server, too: files that were copied while it
--- was shut down, and put back, bring back the row.
+-- Which database this is, which one its rows name, and its incarnation. One row.
+-- The incarnation also differs after each start of the server. If files are copied while it is shut
+-- down, and put back, they bring back the row.
 SELECT s.id, s.database_oid::text AS stored_oid, s.system_identifier::text AS stored_system,
        d.oid::text AS oid, (SELECT system_identifier::text FROM pg_control_system()) AS system,
        (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM

@@ -1,5 +1,6 @@
--- The tables that are not hapax's, for the test kit. One row each: the name, and as JSON the columns
--- whose values come from a sequence or refer to such a column: a rollback leaves a gap there.
+-- The tables that are not hapax's, for the test kit. One row each: the name, and as JSON the
+-- columns whose values come from a sequence or refer to such a column. A rollback leaves a gap
+-- there.
 WITH RECURSIVE drawn (relation, number) AS (
   SELECT a.attrelid, a.attnum
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum

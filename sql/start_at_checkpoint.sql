@@ -1,5 +1,5 @@
 -- Decision same_topic: go on at the checkpoint; the topic's and cluster's ids are learned again.
--- $1 group, $2 topic, $3 partition. One row as JSON; none where no start was ever agreed.
+-- $1 group, $2 topic, $3 partition. One row as JSON; none if no start was ever agreed.
 UPDATE hapax.checkpoints c
 SET start_as = 'checkpoint', topic_id = NULL, cluster_id = NULL, epoch = c.epoch + 1,
     started_runs = 0, updated_at = now()

@@ -1,6 +1,6 @@
 -- Decision earliest: what Kafka deleted is given up, the rest runs. `highest` stays, so that I8 guards;
--- where there is no checkpoint yet, nothing does.
--- $1 group, $2 topic, $3 partition, $4 scope (where there is no checkpoint yet). One row as JSON.
+-- if there is no checkpoint yet, nothing does.
+-- $1 group, $2 topic, $3 partition, $4 scope (if there is no checkpoint yet). One row as JSON.
 INSERT INTO hapax.checkpoints AS c (group_id, topic, partition, epoch, key_spec, scope, start_as)
 VALUES ($1, $2, $3, 1, '', $4, 'earliest')
 ON CONFLICT (group_id, topic, partition) DO UPDATE

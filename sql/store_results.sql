@@ -1,5 +1,5 @@
--- Stores the handlers' results with the claimed keys of a batch. Run where enable_seqscan is off: then
--- each is found through the primary key and by its place, whatever the statistics say.
+-- Stores the handlers' results with the claimed keys of a batch. Run while enable_seqscan is off:
+-- then each is found through the primary key and by its place, independent of the statistics.
 -- $1 keys, $2 scope, $3 tenants, $4 results. No rows.
 UPDATE hapax.idempotency_keys k SET result = f.result::json, updated_at = now()
 FROM (SELECT i.place, d.result

@@ -87,7 +87,7 @@ Account Accounting::opened(const kafka::TopicPartition& partition) {
   account.to = std::clamp(to, account.from, log.high);
   if (const auto& checkpoint = account.standing.checkpoint)
     account.lost = std::max<std::int64_t>(0, std::min(to, log.low) - std::max(*checkpoint, from));
-  // And what it had deleted when the partition went on behind it, which nobody decided.
+  // And what it had deleted when the partition went on behind it, without a decision.
   for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
     if (gap.by.cause == store::name_of(store::Jump::log_start))
       account.lost +=

@@ -21,13 +21,13 @@ struct AuditWanted {
   std::string from, to;                   // as parse_bound takes them; empty: all there is
   std::optional<std::int32_t> partition;  // nothing: all
   std::size_t limit = 20;                 // of unaccounted offsets that are told one by one
-  bool progress = false;                  // shown where stderr is a terminal
+  bool progress = false;                  // shown if stderr is a terminal
 };
 
 // One partition.
 struct Account {
   std::int32_t partition = 0;
-  std::int64_t asked_from = 0;  // where the audit shall begin; Kafka may have deleted up to `from`
+  std::int64_t asked_from = 0;  // the first offset to audit; Kafka may have deleted up to `from`
   std::int64_t from = 0;
   std::int64_t to = 0;    // each offset of [from, to) is counted once
   std::int64_t lost = 0;  // that Kafka deleted before anybody settled them

@@ -1,4 +1,4 @@
-// hapax audit: what became of every offset of a topic, and which of them nobody can account for.
+// hapax audit: what became of every offset of a topic, and which of them nothing accounts for.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 

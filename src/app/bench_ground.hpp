@@ -1,4 +1,4 @@
-// Where `hapax bench` measures: a broker and a PostgreSQL, its own topics, groups, table and rows
+// The ground of `hapax bench`: a broker and a PostgreSQL, its own topics, groups, table and rows
 // in them, and their removal.
 //
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
@@ -32,7 +32,7 @@ class BenchGround {
   // Throws: Stop. Blocks: seconds.
   explicit BenchGround(const BenchPlace& place);
 
-  // Removes all that was made; says on stderr what it could not remove.
+  // Removes all that was made; prints on stderr what it could not remove.
   ~BenchGround();
   BenchGround(const BenchGround&) = delete;
   BenchGround& operator=(const BenchGround&) = delete;
@@ -47,7 +47,7 @@ class BenchGround {
   // Throws: Stop.
   std::string make_topic(const std::string& suffix, int partitions);
 
-  // Throws: Stop where the built-in broker did not keep all that was sent.
+  // Throws: Stop if the built-in broker did not keep all that was sent.
   void expect_all_kept(const std::string& topic, int partitions, std::size_t messages);
 
   // For reports.

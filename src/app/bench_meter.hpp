@@ -74,7 +74,7 @@ class MemoryMeter {
  public:
   MemoryMeter();
 
-  // Bytes, at most, up to now; 0 where the system does not tell.
+  // Bytes, at most, up to now; 0 if the system does not tell.
   std::size_t peak() const;
 
  private:

@@ -56,7 +56,7 @@ double median(std::vector<double> values) {
 
 std::chrono::nanoseconds percentile(std::span<const std::chrono::nanoseconds> sorted,
                                     double percent) {
-  // Half a rank less than nothing: 99.9 % of 1000 is 999, whatever the last bit says.
+  // Half a rank less than nothing: 99.9 % of 1000 is 999, for any last bit.
   const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()) - 1e-6);
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }

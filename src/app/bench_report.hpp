@@ -47,7 +47,7 @@ struct BenchLatency {
 };
 
 struct BenchReport {
-  Json ground;   // where it was measured
+  Json ground;   // the machine and the servers
   Json options;  // what was asked for
   std::vector<BenchThroughput> throughput = {};
   std::vector<BenchLatency> latency = {};

@@ -32,7 +32,7 @@ class BenchWorker {
   BenchWorker(const BenchWorker&) = delete;
   BenchWorker& operator=(const BenchWorker&) = delete;
 
-  // Throws: Stop where it has ended by itself.
+  // Throws: Stop if it has ended by itself.
   void expect_running() const;
 
  private:

@@ -6,7 +6,7 @@
 namespace hapax::app {
 namespace {
 
-// Takes `digits` digits off the front; nothing where they are not there.
+// Takes `digits` digits off the front; nothing if they are not there.
 std::optional<int> take(std::string_view& text, std::size_t digits) {
   int value = 0;
   if (text.size() < digits) return std::nullopt;

@@ -15,7 +15,7 @@ struct Bound {
 };
 
 // "1042", "2026-11-01", "2026-11-01T09:30" or "2026-11-01T09:30:05", with or without a Z. Nothing
-// where it is none of these. Thread safety: pure.
+// if it is none of these. Thread safety: pure.
 std::optional<Bound> parse_bound(std::string_view text);
 
 }  // namespace hapax::app

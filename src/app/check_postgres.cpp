@@ -32,7 +32,7 @@ void check_durability(const config::Config& config, const Json& server, Findings
     findings.judge(
         server.at(name) == "on", name, cell(server.at(name)),
         std::string("set it on: a crash of the server loses effects and keys without it"));
-  // Checkpoints are written synchronously whatever it says, so it may be off (guarantees I4).
+  // Checkpoints are written synchronously in any case, so it may be off (guarantees I4).
   const std::string commit = cell(server.at("synchronous_commit"));
   const bool by_checkpoint = config.worker.durability == config::Durability::checkpoint;
   findings.ok("synchronous_commit",
@@ -106,7 +106,7 @@ void fail_shared_sessions(Findings& findings) {
 
 void check_pooler(const config::Config& config, store::Session& session, const Json& server,
                   Findings& findings) {
-  // A second connection takes what the first has just left, where a pooler shares sessions.
+  // A second connection takes what the first has just left, if a pooler shares sessions.
   const std::int64_t pid = store::read_backend_pid(session);
   store::Session neighbour = connect(config);
   store::Transaction holder(neighbour);

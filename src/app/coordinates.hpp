@@ -16,7 +16,7 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Nothing where it is none of the three. Kafka's topic names hold no slash. Thread safety: pure.
+// Nothing if it is none of the three. Kafka's topic names hold no slash. Thread safety: pure.
 std::optional<Place> parse_place(std::string_view text);
 
 }  // namespace hapax::app

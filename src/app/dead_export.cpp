@@ -19,7 +19,7 @@ struct ExportOptions {
   std::string file;
 };
 
-// Where the lines go. A file gets its name only when it is whole.
+// The file or stream for the lines. A file gets its name only when it is whole.
 class Lines {
  public:
   explicit Lines(const std::string& file) : file_(file), part_(file + ".part") {

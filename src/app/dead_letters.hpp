@@ -25,7 +25,7 @@ void add_filter(CLI::App& command, LetterFilter& filter);
 void add_which(CLI::App& command, LetterFilter& filter);
 bool is_empty(const LetterFilter& filter);
 
-// The filter without its ids. Throws: Stop(kUsage) where a duration is none.
+// The filter without its ids. Throws: Stop(kUsage) if a duration is none.
 store::DeadLetterFilter list_filter(const LetterFilter& filter, const std::string& group);
 
 // A session for these commands. Throws: Stop(kUnreachable), also on a schema without replays.
@@ -35,7 +35,7 @@ store::Session open_letters(const config::Config& config, const std::string& url
 store::Listed list_letters(store::Session& session, store::DeadLetterFilter& filter);
 
 // The letter of an id or TOPIC/PARTITION/OFFSET, bytes as hex.
-// Throws: Stop(kUsage); Stop(kFailed) where there is none, saying which there is.
+// Throws: Stop(kUsage); Stop(kFailed) if there is none, saying which there is.
 Json read_letter(store::Session& session, const std::string& group, const std::string& which);
 
 // The letter as `show --json` and `export` print it.
@@ -54,20 +54,20 @@ void add_order(CLI::App& command, OrderOptions& options);
 struct Ordered {
   store::OpenLetters letters;
   std::size_t count = 0;
-  std::size_t ended = 0;  // named by id, and ended already; each was said
+  std::size_t ended = 0;  // named by id, and ended already; each was printed
 };
 // Looks the letters up; with --dry-run prints them.
-// Throws: Stop where none is named, or one that does not exist or is another group's.
+// Throws: Stop if none is named, or one that does not exist or is another group's.
 Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options);
 
-// Throws: Stop(kUsage) where nobody is named.
+// Throws: Stop(kUsage) if no person is named.
 store::Order order_of(const OrderOptions& options, const std::string& group);
 
-// Asks on a terminal. Throws: Stop where the answer is no, or --yes is missing in a pipe.
+// Asks on a terminal. Throws: Stop if the answer is no, or --yes is missing in a pipe.
 void confirm(const OrderOptions& options, const std::string& question);
 
 // Calls `order` with the ids of each page, oldest first.
-// Throws: Stop(kFailed) where PostgreSQL refuses, saying whose rights it needs.
+// Throws: Stop(kFailed) if PostgreSQL refuses, saying whose rights it needs.
 void for_each_page(store::Session& session, store::OpenLetters letters,
                    const std::function<void(const store::LetterIds&)>& order);
 

@@ -29,7 +29,7 @@ std::optional<store::Replacement> payload_of(const ReplayOptions& options, const
 }
 
 struct Tally {
-  store::LetterIds replays;  // to wait for: ours, and those that somebody wanted before
+  store::LetterIds replays;  // to wait for: ours, and those that were ordered before
   std::size_t added = 0;
   Json wanted_before = Json::array();
   std::size_t ended = 0;

@@ -206,7 +206,7 @@ class Demo {
   std::vector<std::unique_ptr<DemoWorker>> workers_;
 };
 
-// Every claim is checked against what was sent, not against what hapax says of itself.
+// Every claim is checked against what was sent, not against what hapax reports of itself.
 bool Demo::prove() {
   std::int64_t missing = 0, twice = 0, wrong = 0, booked = 0;
   auto amounts = ledger_->amounts();

@@ -1,4 +1,5 @@
-// What PostgreSQL says during and after `hapax demo`: the facts that the story and the proof quote.
+// What PostgreSQL holds during and after `hapax demo`: the facts that the story and the proof
+// quote.
 //
 // Thread safety: none. Throws: store::DatabaseError, from every function.
 #pragma once
@@ -41,7 +42,7 @@ class DemoLedger {
   std::map<std::string, std::int64_t> dead_letters();  // by reason
   std::map<std::int32_t, std::int64_t> checkpoints();  // by partition
   std::int64_t halts();                                // open ones
-  DemoOwner owner_of_most();                           // partitions; worker "" where nobody has any
+  DemoOwner owner_of_most();                           // partitions; worker "" if no worker has any
   DemoUnfinished unfinished(const std::string& worker);
 
  private:

@@ -39,8 +39,8 @@ class Planner {
     }
   }
 
-  // Every other one in a partition that is not its original's, as a producer with another
-  // partitioner would send it: the claim has to find it there too.
+  // Sends every other one to a partition that is not its original's, as a producer with another
+  // partitioner would. The claim has to find it there, too.
   void add_duplicates(std::size_t count) {
     plan_.duplicates = count;
     for (std::size_t i = 0; i < count; ++i) {

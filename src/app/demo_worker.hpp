@@ -25,7 +25,7 @@ class DemoWorker {
   // Throws: std::system_error.
   void start();
 
-  // Stops it where it stands, so that its state can be looked at before it is killed.
+  // Stops it at once, so that its state can be looked at before it is killed.
   void freeze() { process_->signal(SIGSTOP); }
   void thaw() { process_->signal(SIGCONT); }
 
@@ -40,7 +40,7 @@ class DemoWorker {
     return process_->wait(timeout);
   }
 
-  // Waits a little. Throws: Stop with the last lines of its log where it has ended by itself.
+  // Waits a little. Throws: Stop with the last lines of its log if it has ended by itself.
   void expect_running(std::chrono::milliseconds wait);
 
   const std::string& name() const { return name_; }

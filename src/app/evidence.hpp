@@ -16,7 +16,7 @@
 
 namespace hapax::app {
 
-// For people, where Standing::other_keys.
+// For people, shown if Standing::other_keys is set.
 inline constexpr const char* kOtherKeys =
     "the group ran under another key, tenant or scope than this configuration's: what was settled "
     "then seems unaccounted now; ask with the configuration it ran with";
@@ -25,10 +25,10 @@ inline constexpr const char* kOtherKeys =
 const config::Route& route_of(const config::Config& config, const std::string& topic);
 
 // `count`: how many partitions Kafka has of the topic; 0: none.
-// Throws: Stop(kUnreachable) without the topic, Stop(kFailed) where it has no such partition.
+// Throws: Stop(kUnreachable) without the topic, Stop(kFailed) if it has no such partition.
 void expect_partition(const std::string& topic, int count, std::int32_t partition);
 
-// Runs `ask`; where Kafka does not answer, that ends the command. Throws: Stop(kUnreachable), and
+// Runs `ask`; if Kafka does not answer, that ends the command. Throws: Stop(kUnreachable), and
 // what else `ask` throws.
 void asking_kafka(const std::function<void()>& ask);
 
@@ -38,9 +38,9 @@ std::int64_t now_ms();
 Standing read_standing(store::Session& session, const std::string& group,
                        const config::Route& route, std::int32_t partition, std::int64_t now_ms);
 
-// What is known of [from, to), by offset: facts for each record and for each offset that PostgreSQL
-// knows by its coordinates; nothing for the rest. Four questions to PostgreSQL, however many
-// records. Precondition: `records` are all that Kafka has there, in their order.
+// Returns what is known of [from, to), by offset. There are facts for each record, and for each
+// offset that PostgreSQL knows by its coordinates. It asks PostgreSQL four questions for any number
+// of records. Precondition: `records` are all that Kafka has there, in their order.
 std::vector<Facts> gather(store::Session& session, const Standing& standing,
                           const config::Route& route, std::int64_t from, std::int64_t to,
                           std::span<const std::unique_ptr<kafka::Record>> records);

@@ -1,4 +1,4 @@
-// What the process's exit code says. Documented in `hapax --help`; scripts rely on it.
+// What the process's exit code means. Documented in `hapax --help`; scripts rely on it.
 #pragma once
 
 namespace hapax::app {

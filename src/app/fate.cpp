@@ -8,7 +8,7 @@
 namespace hapax::app {
 namespace {
 
-// Producers' clocks may be ahead of PostgreSQL's, whose clock says when a key expires.
+// Producers' clocks may be ahead of PostgreSQL's, whose clock decides when a key expires.
 constexpr std::chrono::minutes kClockSkew{5};
 
 bool is_this(const Standing& standing, const Facts& facts) {
@@ -76,7 +76,7 @@ std::string tell_dead(const Standing& standing, const Facts& facts) {
                      std::to_string(dead.id) + ", " + dead.reason + " (" + dead.error + ")" +
                      end_of(dead);
   const bool by_another = facts.key && facts.key->holder.status == "completed";
-  if (by_another && dead.reason != "payload_drift")  // whose error says it
+  if (by_another && dead.reason != "payload_drift")  // whose error names it
     text += "; its operation was completed by " + name_of(standing, facts.key->holder) + " at " +
             time_cell(facts.key->updated_at);
   return text;
@@ -93,7 +93,7 @@ std::string tell_completed(const Facts& facts) {
   return text;
 }
 
-// What its key says, where that does not decide.
+// What its key tells, if that does not decide.
 std::string tell_key(const Standing& standing, const Facts& facts) {
   if (const auto* refusal = derived_as<key::Refusal>(facts))
     return "it has no key: " + refusal->reason + " (" + observe::to_valid_utf8(refusal->detail) +

@@ -1,6 +1,6 @@
 // What became of an offset: Kafka's record, its key and PostgreSQL's rows held against each other.
-// The claim table (flow/processor_judge.cpp) read backwards: what a worker settles leaves one of
-// these facts behind, and where none is left, that is said and never guessed away.
+// This is the claim table (flow/processor_judge.cpp) read backwards. Each settled message leaves
+// one of these facts behind. If there is none, the verdict is `unaccounted`; it is never guessed.
 //
 // Pure.
 #pragma once
@@ -24,7 +24,7 @@ enum class Verdict {
   waiting,        // failed, and is tried again
   in_flight,      // at or above the checkpoint, and nothing is known of it yet
   not_a_message,  // Kafka has no record at this offset
-  skipped,        // left out on purpose: by an operator, by where the group started, by the route
+  skipped,        // left out on purpose: by an operator, by the group's start, by the route
   expired,        // below the checkpoint, and old enough that retention may have removed its key
   forgotten,      // below the checkpoint, and its key was failed or forgotten and taken over since
   deleted,        // Kafka has deleted it, and PostgreSQL knows nothing by its coordinates
@@ -57,7 +57,7 @@ class LeftOut {
   std::vector<Gap> gaps_;
 };
 
-// Where the group stands on a partition. Read before what is known of its messages, or a message
+// The state of the group on a partition. Read before what is known of its messages, or a message
 // that settled meanwhile would seem to be below the checkpoint and unknown.
 struct Standing {
   std::string group;
@@ -90,7 +90,7 @@ Verdict classify(const Standing& standing, const Facts& facts);
 // The same in a sentence for people, without a full stop. May quote the message.
 std::string tell(const Standing& standing, const Facts& facts, Verdict verdict);
 
-// "topic/partition/offset", with group and generation where they are not this standing's.
+// "topic/partition/offset", with group and generation if they are not this standing's.
 std::string name_of(const Standing& standing, const store::KeyHolder& holder);
 
 }  // namespace hapax::app

@@ -17,7 +17,7 @@ struct Finding {
   Severity severity;
   std::string what;   // what was checked
   std::string found;  // what was found, or "cannot tell: why"
-  std::string mend;   // how to mend it; empty where all is well
+  std::string mend;   // how to fix it; empty if all is well
 };
 
 class Findings {
@@ -25,7 +25,7 @@ class Findings {
   void ok(std::string what, std::string found);
   void warn(std::string what, std::string found, std::string mend);
   void fail(std::string what, std::string found, std::string mend);
-  // fail where `good` is false.
+  // fail if `good` is false.
   void judge(bool good, std::string what, std::string found, std::string mend);
 
   // Runs a check; what it throws is its failure, each line of several one of its own.

@@ -64,7 +64,7 @@ void print_letter(const Json& letter) {
   for (const Json& replay : letter.at("replays")) print_line("  replay " + replay_line(replay));
 }
 
-// Where nothing is stored: what that can mean, and where it is stored instead.
+// If nothing is stored: what that can mean, and under which other key it is stored.
 std::string nothing(const config::Config& config, const KeyWanted& wanted, const Json& elsewhere) {
   std::string text = "nothing is stored about key \"" + wanted.key + "\"";
   if (!elsewhere.empty()) {

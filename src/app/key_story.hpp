@@ -14,7 +14,7 @@ struct KeyWanted {
   store::OptionalText scope, tenant;
 };
 
-// Prints the key's rows and its group's dead letters; says so where there are none.
+// Prints the key's rows and its group's dead letters; prints a line if there are none.
 // Throws: Stop, store::DatabaseError.
 ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool json);
 

@@ -35,7 +35,7 @@ int say(int code, const std::string& sentence) {
   return code;
 }
 
-// The word that should be a command and is none, said so that the right one is found.
+// The word that should be a command and is none, with the nearest command.
 std::optional<std::string> unknown_command(CLI::App* app, int argc, char** argv) {
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
     const std::vector<CLI::App*> commands = app->get_subcommands([](CLI::App*) { return true; });

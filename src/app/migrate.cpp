@@ -19,7 +19,7 @@ struct MigrateOptions {
   bool json = false;
 };
 
-// The owner's connection: --url, or the worker's own where that is enough.
+// The owner's connection: --url, or the worker's own if that is enough.
 store::Session connect_owner(const MigrateOptions& options) {
   if (options.url.empty() && options.config.path.empty())
     throw Stop(kUsage, "migrate needs --url (the schema's owner) or -c worker.json");

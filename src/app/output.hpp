@@ -34,9 +34,9 @@ class Table {
 
 // A JSON value as a cell: null as "-", strings as they are.
 std::string cell(const Json& value);
-// The same, at most `width` code points, with "…" where it was cut.
+// The same, at most `width` code points, with "…" if it was cut.
 std::string cut(const std::string& text, std::size_t width);
-// "2026-11-21 09:55:33" of PostgreSQL's ISO 8601, with its zone where it is not UTC.
+// "2026-11-21 09:55:33" of PostgreSQL's ISO 8601, with its zone if it is not UTC.
 std::string time_cell(const Json& value);
 
 // topic/partition/offset of a row with these columns.
@@ -44,7 +44,7 @@ std::string coordinates_cell(const Json& row);
 
 // The bytes that `hex` spells. Nothing for JSON null.
 std::optional<std::string> bytes_of_hex(const Json& hex);
-// {"text": …} where it is UTF-8, else {"base64": …}; null stays null.
+// {"text": …} if it is UTF-8, else {"base64": …}; null stays null.
 Json bytes_json(const std::optional<std::string>& bytes);
 
 }  // namespace hapax::app

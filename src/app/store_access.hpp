@@ -13,7 +13,7 @@ store::Session open_store(const config::Config& config, const std::string& url =
 
 const std::string& group_of(const config::Config& config);
 
-// Throws: Stop(kUsage) where it is no duration such as 90s, 1h or 7d.
+// Throws: Stop(kUsage) if it is no duration such as 90s, 1h or 7d.
 std::chrono::seconds duration_option(const std::string& option, const std::string& text);
 
 }  // namespace hapax::app

@@ -1,12 +1,12 @@
-// What stands in a string for something outside the file:
+// What a string may contain in place of a value outside the file:
 //
 //   ${NAME}            the environment variable; it must be set
-//   ${NAME:-default}   the default where it is unset or empty
-//   $$                 a dollar; a dollar alone is a mistake, or $NAME would pass for a value
+//   ${NAME:-default}   the default if it is unset or empty
+//   $$                 a dollar; a dollar alone is a mistake, because $NAME could pass for a value
 //   @/path/to/secret   as the whole string: the file's content without its last newline
 //   @@                 at the start: an @
 //
-// What is put in is taken as it is: a password with a dollar in it is not expanded again.
+// An inserted value is not expanded again: a password may hold a dollar.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@
 
 namespace hapax::config {
 
-// The value of an environment variable, or nothing where it is unset.
+// The value of an environment variable, or nothing if it is unset.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 // The environment of this process.
-// Thread safety: safe as long as nobody changes the environment.
+// Thread safety: safe as long as no thread changes the environment.
 Environment process_environment();
 
 // Why a string cannot be expanded: a sentence with names and paths, without values.
@@ -30,14 +30,14 @@ struct NotExpanded {
   std::string why;
 };
 
-// Adds a warning where a secret's file is open to others (file_text.hpp).
+// Adds a warning if a secret's file is open to others (file_text.hpp).
 // Throws: std::bad_alloc. Blocks: on the file.
 std::variant<std::string, NotExpanded> expand(std::string_view written,
                                               const Environment& environment,
                                               std::vector<std::string>& warnings);
 
-// The file that @/path stands for; "" where the string names none. Whoever keeps the path can read
-// the value anew when it has changed.
+// The file that @/path stands for; "" if the string names none. A caller that keeps the path can
+// read the value again when it has changed.
 std::string file_named_by(std::string_view written, const Environment& environment);
 
 // Whether the value comes from outside the file, wholly or in part.

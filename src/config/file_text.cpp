@@ -18,7 +18,7 @@ bool is_open_to_others(const struct stat& status) {
   return S_ISREG(status.st_mode) && (status.st_mode & others) != 0;
 }
 
-// Closes the descriptor whatever happens.
+// Closes the descriptor in any case.
 struct File {
   int descriptor;
   explicit File(const std::string& path) : descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}

@@ -16,7 +16,7 @@ struct NotRead {
 
 struct FileText {
   std::string text;
-  bool open_to_others = false;  // as open_to_others() says
+  bool open_to_others = false;  // as open_to_others() returns
 };
 
 // A file of more than kMaxFileBytes is NotRead.
@@ -27,13 +27,13 @@ std::variant<FileText, NotRead> read_file(const std::string& path);
 // Throws, Blocks: as read_file().
 std::variant<FileText, NotRead> read_value(const std::string& path);
 
-// Whether a file that holds a secret is open to somebody whom it should not be: to every user of
-// this machine or, where it is ours, to its group. (Of somebody else's file we are the group:
-// Kubernetes mounts secrets so.) False where there is no such file, and for pipes.
+// Whether a file that holds a secret is open to users who should not read it. That is every user of
+// this machine and, if the file is ours, its group. If the file belongs to another user, we may be
+// its group, as with secrets that Kubernetes mounts. False if there is no such file, and for pipes.
 // Blocks: on the file system.
 bool open_to_others(const std::string& path);
 
-// For people: that the file is open to others, and how to mend it. `what`: such as "the secret".
+// For people: that the file is open to others, and how to fix it. `what`: such as "the secret".
 std::string open_to_others_warning(const std::string& what, const std::string& path);
 
 }  // namespace hapax::config

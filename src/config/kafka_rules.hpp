@@ -1,5 +1,5 @@
 // Which of librdkafka's properties a worker may not have, and why: they would break the promise, or
-// hapax sets them itself. Everything else passes; whether librdkafka knows it, it says itself.
+// hapax sets them itself. Everything else passes; librdkafka itself reports unknown ones.
 #pragma once
 
 #include <map>
@@ -8,16 +8,16 @@
 
 namespace hapax::config {
 
-// Why `value` is refused for `property`, and how to mend it; nothing where it may pass. The
+// Why `value` is refused for `property`, and how to fix it; nothing if it may pass. The
 // sentence does not hold the value. Thread safety: pure.
 std::optional<std::string> kafka_refusal(const std::string& property, const std::string& value);
 
-// Whether brokers' certificates are verified, where the transport is TLS. As librdkafka reads it.
+// Whether brokers' certificates are verified, if the transport is TLS. As librdkafka reads it.
 bool verifies_brokers(const std::map<std::string, std::string>& properties);
 
-// max.poll.interval.ms as librdkafka has it, and the least a worker gets along with: a rebalance
-// takes a revoke's wait, and Kafka gives the partitions away before the end of it where this is
-// too short.
+// librdkafka's default of max.poll.interval.ms, and the least that a worker needs. A rebalance
+// waits for the revoke. If the interval is too short, Kafka gives the partitions away before that
+// ends.
 inline constexpr int kDefaultMaxPollIntervalMs = 300'000;
 inline constexpr int kMinMaxPollIntervalMs = 10'000;
 

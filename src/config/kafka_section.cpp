@@ -13,7 +13,7 @@
 namespace hapax::config {
 namespace {
 
-// What librdkafka reads a setting as, whatever type it has in the file.
+// The text of a setting for librdkafka, for any type in the file.
 struct Property {
   std::optional<std::string> operator()(Reader& reader, const Value& value) const {
     if (value.json->is_number() || value.json->is_boolean()) return value.json->dump();

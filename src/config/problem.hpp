@@ -1,4 +1,4 @@
-// A mistake in the configuration, said so that it can be mended without reading the manual.
+// A mistake in the configuration, in words with which it can be fixed without the manual.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@
 
 namespace hapax::config {
 
-// One value of the document and where it stands. Lifetime: points into the document.
+// One value of the document and its place. Lifetime: points into the document.
 struct Value {
   const nlohmann::json* json;
   std::string path;
@@ -38,20 +38,20 @@ class Reader {
   // "found …; allowed: …". Shows what stands in the file, so never what a variable or file holds.
   void refuse(const Value& value, const std::string& allowed);
 
-  // The expanded string; nothing, and a problem, where it is none, cannot be expanded, or holds a
-  // NUL byte (C libraries would read on as if it ended there).
+  // The expanded string. Nothing, and a problem, if the value is no string, cannot be expanded, or
+  // holds a NUL byte, at which C libraries would stop reading.
   std::optional<std::string> text(const Value& value, const std::string& allowed);
 
   // The same for each string in any value; other values as they are.
   nlohmann::json expanded(const Value& value);
 
-  // The file that the string names with @; "" where it names none.
+  // The file that the string names with @; "" if it names none.
   std::string file_named_by(const Value& value) const;
 
-  // The elements; a problem where it is no array, or empty.
+  // The elements; a problem if it is no array, or empty.
   std::vector<Value> elements(const Value& value, const std::string& allowed);
 
-  // Whether a secret stands in the file itself; noted by whoever reads one.
+  // Whether a secret stands in the file itself; set by the code that reads one.
   bool literal_secret = false;
 
   std::vector<Problem> problems;
@@ -92,7 +92,7 @@ class Object {
   // An absent section is read as an empty one, so that what it must hold is reported.
   void section(const std::string& name, const std::function<void(Object&)>& read_members);
 
-  // Reports the members that nobody asked for, but for those that `is_other` takes.
+  // Reports the members that no code asked for, except those that `is_other` accepts.
   void finish(const std::function<bool(const std::string&)>& is_other = {});
 
  private:

@@ -33,13 +33,13 @@ bool has_bad_port(std::string_view rest) {
   return false;
 }
 
-// `rest`: what follows "postgresql://". libpq ends the password at the first @; here it is the last
-// one, so that a password with an @ that should have been %40 does not show its tail.
+// `rest`: what follows "postgresql://". libpq ends the password at the first @. This ends it at the
+// last one, so that a password with an @ that should have been %40 does not show its tail.
 std::string redact_uri(std::string_view scheme, std::string_view rest) {
   std::string result(scheme);
   const auto colon = rest.find(':');
   const auto at = rest.rfind('@');
-  // In a password that was not escaped, or in a parameter that may be one: nobody can tell.
+  // In a password that was not escaped, or in a parameter that may be one: hapax cannot tell.
   if (at != std::string_view::npos && rest.find('?') < at) return result += kHidden;
   if (at != std::string_view::npos && colon < at) {
     result += rest.substr(0, colon + 1);
@@ -75,7 +75,7 @@ void skip_space(std::string_view& text) {
 }
 
 // Takes one value off `text`, as it is written: quoted or up to a space; a backslash escapes.
-// Nothing where a quote is not closed.
+// Nothing if a quote is not closed.
 std::optional<std::string_view> take_value(std::string_view& text) {
   const bool quoted = text.starts_with('\'');
   std::size_t end = quoted ? 1 : 0;

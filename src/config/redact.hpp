@@ -10,16 +10,16 @@
 
 namespace hapax::config {
 
-// Stands where a secret was.
+// Replaces a secret in a text.
 inline constexpr std::string_view kHidden = "***";
 
 // A libpq URI or conninfo string with its passwords as ***; what is neither is hidden whole.
 // Thread safety: pure, as all here.
 std::string redact_url(std::string_view url);
 
-// What is wrong with a URI in which libpq would take a part of the password for a host or a port (a
-// character in it was not escaped, or the host was forgotten) and name it in its messages; nothing
-// where there is no such thing. The sentence holds nothing of the url.
+// What is wrong with a URI in which libpq would take a part of the password for a host or a port,
+// and show it in its messages. Either a character in it was not escaped, or the host was forgotten.
+// Nothing if the URI has no such mistake. The sentence holds nothing of the url.
 std::optional<std::string> url_mistake(std::string_view url);
 
 // Whether librdkafka's property of this name holds a secret.

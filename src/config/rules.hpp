@@ -1,8 +1,8 @@
 // What a setting may be: each rule turns a value of the document into a value of the program, or
-// says which values are allowed.
+// names the values that are allowed.
 //
-// Numbers and booleans may also come as a string with a ${VARIABLE} or an @file in it; a plain
-// string where a number belongs is a mistake.
+// Numbers and booleans may also come as a string with a ${VARIABLE} or an @file in it. A plain
+// string in place of a number is a mistake.
 #pragma once
 
 #include <chrono>

@@ -19,7 +19,7 @@ void read_log(Object& section, Log& log);
 void read_route(Object& section, Route& route);
 
 // What names a route's messages: scope, tenant, key, missing_key, tombstone, fingerprint.
-// `handler`: the scope where there is none. Members of a route; does not finish it.
+// `handler`: the scope if there is none. Members of a route; does not finish it.
 void read_key_spec(Object& route, const std::string& handler, key::KeySpec& spec);
 
 }  // namespace hapax::config

@@ -7,7 +7,7 @@
 
 namespace hapax::config {
 
-// The candidate nearest to `name`, or "" where none is near: at most a third of its letters differ
+// The candidate nearest to `name`, or "" if none is near: at most a third of its letters differ
 // (inserted, left out, replaced, swapped). Case, '_', '-' and '.' do not count, so maxAttempts is
 // max_attempts.
 // Thread safety: pure.

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// Follows the parser, to know where it is and which names it has seen there.
+// Follows the parser, to know its place and the names that it has seen there.
 class Names {
  public:
   explicit Names(std::vector<Problem>& problems) : problems_(problems) {}

@@ -11,7 +11,7 @@
 
 namespace hapax::config {
 
-// A whole number and ms, s, m, h or d. Nothing where `text` is no such duration, or too long for
+// A whole number and ms, s, m, h or d. Nothing if `text` is no such duration, or too long for
 // the type. Thread safety: pure, as all here.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 

@@ -52,7 +52,7 @@ class LentContext final : public Context {
   }
 
  private:
-  // A subtransaction may be open where pqxx() was lent: what is deferred would outlive its end.
+  // A subtransaction may be open if pqxx() was lent: what is deferred would outlive its end.
   void bound_deferred() {
     if (lent_ || transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
   }

@@ -1,13 +1,13 @@
 // The next message's key, taken in the round trip that commits the message before it.
 //
-// Both stay transactions of their own: the text says COMMIT between them, and an error before it
+// Both stay transactions of their own: the text has a COMMIT between them, and an error before it
 // skips what follows. An error behind it is the next message's, which then takes its key by itself.
 #include "flow/processor.hpp"
 
 namespace hapax::flow {
 
-// The completion, and with it the claim of the next message where nothing of that one, and nothing
-// that this handler has left in the session, stands between.
+// Completes the message. The claim of the next message goes with it, if that message allows it and
+// if the handler has left nothing in the session.
 void Processor::complete(std::unique_ptr<store::Transaction> transaction, const Task& task,
                          const store::ClaimRequest& request, const std::string& nonce,
                          const std::optional<std::string>& result, const Next& next) {
@@ -26,7 +26,7 @@ void Processor::complete(std::unique_ptr<store::Transaction> transaction, const 
     const bool its_own = error.fault().kind != store::Fault::Kind::sql ||
                          !store::was_completed(*transaction, request);
     if (its_own) throw;
-    return;  // the next one's: it meets it again where it is processed
+    return;  // the next message's error: it meets it again when it is processed
   }
   ahead_.emplace(std::move(*ahead));
 }

@@ -1,9 +1,9 @@
 // librdkafka's built-in Kafka: a few brokers inside this process, for the demo and the fast tests.
 //
-// It is no Kafka: no transactions' control records, no isolation, no admin requests, and it keeps
-// only 5 MiB of *compressed* bytes a partition and drops older data without a word. So produce
-// with lz4, to several partitions, or consume meanwhile. Other processes of this machine can use
-// it too.
+// It is no Kafka: it has no transactions' control records, no isolation and no admin requests. It
+// keeps only 5 MiB of *compressed* bytes for each partition, and drops older data in silence. So
+// produce with lz4, to several partitions, or consume meanwhile. Other processes of this machine
+// can use it, too.
 #pragma once
 
 #include <cstdint>

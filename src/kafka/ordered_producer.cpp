@@ -44,7 +44,7 @@ OrderedProducer::OrderedProducer(const Properties& properties, std::chrono::mill
     : timeout_(timeout) {
   ConfHandle conf(rd_kafka_conf_new());
   char error[512];
-  // The topic says how large a record may be, not librdkafka's own limit of 1 MB.
+  // The topic decides how large a record may be, not librdkafka's own limit of 1 MB.
   Properties settings = {{"enable.idempotence", "true"},
                          {"message.timeout.ms", std::to_string(timeout.count())},
                          {"message.max.bytes", "1000000000"},

@@ -1,5 +1,5 @@
 // Puts records into Kafka one after the other: the next is sent when the one before is there, so
-// their order stands whatever fails. Idempotent: librdkafka's own retries add nothing twice.
+// their order stands after any failure. Idempotent: librdkafka's own retries add nothing twice.
 //
 // Slow on purpose, a round trip a record; for what is rare and must not be lost.
 #pragma once
@@ -31,7 +31,7 @@ struct Delivery {
     failed,     // or not known to be there: use a new producer, and send it again
   };
   Result result = Result::failed;
-  std::string error;  // librdkafka's words for its code, where it was not delivered
+  std::string error;  // librdkafka's words for its code, if it was not delivered
   std::string
       connection;  // the last that went wrong with a connection meanwhile; differs each time
 };
@@ -39,7 +39,8 @@ struct Delivery {
 // Thread safety: none; one thread at a time.
 class OrderedProducer {
  public:
-  // `properties`: a consumer's; only those that say where the brokers are and who asks are taken.
+  // `properties`: a consumer's; only the properties of the brokers' addresses and of our identity
+  // are taken.
   // `timeout`: after it a record has failed. Throws: std::runtime_error.
   OrderedProducer(const Properties& properties, std::chrono::milliseconds timeout);
   // Blocks: briefly; nothing is waited for.

@@ -12,7 +12,7 @@ struct rd_kafka_message_s;
 
 namespace hapax::kafka {
 
-// Those of a consumer's properties that say where the brokers are and who asks.
+// Those of a consumer's properties that name the brokers' addresses and our identity.
 Properties connecting(const Properties& properties);
 
 struct Outgoing {
@@ -27,7 +27,8 @@ struct Outgoing {
 // Thread safety: none; one thread at a time.
 class Producer {
  public:
-  // `properties`: a consumer's; only those that say where the brokers are and who asks are taken.
+  // `properties`: a consumer's; only the properties of the brokers' addresses and of our identity
+  // are taken.
   // `linger`: how long a record may wait for others. Compresses with lz4.
   // Throws: std::runtime_error.
   explicit Producer(const Properties& properties,
@@ -41,7 +42,7 @@ class Producer {
   // Blocks: while librdkafka's queue is full.
   void produce(const Outgoing& record);
 
-  // Returns when Kafka has everything. Throws: std::runtime_error where it has not, in time or for
+  // Returns when Kafka has everything. Throws: std::runtime_error if it has not, in time or for
   // any record since the last flush. Blocks: at most `timeout`.
   void flush(std::chrono::milliseconds timeout);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "hapax/1 ";
 
-// Takes "name=value" and the space behind it off the front; false where it does not stand there.
+// Takes "name=value" and the space behind it off the front; false if it does not stand there.
 bool take(std::string_view& text, std::string_view name, std::string_view& value) {
   if (!text.starts_with(name) || text.size() <= name.size() || text[name.size()] != '=')
     return false;

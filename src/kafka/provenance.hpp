@@ -14,12 +14,12 @@ struct Provenance {
   std::string store_id;
   std::string cluster_id;
   std::int64_t epoch = 0;
-  bool first = false;  // where the partition's first run starts: nothing of it is settled yet
+  bool first = false;  // the partition's first run starts here: nothing of it is settled yet
 
-  // "hapax/1 store=… cluster=… epoch=…", and " first=1" where it is
+  // "hapax/1 store=… cluster=… epoch=…", and " first=1" if it is
   std::string text() const;
 
-  // Nothing where the text is not of ours, whatever it holds.
+  // Nothing if the text is not ours.
   static std::optional<Provenance> parse(std::string_view text);
 
   bool operator==(const Provenance&) const = default;

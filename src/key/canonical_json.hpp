@@ -1,10 +1,12 @@
 // One text for all spellings of a JSON document, so that its SHA-256 tells a retry from a reused
-// key: whichever program wrote the message, the same document has the same bytes.
+// key. Different programs may write the same document; it always has the same bytes here.
 //
-// Members are sorted bytewise by their UTF-8 names; no white space; numbers by exact decimal value
-// (exact_number.hpp); in strings `"` and `\` are escaped, control characters are \b \t \n \f \r or
-// \u00xx (C0, DEL and C1, so that the text is printable), all else is UTF-8 as it is. Nothing is
-// normalised: é as one code point and as two are two texts.
+// - Members are sorted bytewise by their UTF-8 names. There is no white space.
+// - Numbers are written by exact decimal value (exact_number.hpp).
+// - In strings `"` and `\` are escaped. Control characters are \b \t \n \f \r or \u00xx (C0, DEL
+// and
+//   C1, so that the text is printable). All else is UTF-8 as it is.
+// - Nothing is normalised: é as one code point and as two are two texts.
 //
 // Not RFC 8785, which reads numbers as doubles and so makes 2^53 and 2^53 + 1 one document.
 // A change of this form is a new rule id (identity.hpp), or every retry would look like a drift.

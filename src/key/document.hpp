@@ -1,5 +1,5 @@
-// A message while its identity is worked out: its payload is parsed as JSON at most once, and not
-// at all where nothing asks for it.
+// A message while its identity is derived. Its payload is parsed as JSON at most once, and only if
+// something asks for it.
 #pragma once
 
 #include <nlohmann/json.hpp>

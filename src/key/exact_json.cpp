@@ -15,8 +15,8 @@ using nlohmann::json;
 
 constexpr int kNumberOverflow = 406;  // nlohmann's id of "number overflow parsing"
 
-// Builds the value from nlohmann's events. Returning false ends the parse; `why` then says why, and
-// where the event has no position of its own, parse_exact() cannot tell one.
+// Builds the value from nlohmann's events. Returning false ends the parse; `why` then holds the
+// reason. If the event has no position of its own, parse_exact() cannot name one.
 class Builder final : public json::json_sax_t {
  public:
   json value;
@@ -61,7 +61,7 @@ class Builder final : public json::json_sax_t {
     return false;
   }
 
-  // Where the next value goes. A pointer in open_ stays good: a container does not grow while one
+  // The place of the next value. A pointer in open_ stays good: a container does not grow while one
   // inside it is open.
   json& place() {
     if (open_.empty()) return value;
@@ -97,8 +97,8 @@ class Builder final : public json::json_sax_t {
 }  // namespace
 
 std::variant<json, NotJson> parse_exact(std::string_view text) {
-  // nlohmann takes a NUL byte between tokens for the end: everything behind it would be ignored,
-  // and two payloads that differ only there would be one. JSON has no raw NUL anywhere.
+  // nlohmann takes a NUL byte between tokens for the end and ignores everything behind it. Two
+  // payloads that differ only there would then be one. JSON has no raw NUL anywhere.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
     return NotJson{"a NUL (byte " + std::to_string(nul + 1) + ")"};
   Builder builder;

@@ -1,10 +1,10 @@
-// Reads JSON without losing anything that a key or fingerprint could depend on: numbers keep their
-// exact decimal value, a member name that comes twice is refused (amount 1 then 2 is not amount 2
-// then 1), strings are strict UTF-8, nesting is capped.
+// Reads JSON without losing anything that a key or fingerprint could depend on. Numbers keep their
+// exact decimal value. A member name that comes twice is refused, because amount 1 then 2 is not
+// amount 2 then 1. Strings are strict UTF-8, and nesting is capped.
 //
-// The result is a nlohmann::json in which an integer that fits into 64 bits is a number as usual,
-// and every other number a `binary` value holding its canonical text (exact_number.hpp): JSON has
-// no binary values of its own, so nothing else can be one.
+// The result is a nlohmann::json. An integer that fits into 64 bits is a number as usual. Every
+// other number is a `binary` value with its canonical text (exact_number.hpp): JSON has no binary
+// values of its own, so nothing else can be one.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,18 @@
 
 namespace hapax::key {
 
-// Why a text is not JSON as keys need it: a sentence that names the byte, without payload bytes in
-// it (they may be secret, and need not be text).
+// Why a text is not JSON as keys need it: a sentence that names the byte. It holds no bytes of the
+// payload, because they may be secret and need not be text.
 struct NotJson {
   std::string why;
 };
 
-// Refuses what RFC 8259 refuses, and also: duplicate member names, nesting beyond kMaxJsonDepth,
-// numbers that overflow a double such as 1e400 (nlohmann's lexer does not pass them on, and
-// Message::json() refuses them too) and exponents of more than 18 digits. Skips a leading UTF-8
-// byte order mark, as Message::json() does.
+// Refuses what RFC 8259 refuses, and also:
+// - duplicate member names, and nesting beyond kMaxJsonDepth;
+// - numbers that overflow a double, such as 1e400: nlohmann's lexer does not pass them on, and
+//   Message::json() refuses them, too;
+// - exponents of more than 18 digits.
+// Skips a leading UTF-8 byte order mark, as Message::json() does.
 // Memory: proportional to `text`; the stack does not grow with nesting.
 // Throws: std::bad_alloc.
 // Thread safety: pure.

@@ -32,7 +32,7 @@ std::string written(bool negative, std::string_view digits, std::int64_t point) 
   return text;
 }
 
-// Nothing where it has too many digits. An empty text is the exponent 0.
+// Nothing if it has too many digits. An empty text is the exponent 0.
 std::optional<std::int64_t> exponent_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const bool negative = text.starts_with('-');

@@ -1,7 +1,7 @@
 // From a message to the names it is known by: idempotency key, tenant, fingerprint.
 //
 // Pure: no clock, no database, no Kafka. The same bytes give the same identity on every machine
-// and in every release; a change here is a change of the key spec (guarantees: A2).
+// and in every release. A change here is a change of the key spec (guarantees: A2).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Fingerprint {
 
 struct Identity {
   std::string key;     // as stored: printable, at most kMaxStoredKey bytes (key_text.hpp)
-  std::string tenant;  // as stored; "" where the route has no tenant
+  std::string tenant;  // as stored; "" if the route has no tenant
   Fingerprint fingerprint;
 };
 
@@ -33,33 +33,31 @@ struct Refusal {
   std::string detail;
 };
 
-// The message is a tombstone and the route says to skip those.
+// The message is a tombstone and the route skips tombstones.
 struct SkippedTombstone {};
 
 using Derived = std::variant<Identity, Refusal, SkippedTombstone>;
 
 // `generation`: how often the topic was accepted as re-created; part of a coordinates key.
-// Throws: std::bad_alloc, and std::runtime_error where OpenSSL has no SHA-256 (a broken
-// installation); whatever is wrong with the message is a Refusal.
+// Throws: std::bad_alloc, and std::runtime_error if OpenSSL has no SHA-256 (a broken
+// installation). A mistake in the message is a Refusal.
 // Thread safety: pure.
 Derived identify(const KeySpec& spec, const Message& message, std::int32_t generation);
 
-// The fingerprint alone, for a row that an older configuration wrote: pick the rule whose
-// rule_id() is the stored one ("payload", "json-1", or the route's own). A null payload, an empty
-// one and `""` have three fingerprints under every rule.
-// Throws: as identify(). Thread safety: pure.
+// The fingerprint alone, for a row that an older configuration wrote. Pick the rule whose rule_id()
+// is the stored one ("payload", "json-1", or the route's own). A null payload, an empty one and
+// `""` have three fingerprints under every rule. Throws: as identify(). Thread safety: pure.
 std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, const Message& message);
 
-// Whether the message is one more delivery of what `stored` was made of. Fingerprints of two rules
-// are compared under the stored one where this spec knows it; where it does not, drift cannot be
-// told, and the key decides: true. `mine`: the message's own. Throws: as identify(). Thread safety:
-// pure.
+// Whether the message has the payload of which `stored` was made. Fingerprints of two rules are
+// compared under the stored rule if this spec knows it. If it does not, drift cannot be detected
+// and the key decides: true. `mine`: the message's own. Throws: as identify(). Thread safety: pure.
 bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint& mine,
                   const Fingerprint& stored);
 
-// Stored beside each fingerprint; fingerprints are compared only within one id: "payload",
-// "json-1", or "json_without-1:" and 32 hex digits of a digest of the pointers in their order (so
-// `without` must be sorted and unique, as FingerprintRule says).
+// Stored beside each fingerprint; fingerprints are compared only within one id. It is "payload",
+// "json-1", or "json_without-1:" and 32 hex digits of a digest of the pointers in their order. So
+// `without` must be sorted and unique, as FingerprintRule demands.
 // Throws: as identify(). Thread safety: pure.
 std::string rule_id(const FingerprintRule& rule);
 

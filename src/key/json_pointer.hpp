@@ -13,7 +13,7 @@ namespace hapax::key {
 // Thread safety: pure.
 std::optional<std::string> json_pointer_error(std::string_view pointer);
 
-// The value that `pointer` names in `document`, or nullptr where there is none. In arrays only an
+// The value that `pointer` names in `document`, or nullptr if there is none. In arrays only an
 // index without leading zeros names something; "-" (the element after the last) never does. What is
 // not a JSON pointer names nothing.
 // Lifetime: points into `document`.

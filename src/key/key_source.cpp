@@ -38,7 +38,8 @@ std::optional<std::string> unquoted(std::string_view value) {
   return content;
 }
 
-// librdkafka cuts header names at NUL, so whoever can add a header "idempotency-key\0x" adds a
+// librdkafka cuts header names at NUL, so a producer that can add a header "idempotency-key\0x"
+// adds a
 // second "idempotency-key". So all of them must agree; taking the first would be theirs to steer.
 ReadPart header_part(const std::string& name, bool unquote, const Message& message) {
   std::optional<std::string> taken;

@@ -10,8 +10,9 @@
 
 namespace hapax::key {
 
-// In the order in which they count, where the parts of a composite differ: an incomplete source is
-// not there, whatever its other parts are; but a part that contradicts itself is never passed over.
+// In the order in which they count if the parts of a composite differ. A source with a missing part
+// is absent, even if other parts are there. But a part that contradicts itself is never passed
+// over.
 enum class Flaw {
   empty,      // there, and empty: a broken producer, not an absent key; no other source may step in
   absent,     // not there, or null
@@ -31,7 +32,7 @@ struct Flawed {
 std::variant<std::string, Flawed> read_source(const Source& source, Document& document,
                                               std::int32_t generation);
 
-// ASCII only, whatever the locale: two workers must agree on which header is meant.
+// ASCII only, in every locale: two workers must agree on which header is meant.
 char lower_case(char letter);
 
 // Such as "header 'ce_source' and 'ce_id'", for messages.

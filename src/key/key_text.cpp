@@ -14,7 +14,7 @@ bool is_follower(std::string_view bytes, std::size_t at) {
 }
 
 // The length of the printable character at `at`: valid UTF-8 (no overlong form, no surrogate, at
-// most U+10FFFF) and not a control character. 0 where there is none.
+// most U+10FFFF) and not a control character. 0 if there is none.
 std::size_t printable_length(std::string_view bytes, std::size_t at) {
   const auto lead = static_cast<unsigned char>(bytes[at]);
   if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;

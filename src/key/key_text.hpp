@@ -1,17 +1,17 @@
 // How keys are stored. A key is bytes and typed; a column of PostgreSQL is text without NUL and
-// with valid UTF-8 only. The stored text is injective: two keys that differ in one invalid byte,
-// behind a NUL, in the last of 10,000 characters or only in type stay two keys. (A key merged with
-// another one is a message lost without a word.)
+// with valid UTF-8 only. The stored text is injective: two keys stay two keys if they differ only
+// in one invalid byte, behind a NUL, in the last of 10,000 characters, or in type. (If two keys
+// merge, a message is lost in silence.)
 //
-//   payment-17                  bytes: themselves, where short and printable
+//   payment-17                  bytes: themselves, if short and printable
 //   :"a\x00b"                   bytes that are not printable UTF-8, are empty or begin with ':'
 //   :17  :true  :["a"]          a JSON number, boolean, array or object: not the bytes "17"
 //   :("a:b","c",17)             several parts
 //   :at("payments",0,3,42)      parts with a tag (here coordinates)
-//   :sha256:5f70bf18a086…       whatever would be longer: the hash of what would stand here
+//   :sha256:5f70bf18a086…       anything longer: the hash of the text that would stand here
 //
-// Claims, `keys show` and `explain` use the same text, so a key is typed as it is read. Whoever
-// holds raw bytes gets the stored text by encode_key().
+// Claims, `keys show` and `explain` use the same text, so a key is typed as it is read.
+// encode_key() makes the stored text of raw bytes.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 namespace hapax::key {
 
 // 32 bytes.
-// Throws: std::bad_alloc; std::runtime_error where OpenSSL has no SHA-256 (a broken installation).
+// Throws: std::bad_alloc; std::runtime_error if OpenSSL has no SHA-256 (a broken installation).
 // Thread safety: safe; each thread keeps one context.
 std::string sha256(std::string_view bytes);
 

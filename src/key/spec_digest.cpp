@@ -1,5 +1,5 @@
-// A worker whose digest differs from the last owner's would name the same operations differently
-// and so run them again: it is refused (guarantees: the checkpoint row's key_spec).
+// If a worker's digest differs from the last owner's, it would name the same operations differently
+// and run them again. So it is refused (guarantees: the checkpoint row's key_spec).
 #include <algorithm>
 #include <string_view>
 #include <vector>

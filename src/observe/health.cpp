@@ -5,7 +5,7 @@
 namespace hapax::observe {
 namespace {
 
-// An unknown lag may hide work, unless the worker says that it has seen the end.
+// An unknown lag may hide work, unless the worker reports that it has seen the end.
 bool nothing_to_do(const PartitionReport& report) {
   const bool at_end = report.lag ? *report.lag == 0 : report.state == PartitionState::idle;
   return report.in_flight == 0 && at_end;

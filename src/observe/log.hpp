@@ -9,7 +9,7 @@
 // give it payloads, header values or connection strings: logs travel further than the data may.
 //
 // Hides spdlog. Thread safety: everything here may be called from any thread.
-// Blocks: as long as stderr does; a full pipe that nobody reads stops the caller.
+// Blocks: as long as stderr does; a full pipe without a reader stops the caller.
 #pragma once
 
 #include <atomic>
@@ -61,7 +61,8 @@ inline std::atomic<Level> threshold{Level::info};
 void write(Level level, std::string_view event, Fields fields, std::string_view sentence);
 }  // namespace detail
 
-// Whether an event of this level would be written; one atomic load. For fields dear to compute.
+// Whether an event of this level would be written; one atomic load. For fields that are expensive
+// to compute.
 inline bool enabled(Level level) {
   return level >= detail::threshold.load(std::memory_order_relaxed);
 }

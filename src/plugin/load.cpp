@@ -10,7 +10,7 @@
 namespace hapax::plugin {
 namespace {
 
-// Another version of a library than ours, in one sentence; empty where they agree.
+// Another version of a library than ours, in one sentence; empty if they agree.
 std::string mismatch(const HapaxPluginDescriptor& its) {
   const auto differ = [](const std::string& what, const std::string& theirs,
                          const std::string& ours) {

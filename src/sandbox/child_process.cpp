@@ -88,7 +88,7 @@ std::optional<std::string> ChildProcess::take_line() {
   }
 }
 
-// False at the deadline, or where the child has ended.
+// False at the deadline, or if the child has ended.
 bool ChildProcess::wait_for_change(Deadline deadline) {
   std::array<pollfd, 2> events{{{changes_.get(), POLLIN, 0}, {process_.descriptor(), POLLIN, 0}}};
   int ready = 0;

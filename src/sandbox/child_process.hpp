@@ -1,9 +1,9 @@
 // A program started beside us, for the demo and the tests: PostgreSQL, Kafka, a worker to kill.
 //
-// Nothing may be left behind, however we end: the destructor kills, and the kernel signals the
-// child when we are SIGKILLed ourselves. What the child prints goes to a file, not to a pipe: a
-// child whose reader died or dawdles would block or take SIGPIPE, and a test would see that as a
-// fault of the child. Lines are still read as they come (inotify).
+// No child may survive us: the destructor kills it, and if we are SIGKILLed, the kernel signals it.
+// The child prints to a file, not to a pipe. If a pipe's reader died or were slow, the child would
+// take SIGPIPE or block, and a test would see that as a fault of the child. Lines are still read as
+// they come (inotify).
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +32,7 @@ struct Program {
 };
 
 struct Exit {
-  int code = 0;    // exit code, where it ended by itself
+  int code = 0;    // exit code, if it ended by itself
   int signal = 0;  // what killed it, or 0
 
   bool success() const { return code == 0 && signal == 0; }
@@ -42,9 +42,9 @@ struct Exit {
 // Thread safety: none; one thread at a time.
 class ChildProcess {
  public:
-  // Starts it. The kernel binds the death signal to the *thread* that starts: a child started by a
-  // thread that ends is signalled then, so start from one that outlives the child.
-  // Throws: std::system_error (no such program or user, not allowed).
+  // Starts it. The kernel binds the death signal to the *thread* that starts, and sends it when
+  // that thread ends. So start from a thread that outlives the child. Throws: std::system_error (no
+  // such program or user, not allowed).
   explicit ChildProcess(const Program& program);
 
   // Kills with SIGKILL what still runs. Blocks: until the kernel has ended it.
@@ -54,19 +54,19 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  // Nothing happens where it has ended.
+  // Nothing happens if it has ended.
   void signal(int number);
 
   // How it ended; nothing while it runs. Blocks: at most `timeout`.
   std::optional<Exit> wait(std::chrono::milliseconds timeout);
   bool running() { return !wait(std::chrono::milliseconds(0)).has_value(); }
 
-  // The next whole line of its output (without the newline), in order, each once; nothing at the
-  // timeout, or where it has ended and nothing is left. Blocks: at most `timeout`.
+  // The next whole line of its output (without the newline), in order, each once. Nothing at the
+  // timeout, or if the child has ended and no line is left. Blocks: at most `timeout`.
   // Precondition: `output` was given.
   std::optional<std::string> read_line(std::chrono::milliseconds timeout);
 
-  // Reads up to the first line that holds `part`; false where read_line() would have said nothing.
+  // Reads up to the first line that holds `part`; false if read_line() would have returned nothing.
   // Blocks: at most `timeout`.
   bool wait_for_line(std::string_view part, std::chrono::milliseconds timeout);
 
@@ -83,7 +83,7 @@ class ChildProcess {
   std::optional<Exit> exit_;
 };
 
-// Runs a program to its end. Throws: std::runtime_error with the command and what it printed where
+// Runs a program to its end. Throws: std::runtime_error with the command and what it printed if
 // it fails or takes longer than `timeout`, beside what ChildProcess throws. Blocks: at most
 // `timeout`. Precondition: `output` is given.
 void run_to_end(const Program& program, std::chrono::milliseconds timeout);

@@ -10,7 +10,7 @@
 
 namespace hapax::sandbox {
 
-// Throws: std::system_error with errno where `result`, of a system call, is negative.
+// Throws: std::system_error with errno if `result`, of a system call, is negative.
 inline int checked(int result, const std::string& what) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), what);
   return result;

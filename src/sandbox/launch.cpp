@@ -84,7 +84,7 @@ void forget_our_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// In the child. Returns only where something failed, with errno.
+// In the child. Returns only if something failed, with errno.
 void execute(const Plan& plan) {
   forget_our_signals();
   if (plan.output >= 0 && (dup2(plan.output, 1) < 0 || dup2(plan.output, 2) < 0)) return;
@@ -106,7 +106,7 @@ pid_t launch(const Program& program, int output) {
   plan.environment = pointers(plan.environment_texts);
   if (!program.folder.empty()) plan.folder = program.folder.c_str();
 
-  // Closes at exec; where exec fails, errno comes through it.
+  // Closes at exec; if exec fails, errno comes through it.
   std::array<int, 2> ends{};
   checked(pipe2(ends.data(), O_CLOEXEC), "pipe");
   Descriptor read_end(ends[0]);

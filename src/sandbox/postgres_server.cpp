@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto kAnswerTimeout = 60s;
 constexpr const char* kServiceUser = "postgres";
 
-// The one in PATH, which is somebody's choice; else the newest where Debian puts it.
+// The one in PATH, which the user chose; else the newest in Debian's folders.
 fs::path find_binaries() {
   if (const auto initdb = find_in_path("initdb")) return fs::canonical(*initdb).parent_path();
   int newest = 0;
@@ -38,7 +38,7 @@ fs::path find_binaries() {
   return fs::path("/usr/lib/postgresql") / std::to_string(newest) / "bin";
 }
 
-// PostgreSQL refuses to run as root. Returns "" where we may run it ourselves.
+// PostgreSQL refuses to run as root. Returns "" if we may run it ourselves.
 std::string user_to_run_as(const fs::path& folder) {
   if (geteuid() != 0) return "";
   const passwd* entry = getpwnam(kServiceUser);

@@ -1,7 +1,7 @@
 // A PostgreSQL of our own, thrown away afterwards: for `hapax demo`, the tests and the test kit.
 //
-// It runs as it would in production where it counts (fsync on, logged tables), so that a test that
-// crashes it learns the truth. It listens on 127.0.0.1 only and trusts everybody who comes.
+// It has fsync on and logged tables as in production, so that a test that crashes it learns the
+// truth. It listens on 127.0.0.1 only and trusts every client.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,17 @@
 namespace hapax::sandbox {
 
 struct PostgresOptions {
-  // Where data and log go; kept afterwards, and used again where it holds a server's data.
+  // The folder of data and log. It is kept, and used again if it already holds a server's data.
   // Empty: a temporary folder.
   std::filesystem::path folder = {};
   // As in postgresql.conf, such as {"synchronous_commit", "off"}.
   std::vector<std::pair<std::string, std::string>> settings = {};
-  // 0: one that nobody listens on.
+  // 0: a free port.
   std::uint16_t port = 0;
 };
 
-// Throws: std::runtime_error naming the package to install where there is no PostgreSQL server on
-// this machine; std::runtime_error with the server's own words where it does not start or stop.
+// Throws: std::runtime_error. If this machine has no PostgreSQL server, it names the package to
+// install. If the server does not start or stop, it has the server's own words.
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
 class PostgresServer {
  public:
@@ -39,7 +39,7 @@ class PostgresServer {
   PostgresServer& operator=(const PostgresServer&) = delete;
 
   // Starts it again after stop() or kill(), on the same port and data, and waits until it accepts
-  // connections: after kill() that includes crash recovery; a standby accepts readers. Blocks: at
+  // connections. After kill() that includes crash recovery. A standby accepts readers. Blocks: at
   // most a minute.
   void start();
 

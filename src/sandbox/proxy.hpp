@@ -1,5 +1,5 @@
-// A TCP proxy on 127.0.0.1, in front of a server: puts it further away, or cuts connections where a
-// test says.
+// A TCP proxy on 127.0.0.1, in front of a server: puts it further away, or cuts connections at
+// the point that a test chooses.
 //
 // Thread safety: all functions may be called from any thread; the forwarding is a thread of its
 // own.

@@ -13,11 +13,11 @@ namespace fs = std::filesystem;
 constexpr const char* kLockName = ".held";
 
 void remove_abandoned(const fs::path& parent, const std::string& prefix) {
-  std::error_code ignored;  // somebody else's, or being removed by a neighbour right now
+  std::error_code ignored;  // another user's, or being removed by a neighbour right now
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
     if (!entry.path().filename().string().starts_with(prefix)) continue;
     const fs::path lock_path = entry.path() / kLockName;
-    // Not to wait where somebody else has put a FIFO there.
+    // Does not wait if another user has put a FIFO there.
     const Descriptor lock(open(lock_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (lock.get() < 0 || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
     fs::remove_all(entry.path(), ignored);
@@ -33,7 +33,7 @@ TemporaryFolder::TemporaryFolder(const std::string& kind) {
   std::string name = parent / (prefix + "XXXXXX");
   if (mkdtemp(name.data()) == nullptr) checked(-1, "cannot make " + name);
   path_ = name;
-  // Locked before it has its name, so that nobody finds it unlocked.
+  // Locked before it has its name, so that no process finds it unlocked.
   const fs::path unnamed = path_ / ".new";
   lock_ = Descriptor(checked(open(unnamed.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600), name));
   checked(flock(lock_.get(), LOCK_EX), name);

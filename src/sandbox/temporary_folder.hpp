@@ -1,7 +1,7 @@
 // A folder that is removed at the end, also when "the end" was a SIGKILL.
 //
-// Whoever holds a folder holds a lock on a file in it. A process that makes a folder first removes
-// those of the same kind whose lock is free: nobody else can.
+// The owner of a folder holds a lock on a file in it. A process that makes a folder first removes
+// those of the same kind whose lock is free, because their owners are dead.
 #pragma once
 
 #include <filesystem>

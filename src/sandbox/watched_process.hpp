@@ -14,13 +14,13 @@ namespace hapax::sandbox {
 class WatchedProcess {
  public:
   WatchedProcess() = default;
-  // Any process, not only a child. Throws: std::system_error (ESRCH where there is none).
+  // Any process, not only a child. Throws: std::system_error (ESRCH if there is none).
   explicit WatchedProcess(pid_t pid);
 
   // Whether it has ended; a zombie has. Blocks: at most `timeout`.
   bool wait_for_end(std::chrono::milliseconds timeout) const;
 
-  // Nothing happens where it has ended.
+  // Nothing happens if it has ended.
   void signal(int number) const;
 
   // Readable once it has ended.

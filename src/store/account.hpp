@@ -53,7 +53,7 @@ struct Stretch {
   std::int64_t to = 0;
 };
 
-// As many as `identities`, in their order; nothing where there is no such key.
+// As many as `identities`, in their order; nothing if there is no such key.
 std::vector<std::optional<KeyRow>> read_key_rows(
     Session& session, const std::string& scope,
     const std::vector<const key::Identity*>& identities);

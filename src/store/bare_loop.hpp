@@ -1,9 +1,9 @@
 // What `hapax bench` compares a worker with: a hand-written loop that does the same to PostgreSQL
 // and nothing else. No Kafka, no queues, no retries: it stops at the first error.
 //
-// The texts are the worker's own (sql/), in as many round trips as the worker's: one a message, two
-// a batch; and it parses the payload and takes its SHA-256 as any such loop
-// must. So what a worker is slower is what Kafka and the framework cost.
+// The texts are the worker's own (sql/), in as many round trips: one for a message, two for a
+// batch. It also parses the payload and takes its SHA-256, as any such loop must. So if a worker is
+// slower, the difference is the cost of Kafka and the framework.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@ namespace hapax::store {
 class BenchTables {
  public:
   // Makes schema `name`, whose payments `worker` may read and write. `owner`: who may make it.
-  // `name` is quoted by nobody: letters, digits and underscores.
-  // Throws: DatabaseError (42501 where the owner may not), as all here.
+  // `name` is not quoted: letters, digits and underscores only.
+  // Throws: DatabaseError (42501 if the owner may not), as all here.
   BenchTables(Session& owner, std::string name, const std::string& worker_role);
 
   std::string payments() const { return name_ + ".payments"; }

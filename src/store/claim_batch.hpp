@@ -22,11 +22,11 @@ struct BatchClaim {
   std::vector<Key> keys;  // as the requests
 };
 
-// Opens the transaction and takes what is free. `one_at_a_time`: after every other batch of this
-// group and topic that also says so. Precondition: ascending by (key, tenant), bytewise, which is
-// the order in which every process takes locks; none twice; one scope, group, topic, fingerprint
-// rule and retention. Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for each
-// held key, and for its turn.
+// Opens the transaction and takes the free keys. `one_at_a_time`: waits for every other batch of
+// this group and topic that also sets it. Precondition: `requests` ascend by (key, tenant),
+// bytewise, which is the order in which every process takes locks. No key comes twice. All have one
+// scope, group, topic, fingerprint rule and retention. Throws: DatabaseError (Phase::claim).
+// Blocks: at most lock_timeout for each held key, and for its turn.
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
                        bool one_at_a_time = false);
 

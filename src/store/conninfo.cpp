@@ -22,8 +22,8 @@ void append_option(std::string& conninfo, const std::string& keyword, std::strin
   conninfo += "' ";
 }
 
-// Which keyword was meant, where libpq names one that it does not know; else "". libpq's own words
-// may quote any part of the url, password included, so they are not said.
+// Which keyword was meant, if libpq names one that it does not know; else "". libpq's own words
+// may quote any part of the url, password included, so they are not shown.
 std::string meant_keyword(const char* message) {
   const std::string_view said = message == nullptr ? "" : message;
   const auto begin = said.find('"');

@@ -8,8 +8,8 @@ namespace hapax::store {
 
 using ConnectKeywords = std::unordered_map<std::string, std::string>;
 
-// The user's url, a URI or keywords, as keywords and values: with `defaults` where it sets none,
-// and `instead` whatever it sets. Throws: DatabaseError where it is neither.
+// The user's url, a URI or keywords, as keywords and values: with `defaults` if it sets none,
+// and `instead` over what it sets. Throws: DatabaseError if it is neither.
 std::string conninfo_of(const std::string& url, const ConnectKeywords& defaults,
                         const ConnectKeywords& instead = {});
 
@@ -19,8 +19,8 @@ struct Endpoint {
   std::string port;
 };
 
-// Where a connection to `url` ends up, of all the hosts that it and the environment may name.
-// Throws: DatabaseError where it does not connect. Blocks: until it does.
+// The server that a connection to `url` reaches, of all the hosts that it and the environment may
+// name. Throws: DatabaseError if it does not connect. Blocks: until it does.
 Endpoint endpoint_of(const std::string& url);
 
 // The same url, through port `port` of 127.0.0.1. TLS still verifies the real host's name.

@@ -1,9 +1,9 @@
 // What operators order about dead letters: run them again, leave them for good. Kept in
 // hapax.operator_log, in the same transaction.
 //
-// Each call is one transaction about one bounded page of letters. A letter's own row is locked
-// first, so that of two operators one comes second and sees what the other did; a run of a replay
-// is never waited for.
+// Each call is one transaction about one bounded page of letters. It locks a letter's own row
+// first, so that the second of two operators sees what the first one did. It never waits for a
+// running replay.
 //
 // Throws: DatabaseError. Blocks: at most lock_timeout.
 #pragma once
@@ -49,8 +49,8 @@ struct Replacement {
 };
 
 struct Wanted {
-  LetterIds added;        // replays
-  Json wanted_before;     // open replays of somebody else: id, dead_letter, who, wanted_at, edited
+  LetterIds added;     // replays
+  Json wanted_before;  // open replays of another operator: id, dead_letter, who, wanted_at, edited
   std::size_t ended = 0;  // letters that were ended meanwhile
 };
 // `instead`: a payload that runs in place of the letter's own.
@@ -66,7 +66,7 @@ Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& 
 struct Discarded {
   LetterIds letters;
   std::size_t running = 0;  // a worker may run them now: not discarded
-  std::size_t ended = 0;    // somebody ended them meanwhile
+  std::size_t ended = 0;    // another operator ended them meanwhile
 };
 Discarded discard(Session& session, const Order& order, const LetterIds& letters);
 

@@ -23,7 +23,7 @@ struct Decision {
 
 std::span<const Decision> all_decisions();
 
-// Null where there is no such decision.
+// Null if there is no such decision.
 const Decision* decision_named(std::string_view name);
 
 // "retry, skip". `names_message`: the halt does; else there is none to run or to skip.

@@ -21,7 +21,7 @@ using OptionalText = std::optional<std::string>;
 // The server and this role: sql/read_server.sql.
 Json read_server(Session& session);
 std::int64_t read_backend_pid(Session& session);
-// The port that the url dials; nothing where it names none that can be told (several, a service).
+// The port that the url dials; nothing if it names none that can be told (several, a service).
 std::optional<int> dialled_port(const std::string& url);
 
 Json read_tables(Session& session);
@@ -32,7 +32,7 @@ Json read_other_groups(Session& session, const std::string& group,
 
 Json read_partitions(Session& session, const std::string& group);
 Json read_waiting(Session& session, const std::string& group, int limit);
-// Those that nobody has ended. By reason.
+// Those that are not ended. By reason.
 Json count_dead_letters(Session& session, const std::string& group);
 inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
 
@@ -43,13 +43,13 @@ Json read_position_changes(Session& session, const std::string& group, const std
 Json read_keys(Session& session, const std::string& key, const OptionalText& scope = {},
                const OptionalText& tenant = {});
 
-// A list never looks at more rows than this, whatever its filters miss.
+// A list never looks at more rows than this, even if its filters miss all.
 inline constexpr int kMaxScan = 100'000;
 
 struct Listed {
   Json rows = Json::array();
   bool all = true;  // false: the look ended at kMaxScan rows
-  Json last;        // where it ended: a key, an id
+  Json last;        // the last row: a key, an id
 };
 
 struct KeyFilter {

@@ -11,8 +11,8 @@
 namespace hapax::store {
 namespace {
 
-// Another run may take its time, as a migration may: only the locks of tables, which the workers
-// need, are asked for no longer than lock_timeout.
+// A migration, or another run of it, may take long. Only the locks of tables, which workers need,
+// are waited for no longer than lock_timeout.
 constexpr const char* kTakesItsTime = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 
 // Any constant will do; this one is "hapax" in ASCII. Held by the transaction, so that a pooler

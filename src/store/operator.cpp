@@ -25,8 +25,8 @@ void refuse_wrong_way(const Move& move, std::int64_t from) {
 
 using Checkpoints = std::map<std::int32_t, json>;
 
-// The checkpoints of a topic, or of one partition of it, as they are; locked by one statement, so
-// that workers wait for what follows only.
+// The checkpoints of a topic, or of one partition of it. One statement locks them, so that workers
+// wait only for what follows.
 Checkpoints lock_checkpoints(Transaction& transaction, const Move& move,
                              const Parameter& partition) {
   Checkpoints rows;
@@ -43,7 +43,7 @@ Checkpoints lock_checkpoints(Transaction& transaction, const Move& move,
 std::int64_t apply(Transaction& transaction, const Move& move, const Checkpoints& rows) {
   const auto& [topic, partition] = move.partition;
   const auto found = rows.find(partition);
-  // 0 behind the decision `recreated`, which begins anew.
+  // 0 behind the decision `recreated`, which begins again.
   const bool begins = found != rows.end() && found->second.at("start_as") == "initial";
   if (found == rows.end() || (found->second.at("next_offset").is_null() && !begins))
     throw Refused("group " + move.group + " has not started on " + name_of(move.partition) +

@@ -13,7 +13,7 @@
 
 namespace hapax::store {
 
-// It does not fit the facts; the sentence says what does. Nothing was changed.
+// It does not fit the facts; the sentence names what does. Nothing was changed.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -40,12 +40,12 @@ struct Move {
 };
 
 // Moves a checkpoint and its epoch: a live worker notices within its checkpoint_interval and starts
-// again there; a frozen one that wakes cannot undo it. Returns where the checkpoint was.
+// again there; a frozen one that wakes cannot undo it. Returns the old checkpoint.
 // Precondition: `to` is in Kafka's log.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 std::int64_t move_position(Session& session, const Move& move);
 
-// Several of one topic in one transaction: all that are not refused, or none where it throws.
+// Several of one topic in one transaction: all that are not refused, or none if it throws.
 // Returns why the refused ones are: a worker has moved on, say. Precondition: there is one. Throws:
 // DatabaseError. Blocks: at most lock_timeout for each.
 std::vector<std::string> move_positions(Session& session, const std::vector<Move>& moves);
@@ -56,7 +56,7 @@ struct KeyName {
 
 // Marks a completed or failed key as forgotten: the next message that has it runs. Kept for a week
 // at least, so that the message can come again. `seen`: the row that the operator decided on; it is
-// refused where the key has changed since. Returns the row as it was.
+// refused if the key has changed since. Returns the row as it was.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 nlohmann::json forget_key(Session& session, const KeyName& key, const nlohmann::json& seen,
                           const std::string& who, const std::string& why, bool dry_run);

@@ -24,7 +24,8 @@ struct PositionChange {
   std::string group;
   TopicPartition partition;
   std::int32_t generation = 1;
-  std::optional<std::int64_t> from;  // where it would have gone on; nothing: the first start
+  std::optional<std::int64_t>
+      from;  // the offset at which it would have gone on; nothing: the first start
   std::int64_t to = 0;
   Jump jump = Jump::none;
   std::string who;

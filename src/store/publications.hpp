@@ -33,8 +33,8 @@ struct UnpublishedLetter {
 // False on a schema older than 6.
 bool has_publications(Session& session);
 
-// The next open letters of a group's topics that are not published, by id: at most kMostLetters of
-// them, and so many bytes of payloads, but one in any case.
+// The next open letters of a group's topics that are not published, by id. Returns at most
+// kMostLetters of them and a bounded number of bytes of payloads, but always one.
 std::vector<UnpublishedLetter> read_unpublished(Session& session, const std::string& group,
                                                 const std::vector<std::string>& topics);
 inline constexpr std::size_t kMostLetters = 100;

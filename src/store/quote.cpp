@@ -17,8 +17,8 @@ void append_hex_escape(std::string& text, unsigned char byte) {
   append_hex(text, byte);
 }
 
-// E'…' reads the same whatever standard_conforming_strings a handler has set, and bytes beyond
-// ASCII go as \xHH: read as another client_encoding, a key would be another key.
+// E'…' does not depend on standard_conforming_strings, which a handler may have set. Bytes beyond
+// ASCII go as \xHH, because under another client_encoding a key would be another key.
 void append_quoted(std::string& text, std::string_view value) {
   refuse_nul(value);
   text += "E'";

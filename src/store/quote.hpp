@@ -15,10 +15,10 @@
 
 namespace hapax::store {
 
-// Throws: DatabaseError (22021) where there is a NUL byte.
+// Throws: DatabaseError (22021) if there is a NUL byte.
 void refuse_nul(std::string_view text);
 
-// "EXECUTE name(…)". Throws: DatabaseError (22021) where a value holds a NUL byte.
+// "EXECUTE name(…)". Throws: DatabaseError (22021) if a value holds a NUL byte.
 std::string execute_text(const std::string& name, const std::vector<Parameter>& values);
 
 // One more element of the open array literal "{…".
@@ -45,7 +45,7 @@ class ArrayLiteral {
   std::string text_ = "E'{";
 };
 
-// A value as an SQL literal. Throws: DatabaseError (22021) where there is a NUL byte.
+// A value as an SQL literal. Throws: DatabaseError (22021) if there is a NUL byte.
 std::string text_literal(std::string_view value);
 
 // The whole seconds, or NULL.
@@ -54,7 +54,7 @@ Parameter seconds_or_null(const std::optional<std::chrono::seconds>& seconds);
 // "EXECUTE name(…)" of SQL literals.
 std::string execute_literals(const std::string& name, std::span<const std::string> literals);
 
-// "name" of an identifier, whatever is in it.
+// "name" of an identifier with any content.
 std::string quoted_name(std::string_view name);
 
 // The bytes that encode(…, 'hex') spells.

@@ -1,6 +1,6 @@
 // Second runs of dead letters, as a worker claims, locks and ends them.
 //
-// The number of runs begun is the claim's token: whoever comes after a later claim misses.
+// The number of runs begun is the claim's token: a write that comes after a later claim misses.
 //
 // Thread safety: none; each call uses the caller's session or transaction.
 #pragma once
@@ -25,7 +25,7 @@ struct ClaimedReplay {
   std::int64_t dead_letter = 0;
   std::string topic;
   int runs = 0;            // begun, this one included
-  bool abandoned = false;  // the run before never said how it ended: its process died
+  bool abandoned = false;  // the run before never recorded its end: its process died
 };
 
 // A replay's message, as it was (its payload as edited), and what the key rules ask of the letter.
@@ -46,13 +46,13 @@ struct ReplayedLetter {
 // Throws: DatabaseError (Phase::account).
 std::size_t count_open_replays(Session& session, const std::string& group);
 
-// Claims the next replay that is due for `lease` in a transaction of its own; nothing where none
+// Claims the next replay that is due for `lease` in a transaction of its own; nothing if none
 // is. Throws: DatabaseError (Phase::account).
 std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& group,
                                           const std::vector<std::string>& topics,
                                           const std::string& worker, std::chrono::seconds lease);
 
-// Locks the replay for this transaction; nothing where it ended or was claimed again since.
+// Locks the replay for this transaction; nothing if it ended or was claimed again since.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout.
 std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay,
                                           std::chrono::seconds retention);
@@ -76,7 +76,7 @@ struct ReplayNote {
   std::optional<Halt> halt = {};  // opened in the same transaction
 };
 
-// Writes the note in a transaction of its own; nothing where the replay ended or was claimed again
+// Writes the note in a transaction of its own; nothing if the replay ended or was claimed again
 // since, so it may be written twice.
 // Throws: DatabaseError (Phase::account). Blocks: at most lock_timeout.
 void write_note(Session& session, const ClaimedReplay& replay, const ReplayNote& note,

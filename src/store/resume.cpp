@@ -42,7 +42,7 @@ void refuse_unfit(const Decision& decision, const Halt& halt) {
                   std::string(decision.name));
 }
 
-// Nobody decides on a message that he was not shown.
+// An operator cannot decide on a message that he was not shown.
 void refuse_unseen(const Resumption& wanted, const Halt& halt) {
   if (wanted.offset && halt.offset != wanted.offset)
     throw Refused(name_of(halt) + " is halted " +
@@ -54,7 +54,7 @@ void refuse_unseen(const Resumption& wanted, const Halt& halt) {
                   "; nothing was changed: look again");
 }
 
-// The checkpoint as the decision says. Throws: Refused where there is nothing to decide on.
+// The checkpoint by the decision. Throws: Refused if there is nothing to decide on.
 Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const Halt& halt) {
   const std::vector<Parameter> row = {wanted.group, wanted.topic, halt.partition};
   const auto with = [&](std::initializer_list<Parameter> more) {
@@ -91,7 +91,7 @@ void change_checkpoints(Transaction& transaction, const Resumption& wanted,
   Parameter only(wanted.partition);
   add_rows(facts["before"],
            transaction.run(sql::kLockCheckpoints, {wanted.group, wanted.topic, only}));
-  // Where the whole route is halted its decision moves every partition's epoch; once is enough.
+  // If the whole route is halted its decision moves every partition's epoch; once is enough.
   for (const Halt& halt : halts)
     add_rows(facts["after"], change_checkpoint(transaction, wanted, halt));
 }

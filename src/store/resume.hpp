@@ -1,4 +1,5 @@
-// Ends halts: the operator's decision, the checkpoint as it says, and the log of it, in one
+// Ends halts: the operator's decision, the checkpoint that follows from it, and the log of it, in
+// one
 // transaction. Workers notice within a checkpoint interval.
 #pragma once
 
@@ -24,7 +25,7 @@ struct Resumption {
   std::string scope;     // of the topic's route, for a checkpoint that has to be made
   bool dry_run = false;  // do it all, then roll back
   std::optional<std::int64_t> offset = std::nullopt;  // of the halt that is meant
-  // The halts that the operator has seen: refused where there are others by now.
+  // The halts that the operator has seen: refused if there are others by now.
   std::optional<std::vector<std::int64_t>> seen = std::nullopt;
 };
 

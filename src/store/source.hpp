@@ -1,6 +1,6 @@
-// The coordinates by which PostgreSQL remembers a message: with the group, because another group's
-// dead letter is not a redelivery; with the generation, because a re-created topic starts at 0
-// again.
+// The coordinates by which PostgreSQL remembers a message. They hold the group, because another
+// group's dead letter is not a redelivery. They hold the generation, because a re-created topic
+// starts at 0 again.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ DO $$ DECLARE t record; BEGIN
 END $$)";
 
 // As a replica: neither triggers nor foreign keys mind the order. DELETE: quicker than TRUNCATE
-// where there is little.
+// if there is little.
 constexpr const char* kRestore = R"(
 SET LOCAL session_replication_role = replica;
 DO $$ DECLARE t record; BEGIN

@@ -24,9 +24,9 @@ class TestServer {
   TestServer& operator=(const TestServer&) = delete;
 
   // Makes database `name` as a copy of `original`. Names: letters, digits and underscores.
-  // Precondition: nobody is connected to `original`. Throws: DatabaseError. Blocks: some 50 ms.
+  // Precondition: no session is connected to `original`. Throws: DatabaseError. Blocks: some 50 ms.
   void copy(const std::string& name, const std::string& original);
-  // Throws whoever is connected to it out.
+  // Ends every session that is connected to it.
   void drop(const std::string& name);
 
  private:

@@ -14,7 +14,7 @@ namespace hapax::testing {
 namespace {
 
 constexpr std::chrono::minutes kCrashTimeout{1};
-constexpr std::size_t kMaxText = 4000;  // fits into a pipe that nobody reads
+constexpr std::size_t kMaxText = 4000;  // fits into a pipe without a reader
 
 // Never returns: neither destructors nor exit handlers of the parent's may run here.
 [[noreturn]] void live_and_die(CrashPoint point, const std::function<Outcome()>& deliver,

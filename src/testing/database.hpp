@@ -23,7 +23,7 @@ class Database {
 
   std::string worker_url() const;
 
-  // The owner's session; connects where there is none.
+  // The owner's session; connects if there is none.
   store::Session& owner();
 
  private:

@@ -75,7 +75,7 @@ void Examination::expect_contents(const Tables& expected, const std::string& whe
     problems.push_back(when + " " + difference);
 }
 
-// False where there is nothing to hold the others against.
+// False if there is nothing to hold the others against.
 bool Examination::deliver_once() {
   same_way("delivered once", [&](Problems& problems) {
     report_.once = deliver();

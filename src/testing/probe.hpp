@@ -1,5 +1,5 @@
 // Stands between the flow and the handler under test: counts its runs and statements, and makes
-// PostgreSQL fail where a test wants it to.
+// PostgreSQL fail at a point that a test chooses.
 //
 // Thread safety: none; as a handler, it belongs to one lane.
 #pragma once
@@ -15,7 +15,7 @@ class Probe final : public Handler {
  public:
   explicit Probe(std::unique_ptr<Handler> handler) : handler_(std::move(handler)) {}
 
-  // From now on. Throws: std::invalid_argument where PostgreSQL knows no such SQLSTATE.
+  // From now on. Throws: std::invalid_argument if PostgreSQL knows no such SQLSTATE.
   void arm(const std::optional<Fault>& fault);
 
   int runs() const { return runs_; }

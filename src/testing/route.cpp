@@ -37,7 +37,7 @@ json route_document(const HandlerFactory& handler, const Options& options) {
   return {{"routes", json::array({route})}};
 }
 
-// Without what tells where the servers are: their variables are seldom set where tests run.
+// Without the servers' addresses: their variables are seldom set in tests.
 config::Config config_of(const HandlerFactory& handler, const Options& options) {
   if (options.config.empty() == options.route.is_null())
     throw std::runtime_error(

@@ -46,7 +46,7 @@ void DeadLetterPublisher::run(const std::stop_token& stop) {
     } catch (const store::DatabaseError& error) {
       session_.reset();
       leading_ = false;
-      // An outage is said by whoever processes messages; what PostgreSQL refuses, here.
+      // The lanes log an outage. This thread logs only what PostgreSQL refuses.
       if (!error.sqlstate().empty() && !error.sqlstate().starts_with("57P"))
         delayed("", "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql): " +
                         std::string(error.what()));

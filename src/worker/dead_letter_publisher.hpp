@@ -2,8 +2,8 @@
 // worker that holds the group's lease. A thread, a session and a producer of its own: nothing of
 // the messages waits for it.
 //
-// At least once: whoever dies after Kafka has a letter and before its row says so leaves it to the
-// next leader, who publishes it again under the same id. One letter after the other, by id.
+// At least once: if a publisher dies after Kafka has a letter and before its row is marked, the
+// next leader publishes it again under the same id. One letter after the other, by id.
 #pragma once
 
 #include <chrono>
@@ -58,7 +58,7 @@ class DeadLetterPublisher {
   std::optional<store::Session> session_;
   std::string store_id_;
   std::unique_ptr<kafka::OrderedProducer> producer_;
-  std::vector<std::int64_t> delivered_;  // Kafka has them, their rows do not say so yet
+  std::vector<std::int64_t> delivered_;  // Kafka has them; their rows are not marked yet
   std::chrono::steady_clock::time_point ask_lease_{};  // again, not before
   bool leading_ = false;
   std::map<std::string, std::string> said_;  // dead letter topic, or "" for all → why it waits

@@ -9,11 +9,11 @@
 
 namespace hapax::worker {
 
-// What is left out where the topic takes no larger record.
+// What is left out if the topic takes no larger record.
 enum class LeftOut { nothing, payload, all_but_error };
 
-// `topic`: where it goes. `store_id`: the database; ids are its own. Ours come last and are all
-// there, null where there is nothing to say, so that a message cannot forge them.
+// `topic`: its destination. `store_id`: the database; ids are its own. Ours come last and are all
+// there, null if there is no value, so that a message cannot forge them.
 kafka::OrderedRecord dead_letter_record(const store::UnpublishedLetter& letter,
                                         const std::string& topic, const std::string& group,
                                         const std::string& store_id, LeftOut left_out);

@@ -1,6 +1,6 @@
-// Static members come back without a rebalance. Where that happened to the group's leader, nobody
-// is left who saw that a topic had grown meanwhile: the new partitions would have no owner until
-// somebody leaves or joins.
+// Static members come back without a rebalance. If the group's leader came back so, no member knows
+// that a topic has grown meanwhile. Its new partitions would have no owner until a member leaves or
+// joins.
 #include <utility>
 
 #include "observe/log.hpp"

@@ -1,4 +1,4 @@
-// Halts: recorded as soon as PostgreSQL is there, watched until somebody ends them.
+// Halts: recorded as soon as PostgreSQL is there, watched until an operator ends them.
 #include <algorithm>
 
 #include "worker/keeper.hpp"
@@ -23,7 +23,7 @@ std::vector<store::Halt> Keeper::unrecorded() const {
   return to_record_;
 }
 
-// Records new halts; finds those that somebody has ended, and routes that another worker halted.
+// Records new halts; finds those that an operator has ended, and routes that another worker halted.
 void Keeper::serve_halts() {
   std::vector<store::Halt> to_record;
   {

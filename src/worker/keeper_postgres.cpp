@@ -29,7 +29,7 @@ void Keeper::broke(const char* what, const store::DatabaseError& error) {
   postgres_.went_down(what, fault.sqlstate, fault.text);
 }
 
-// Somebody must see the end of an outage that took nobody's connection.
+// If the outage broke no session, nothing else notices the recovery, so try a new connection.
 void Keeper::look_for_postgres() {
   if (!postgres_.is_down()) return;
   try {

@@ -1,9 +1,9 @@
 // Whether PostgreSQL is there, as all of a worker's threads see it: an outage is one line in the
 // log, however many connections notice it.
 //
-// An outage that PostgreSQL answers (a full disk refuses writes, but connections and other work
-// go on) is over only once nothing was refused for a while: who comes through says nothing about
-// the others.
+// In some outages PostgreSQL answers: a full disk refuses writes, but connections and other work go
+// on. Such an outage is over only once nothing was refused for a while, because one statement that
+// succeeds tells nothing about the others.
 //
 // Thread safety: all of it.
 #pragma once
@@ -25,7 +25,7 @@ class PostgresState {
 
   // A new connection works.
   void came_up();
-  // `what`: what could not be done; `sqlstate` may be empty; `text` as PostgreSQL or libpq said it.
+  // `what`: what could not be done; `sqlstate` may be empty; `text`: of PostgreSQL or libpq.
   void went_down(const std::string& what, const std::string& sqlstate, const std::string& text);
   bool is_down() const {
     const std::lock_guard lock(mutex_);

@@ -48,7 +48,7 @@ bool Replays::turn() {
   using Result = Replayed::Result;
   const Replayed replayed = replayer_.run_next();
   if (replayed.result == Result::outage) {
-    // An outage is said by whoever processes messages; what PostgreSQL refuses, here.
+    // The lanes log an outage. This thread logs only what PostgreSQL refuses.
     const bool refused = !replayed.sqlstate.empty() && !replayed.sqlstate.starts_with("57P");
     if (refused && replayed.detail != said_)
       observe::log::warning(

@@ -14,7 +14,7 @@ bool Watermark::receive(std::int64_t offset) {
 }
 
 void Watermark::settle(std::int64_t offset) {
-  // Without holes an offset stands where it counts to; with holes somewhere before.
+  // Without holes an offset's index is its distance from the first; with holes it is smaller.
   const auto place = std::clamp<std::int64_t>(offset - value(), 0, std::ssize(waiting_));
   auto entry = waiting_.begin() + place;
   if (entry == waiting_.end() || entry->offset != offset)

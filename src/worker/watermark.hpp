@@ -20,7 +20,7 @@ class Watermark {
   explicit Watermark(std::int64_t start, std::int64_t settled_before = 0)
       : next_(start), highest_settled_(std::max(start, settled_before)) {}
 
-  // False where the offset was received before (or is below the start): it is in hand already.
+  // False if the offset was received before (or is below the start): it is in hand already.
   bool receive(std::int64_t offset);
 
   // Precondition: the offset was received. Settling twice is fine.
@@ -32,7 +32,7 @@ class Watermark {
   // Everything below is settled. Never goes back.
   std::int64_t value() const { return waiting_.empty() ? next_ : waiting_.front().offset; }
 
-  // Where fetching goes on: one more than the highest received.
+  // The next offset to fetch: one more than the highest received.
   std::int64_t next() const { return next_; }
 
   // One more than the highest settled offset, out of order included.
