@@ -147,8 +147,8 @@ void Processor::forget_attempts(const Task& task) {
 Outcome Processor::run(const Task& task, const key::Identity& identity, Handler& handler,
                        const Next& next) {
   const store::Source source = source_of(task);
-  const store::ClaimRequest request{identity, task.route.key.scope, source, task.route.retention};
-
+  const store::ClaimRequest request{identity, task.route.key.scope, source, task.route.retention,
+                                    task.agains > 0};
   phase_ = Phase::claim;
   if (is_known_duplicate(task, request, handler)) return Outcome::of(Result::duplicate);
   std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
@@ -175,7 +175,6 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   }
   const auto handler_time = Clock::now() - began;
   crash_point("handled");
-
   // What the handler deferred fails as the handler's, though it travels with the completion.
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.is_in_attempts()) store::add_forget_attempts(transaction, source);
@@ -314,6 +313,7 @@ Outcome Processor::count_attempt(const Task& task, const key::Identity& identity
       std::clamp(after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_))),
                  std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestRetryWait));
   const store::Source source = source_of(task);
+  if (std::string why; !reachable_for_account(why)) return halt(Result::outage, "postgres", why);
   store::FailedRuns runs;
   try {
     phase_ = Phase::account;
@@ -333,6 +333,7 @@ Outcome Processor::count_attempt(const Task& task, const key::Identity& identity
 // Else: A gives up on m after losing the partition, B completed m, A overwrites, m runs twice.
 Outcome Processor::give_up(const Task& task, const key::Identity* identity, Outcome verdict) {
   phase_ = Phase::account;
+  if (std::string why; !reachable_for_account(why)) return halt(Result::outage, "postgres", why);
   const store::Source source = source_of(task);
   const store::DeadLetter letter = letter_of(task, source, identity, verdict);
   try {

@@ -108,6 +108,8 @@ class Processor {
   // `why` tells why not.
   // Blocks: at most the connect timeout.
   bool reachable(std::string& why);
+  // The same, on a session in which no handler has left anything or dropped hapax's statements.
+  bool reachable_for_account(std::string& why);
 
  private:
   // A handler runs, as the watchdog sees it, while this lives.

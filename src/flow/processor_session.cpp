@@ -44,6 +44,11 @@ bool Processor::reachable(std::string& why) {
   }
 }
 
+bool Processor::reachable_for_account(std::string& why) {
+  if (session_ && !session_->is_clean()) session_.reset();
+  return reachable(why);
+}
+
 // The next message finds the session as if this one had never been there.
 void Processor::clean_session() {
   try {

@@ -98,7 +98,7 @@ void prepare_completion(Session& session) {
 }
 
 Claim claim(Transaction& transaction, const ClaimRequest& request) {
-  prepare_completion(transaction.session());
+  if (!request.prepares_late) prepare_completion(transaction.session());
   const bool alone = !transaction.has_begun();
   TakenKey taken{transaction.session().next_nonce()};
   const std::string take =

@@ -25,6 +25,8 @@ struct ClaimRequest {
   const std::string& scope;
   const Source& source;
   std::chrono::seconds retention;
+  // What follows the handler is prepared behind it, because a run of it before dropped that.
+  bool prepares_late = false;
 };
 
 // The row that stands in the way.

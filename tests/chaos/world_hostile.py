@@ -95,11 +95,11 @@ def scripts_of(chance, batch):
         add("fails", steps)
     for steps in ENDS:
         add("ends", steps)
-    # Two of them, one behind the other.
+    # Two of them, one behind the other: under the first one's setting the second may lack a table.
     for _ in range(6):
         leaves = chance.choice([name for name in scripts if " leaves " in name])
         fails = chance.choice([name for name in scripts if " fails " in name])
-        add("fails", [s for s in scripts[leaves] + scripts[fails] if s != "book"], book_first=True)
+        add("both", [s for s in scripts[leaves] + scripts[fails] if s != "book"], book_first=True)
     return scripts
 
 
@@ -107,7 +107,7 @@ def scripts_of(chance, batch):
 class Hostile(World):
     name = "hostile"
     ledger = LEDGER
-    halts = {"handler_ended_transaction"}
+    halts = {"handler_ended_transaction", "statement_refused"}
     rate = 80
     variant = {"pooler": False, "compacted": False}
     except_faults = ("message-that-kills", "operator-skips")
@@ -117,7 +117,7 @@ class Hostile(World):
         batch = site.options.variant.get("batch") or self.chance.choice([1, 1, 20])
         self.variant = {**self.variant, "batch": batch}
         self.scripts = scripts_of(random.Random(f"{site.seed} grammar"), batch > 1)
-        kinds = {"leaves": 3, "fails": 1.5, "ends": 0.3}
+        kinds = {"leaves": 3, "fails": 1.5, "both": 0.6, "ends": 0.3}
         weights = {deed: kinds[deed.split()[1]] for deed in self.scripts}
         share = WEIGHT_OF_ALL / sum(weights.values())
         self.deeds = {"book": 900, "slow": 20, "flaky": 10, "reject": 10,
@@ -126,7 +126,7 @@ class Hostile(World):
         self.either = {deed: made_polite for deed in self.scripts if " leaves " in deed}
         # A dead letter of the decision `skip` is the operator's, and is told by him.
         self.fails = {deed: {"attempts_exhausted"} | made_polite
-                      for deed in self.scripts if " fails " in deed}
+                      for deed in self.scripts if " fails " in deed or " both " in deed}
         self.fails |= {deed: made_polite for deed in self.scripts if " ends " in deed}
         self.polite_until = 0
 
@@ -135,7 +135,7 @@ class Hostile(World):
         self.site.operators.append(self.operator)
 
     def decide(self, halt):
-        if halt.reason != "handler_ended_transaction":
+        if halt.reason not in self.halts:
             return None
         if halt.offset is not None and self.chance.random() < 0.7:
             return "skip"
@@ -151,13 +151,14 @@ class Hostile(World):
             self.polite_until = 0
 
     def complaints(self, checker, cursor):
-        """Halts of single messages name one that ends its transaction."""
+        """Halts of single messages name one that earned it, and no neighbour."""
         if self.site.variant["batch"] > 1:
             return []
         deeds = {m.at: m.deed for m in checker.messages}
-        cursor.execute("SELECT partition, kafka_offset, detail FROM hapax.halts "
-                       "WHERE reason = 'handler_ended_transaction' AND kafka_offset IS NOT NULL")
-        return [f"{(partition, offset)} ({deeds.get((partition, offset))}) was halted as one that "
-                f"ended its transaction, and does not: {detail}"
-                for partition, offset, detail in cursor.fetchall()
-                if " ends " not in deeds.get((partition, offset), "")]
+        earned = {"handler_ended_transaction": " ends ", "statement_refused": " both "}
+        cursor.execute("SELECT partition, kafka_offset, reason, detail FROM hapax.halts "
+                       "WHERE kafka_offset IS NOT NULL")
+        return [f"{(partition, offset)} ({deeds.get((partition, offset))}) was halted for {reason}, "
+                f"and did nothing like it: {detail}"
+                for partition, offset, reason, detail in cursor.fetchall()
+                if earned.get(reason, "") not in deeds.get((partition, offset), "")]

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kHalts =
     "SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL "
-    "AND reason IN ('topic_recreated', 'offset_unproven')";
+    "AND reason IN ('topic_recreated', 'offset_unproven', 'offset_above_end')";
 
 std::unique_ptr<WorkerProcess> worked(Site& site, Producer& producer) {
   site.pay(producer, 0, 20);

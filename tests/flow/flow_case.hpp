@@ -113,8 +113,9 @@ class FlowCase : public testing::Test {
 
   // As a lane does: again and again, with what it learned, until settled or halted.
   Outcome settle(Processor& processor, const Sent& sent, const Body& body, Given given = {}) {
+    Outcome last;
     for (int i = 0; i < 100; ++i) {
-      const Outcome outcome = process_on(processor, sent, body, given);
+      const Outcome outcome = last = process_on(processor, sent, body, given);
       if (is_settled(outcome.result) || is_halt(outcome.result)) return outcome;
       if (outcome.lost_in_handler) ++given.outages;
       given.agains = outcome.result == Result::again ? given.agains + 1 : 0;
@@ -122,7 +123,9 @@ class FlowCase : public testing::Test {
       given.attempts = outcome.attempts;
       given.outages = std::min(given.outages, kMaxOutages - 1);
     }
-    return {.result = Result::halt_partition, .reason = "never settled"};
+    last.reason = "never settled: " + std::string(name_of(last.result)) + " " + last.reason;
+    last.result = Result::halt_partition;
+    return last;
   }
 
   Outcome settle(const Sent& sent, const Body& body, const Given& given = {}) {

@@ -38,7 +38,7 @@ class Hostile : public FlowCase {
     const Outcome outcome = settle({}, body);
     EXPECT_EQ(outcome.result, Result::halt_route) << outcome.reason << ": " << outcome.detail;
     EXPECT_EQ(outcome.reason, "handler_ended_transaction");
-    EXPECT_EQ(count("effects"), 1);
+    EXPECT_EQ(count("effects"), 1) << outcome.detail;
     EXPECT_EQ(count("hapax.attempts"), 0);
     EXPECT_EQ(count("hapax.dead_letters"), 0);
     EXPECT_EQ(process({.key = "next", .offset = 1}).result, Result::completed);

@@ -44,7 +44,7 @@ TEST_F(Hostile, MayTakeARoleForTheLengthOfItsTransaction) {
   });
   EXPECT_EQ(outcome.result, Result::completed) << outcome.reason << outcome.detail;
   EXPECT_EQ(effects(), "k1=10");
-  database.run("DROP OWNED BY clerk");
+  database.run("DROP OWNED BY clerk; REVOKE clerk FROM hapax_worker");
 }
 
 TEST_F(Hostile, ThatMakesItsTransactionReadOnlyIsNotTakenForOneThatEndedIt) {

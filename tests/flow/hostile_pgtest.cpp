@@ -43,11 +43,14 @@ TEST_F(Hostile, ThatEndedItsTransactionThroughLibpqxxTooHalts) {
 TEST_F(Hostile, WhoseDeferredWriteFailsBehindATransactionOfItsOwnHalts) {
   for (const bool begins : {false, true}) {
     database.run("TRUNCATE effects");
-    expect_one_effect_and_a_halt([&](const Message&, Context& context) {
+    const Outcome outcome = settle({}, [&](const Message&, Context& context) {
       commit_an_effect_by_sql(context);
       if (begins) context.sql("BEGIN READ WRITE");
       context.write("SELECT $1::int", "no number");
     });
+    EXPECT_EQ(outcome.reason, "handler_ended_transaction") << outcome.detail;
+    EXPECT_LE(count("effects"), 1);
+    EXPECT_EQ(count("hapax.attempts"), 0);
     database.run("TRUNCATE hapax.idempotency_keys");
   }
 }

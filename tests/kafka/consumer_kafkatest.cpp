@@ -183,31 +183,5 @@ TEST(Consumer, GivesEachPartitionFromWhereItIsStartedWhateverHappensAroundIt) {
   checked.expect_all_read();
 }
 
-// librdkafka aborts the process where a partition is assigned once more while it still stops.
-TEST(Consumer, SurvivesStartsAndRebalancesInQuickSuccessionOnABusyMachine) {
-  std::vector<std::jthread> busy(4);
-  for (auto& loop : busy)
-    loop = std::jthread([](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-      }
-    });
-  Checked checked(512, 1);
-  for (int round = 0; round < 3; ++round) {
-    ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
-    std::map<int, std::int64_t> started;
-    for (int partition = 0; partition < checked.count(); ++partition) {
-      started[partition] = 0;
-      if (partition % 8 == 7) checked.start(started);  // of all, again and again
-    }
-    for (int n = 0; n < 10; ++n) (void)checked.consumer().restart({});
-    checked.consumer().rejoin();
-  }
-  ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
-  std::map<int, std::int64_t> all;
-  for (int partition = 0; partition < checked.count(); ++partition) all[partition] = 0;
-  checked.start(all);
-  checked.expect_all_read();
-}
-
 }  // namespace
 }  // namespace hapax::kafka
