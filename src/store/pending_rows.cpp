@@ -5,7 +5,7 @@
 namespace hapax::store {
 namespace {
 
-void refuse_nul(std::span<const Parameter> row) {
+void refuse_nul_in(std::span<const Parameter> row) {
   for (const Parameter& value : row)
     if (value.text()) store::refuse_nul(*value.text());
 }
@@ -19,7 +19,7 @@ PendingRows::PendingRows(std::string name, std::string text, std::span<Parameter
       table_(table),
       columns_(columns.begin(), columns.end()),
       bytes_(text_.size()) {
-  refuse_nul(row);
+  refuse_nul_in(row);
   for (const Parameter& value : row) bytes_ += value.text() ? value.text()->size() : 0;
   first_.assign(std::move_iterator(row.begin()), std::move_iterator(row.end()));
 }
@@ -29,7 +29,7 @@ bool PendingRows::is(std::string_view table, std::span<const std::string_view> c
 }
 
 void PendingRows::add(std::span<const Parameter> row) {
-  refuse_nul(row);
+  refuse_nul_in(row);
   if (arrays_.empty()) {
     arrays_.resize(width());
     append(first_);

@@ -30,9 +30,10 @@ Parameter text_or_null(const std::string& text) {
 }  // namespace
 
 std::size_t count_open_replays(Session& session, const std::string& group) {
-  constexpr int kMostCounted = 10'000;
+  constexpr int kMostReplaysCounted = 10'000;
   Transaction transaction(session);
-  return transaction.run(sql::kCountOpenReplays, {group, kMostCounted})[0][0].as<std::size_t>();
+  return transaction.run(sql::kCountOpenReplays, {group, kMostReplaysCounted})[0][0]
+      .as<std::size_t>();
 }
 
 std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& group,

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenLooks{5000};
-constexpr milliseconds kLookTimeout{2000};
+constexpr milliseconds kLogsLookTimeout{2000};
 
 }  // namespace
 
@@ -43,12 +43,12 @@ void Keeper::look_at_logs() {
   }
   try {
     std::map<TopicPartition, kafka::Committed> committed;
-    if (!ids.empty()) committed = consumer_.committed(ids, kLookTimeout);
+    if (!ids.empty()) committed = consumer_.committed(ids, kLogsLookTimeout);
     std::map<std::string, std::string> topics;
     for (const auto& partition : looked) {
       const std::string& topic = partition->id().first;
       const auto [id, is_new] = topics.try_emplace(topic);
-      if (is_new) id->second = consumer_.topic_id(topic, kLookTimeout);
+      if (is_new) id->second = consumer_.topic_id(topic, kLogsLookTimeout);
       const std::string& began = partition->beginning().topic_id;
       const auto found = committed.find(partition->id());
       const bool lost = found != committed.end() && !found->second.offset;
