@@ -139,6 +139,8 @@ class Consumer {
   // Sends one commit of all; the result comes to on_committed, inside a later poll(). One is in
   // flight at a time: false where the one before has not been answered.
   bool commit(const std::vector<Commit>& commits);
+  // Whether one is in flight.
+  bool commits() const { return !in_flight_.empty(); }
 
   // For the connections that are made from now on; those that there are stay. Any thread.
   // Throws: std::runtime_error, without the password.

@@ -49,9 +49,14 @@ class Keeper {
   void joined();
 
   // Whether a look that began after `since` found the group's offsets of all partitions where they
-  // were. If not, it asks for such a look, which takes milliseconds while Kafka answers. Any
-  // thread.
+  // were. If not, it asks for such a look, which takes milliseconds while Kafka answers. A look
+  // holds for a second. Any thread.
   bool logs_looked_at(std::chrono::steady_clock::time_point since);
+
+  // Those of these started partitions whose topic was made again, as far as Kafka can tell. Any
+  // thread. Throws: std::runtime_error if Kafka does not answer. Blocks: seconds at most.
+  std::vector<std::shared_ptr<Partition>> with_another_log(
+      const std::vector<std::shared_ptr<Partition>>& partitions) const;
 
   // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
   // is over. `after`: not before.

@@ -1,6 +1,7 @@
 // Whether each partition that runs still reads the log that it began with. Kafka forgets the
 // group's offsets when a topic is deleted. librdkafka goes on in a topic that is made again under
 // the same name. It reports nothing if it was disconnected meanwhile.
+#include <algorithm>
 #include <utility>
 
 #include "worker/keeper.hpp"
@@ -13,11 +14,13 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenLooks{5000};
 constexpr milliseconds kLogsLookTimeout{2000};
+// Longer ago, the process may have stood still since, and the topic been made again meanwhile.
+constexpr milliseconds kLookHolds{1000};
 
 }  // namespace
 
 bool Keeper::logs_looked_at(steady_clock::time_point since) {
-  if (looked_at_logs_.load() > since) return true;
+  if (looked_at_logs_.load() > std::max(since, steady_clock::now() - kLookHolds)) return true;
   const std::lock_guard lock(mutex_);
   look_wanted_ = true;
   woken_.notify_all();
@@ -33,32 +36,36 @@ void Keeper::look_at_logs() {
     if (!std::exchange(look_wanted_, false) && now < look_at_logs_) return;
   }
   look_at_logs_ = now + kBetweenLooks;
-  std::vector<std::shared_ptr<Partition>> looked;
-  std::vector<TopicPartition> ids;
-  for (const auto& partition : held()) {
-    if (partition->over()) continue;
-    if (partition->committed() < 0 && !partition->beginning().has_kafka_offset) continue;
-    looked.push_back(partition);
-    ids.push_back(partition->id());
-  }
   try {
-    std::map<TopicPartition, kafka::Committed> committed;
-    if (!ids.empty()) committed = consumer_.committed(ids, kLogsLookTimeout);
-    std::map<std::string, std::string> topics;
-    for (const auto& partition : looked) {
-      const std::string& topic = partition->id().first;
-      const auto [id, is_new] = topics.try_emplace(topic);
-      if (is_new) id->second = consumer_.topic_id(topic, kLogsLookTimeout);
-      const std::string& began = partition->beginning().topic_id;
-      const auto found = committed.find(partition->id());
-      const bool lost = found != committed.end() && !found->second.offset;
-      if (lost || (!began.empty() && !id->second.empty() && began != id->second))
-        notices_.post(LogDoubted{partition});
-    }
+    for (const auto& partition : with_another_log(held())) notices_.post(LogDoubted{partition});
     looked_at_logs_ = now;
   } catch (const std::exception&) {
     // Kafka is away, and the poll thread reports that. The next look comes soon.
   }
+}
+
+std::vector<std::shared_ptr<Partition>> Keeper::with_another_log(
+    const std::vector<std::shared_ptr<Partition>>& partitions) const {
+  std::vector<std::shared_ptr<Partition>> looked;
+  std::vector<TopicPartition> ids;
+  for (const auto& partition : partitions) {
+    if (partition->committed() < 0 && !partition->beginning().has_kafka_offset) continue;
+    looked.push_back(partition);
+    ids.push_back(partition->id());
+  }
+  if (ids.empty()) return {};
+  const auto committed = consumer_.committed(ids, kLogsLookTimeout);
+  std::map<std::string, std::string> topics;
+  std::erase_if(looked, [&](const std::shared_ptr<Partition>& partition) {
+    const std::string& topic = partition->id().first;
+    const auto [id, is_new] = topics.try_emplace(topic);
+    if (is_new) id->second = consumer_.topic_id(topic, kLogsLookTimeout);
+    const std::string& began = partition->beginning().topic_id;
+    const auto found = committed.find(partition->id());
+    const bool lost = found != committed.end() && !found->second.offset;
+    return !lost && (began.empty() || id->second.empty() || began == id->second);
+  });
+  return looked;
 }
 
 }  // namespace hapax::worker

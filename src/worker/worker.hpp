@@ -118,6 +118,7 @@ class Worker final : public kafka::Listener {
   void commit_offsets();
   std::vector<kafka::Commit> due_commits(
       const std::vector<std::shared_ptr<Partition>>& partitions) const;
+  std::vector<kafka::Commit> last_commits(std::vector<std::shared_ptr<Partition>> partitions) const;
   void begin_caution();
   void end_caution();
   void watch_handlers();

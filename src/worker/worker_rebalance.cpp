@@ -109,7 +109,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
   const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
   keeper_->release(drained.partitions, drained.idle, std::max(rest, kLeastForRelease));
-  if (!lost) consumer_->commit(due_commits(drained.partitions));
+  if (!lost) consumer_->commit(last_commits(drained.partitions));
   due_.clear();
   for (const TopicPartition& id : partitions) {
     // Ended, or the keeper would go on to take one that a notice has just asked for again.
@@ -146,7 +146,7 @@ bool Worker::leave() {
   const bool lanes_idle = dispatcher_.wait_all_idle(drained_by);
   const bool released =
       keeper_->release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
-  const std::vector<kafka::Commit> commits = due_commits(drained.partitions);
+  const std::vector<kafka::Commit> commits = last_commits(drained.partitions);
   try {
     if (!commits.empty() && left().count() > 0)
       for (const auto& [id, why] :

@@ -2,6 +2,8 @@
 // is other messages, and none of them may be passed over.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
@@ -20,8 +22,10 @@ std::unique_ptr<WorkerProcess> worked(Site& site, Producer& producer) {
   return worker;
 }
 
-void make_again(const Site& site) {
+void make_again(
+    const Site& site, const std::function<void()>& between = [] {}) {
   delete_topic(site.bootstrap(), site.topic());
+  between();
   create_topic(site.bootstrap(), site.topic(), site.partitions());
   Producer producer(site.bootstrap());
   site.pay(producer, 20, 60);
@@ -39,7 +43,7 @@ TEST(RemadeTopic, HaltsAWorkerThatRunsAndNothingOfItIsPassedOver) {
   Site site(1);
   Producer producer(site.bootstrap());
   const auto worker = worked(site, producer);
-  make_again(site);
+  make_again(site, [&] { worker->await("log_doubted"); });
   worker->await("halted", {{"partition", 0}});
   site.await(kHalts, "1");
   worker->await_not_ready("halted: ");
@@ -59,6 +63,25 @@ TEST(RemadeTopic, HaltsAWorkerThatStoodStillMeanwhile) {
   worker->freeze();
   make_again(site);
   worker->thaw();
+  site.await(kHalts, "1");
+  accept(site, *worker);
+  site.await_no_lag();
+  site.expect_exact(80);
+  expect_leaves(*worker);
+}
+
+// What it settled of the new log must not become the group's offset there.
+TEST(RemadeTopic, IsNotHiddenByAWorkerThatLeavesBeforeItLooked) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  const auto worker = worked(site, producer);
+  worker->freeze();
+  make_again(site);
+  worker->thaw();
+  site.await_booked(21);
+  expect_leaves(*worker);
+  worker->start_again();
   site.await(kHalts, "1");
   accept(site, *worker);
   site.await_no_lag();
