@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
-#include "kafka/admin_client.hpp"
 #include "kafka/consumer.hpp"
 #include "kafka/handles.hpp"
 #include "kafka/request.hpp"
@@ -25,6 +25,29 @@ MetadataHandle metadata_of(rd_kafka_t* client, rd_kafka_topic_t* topic, const st
   if (const auto error = rd_kafka_metadata(client, 0, topic, &metadata, timeout_of(timeout)))
     throw error_of("reading the metadata of " + what, error);
   return MetadataHandle(metadata);
+}
+
+// Of a member, in the bytes of Kafka's consumer protocol: version, then topics with partitions.
+std::set<TopicPartition> assignment_of(std::string_view bytes) {
+  const auto number = [&bytes](std::size_t size) {
+    if (bytes.size() < size) throw std::runtime_error("a member's assignment is cut short");
+    std::uint32_t value = 0;
+    for (const char byte : bytes.substr(0, size))
+      value = value << 8 | static_cast<unsigned char>(byte);
+    bytes.remove_prefix(size);
+    return value;
+  };
+  std::set<TopicPartition> partitions;
+  if (bytes.empty()) return partitions;  // while the group rebalances
+  number(2);
+  for (std::uint32_t topics = number(4); topics > 0; --topics) {
+    const std::uint32_t length = number(2);
+    const std::string topic(bytes.substr(0, length));
+    bytes.remove_prefix(std::min<std::size_t>(length, bytes.size()));
+    for (std::uint32_t count = number(4); count > 0; --count)
+      partitions.emplace(topic, static_cast<std::int32_t>(number(4)));
+  }
+  return partitions;
 }
 
 #if RD_KAFKA_VERSION >= 0x02030000
@@ -144,29 +167,28 @@ int Consumer::partition_count(const std::string& topic, milliseconds timeout) co
   return found.partition_cnt;
 }
 
+// Not DescribeConsumerGroups: if it times out before the group's coordinator is known, librdkafka
+// 2.0 aborts the process once a broker answers (`eonce->refcnt > 0`).
 Members Consumer::members(const std::string& group, milliseconds timeout) const {
-  const QueueHandle queue(rd_kafka_queue_new(client_));
-  const char* groups[] = {group.c_str()};
-  // Without its own bound it would go on for a minute, and the client's end wait for it.
-  const OptionsHandle options = admin_options(client_, timeout);
-  rd_kafka_DescribeConsumerGroups(client_, groups, 1, options.get(), queue.get());
-  const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout)));
-  if (!event) throw std::runtime_error("no broker described the group in time");
-  if (const auto error = rd_kafka_event_error(event.get()))
+  const rd_kafka_group_list* found = nullptr;
+  const auto error = rd_kafka_list_groups(client_, group.c_str(), &found, timeout_of(timeout));
+  const std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>> owned(
+      found);
+  // Partial: a broker did not answer. It may be the group's.
+  if (error == RD_KAFKA_RESP_ERR__PARTIAL ? found->group_cnt == 0
+                                          : error != RD_KAFKA_RESP_ERR_NO_ERROR)
     throw error_of("describing the group", error);
-  std::size_t count = 0;
-  const auto** described = rd_kafka_DescribeConsumerGroups_result_groups(
-      rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
-  if (count != 1) throw std::runtime_error("no broker described the group");
+  if (found->group_cnt == 0) return {"Dead", 0, {}};
+  const rd_kafka_group_info& described = found->groups[0];
+  if (described.err) throw error_of("describing the group", described.err);
   Members members;
-  members.state =
-      rd_kafka_consumer_group_state_name(rd_kafka_ConsumerGroupDescription_state(described[0]));
-  members.count = rd_kafka_ConsumerGroupDescription_member_count(described[0]);
-  for (std::size_t i = 0; i < members.count; ++i) {
-    const auto* list = rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(
-        rd_kafka_ConsumerGroupDescription_member(described[0], i)));
-    for (int j = 0; list != nullptr && j < list->cnt; ++j)
-      members.partitions.emplace(list->elems[j].topic, list->elems[j].partition);
+  members.state = described.state;
+  members.count = static_cast<std::size_t>(described.member_cnt);
+  for (int i = 0; i < described.member_cnt; ++i) {
+    const rd_kafka_group_member_info& member = described.members[i];
+    members.partitions.merge(
+        assignment_of({static_cast<const char*>(member.member_assignment),
+                       static_cast<std::size_t>(std::max(member.member_assignment_size, 0))}));
   }
   return members;
 }
