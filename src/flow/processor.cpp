@@ -147,8 +147,8 @@ void Processor::forget_attempts(const Task& task) {
 Outcome Processor::run(const Task& task, const key::Identity& identity, Handler& handler,
                        const Next& next) {
   const store::Source source = source_of(task);
-  const store::ClaimRequest request{identity, task.route.key.scope, source, task.route.retention,
-                                    task.agains > 0};
+  const store::ClaimRequest request{
+      identity, task.route.key.scope, source, task.route.retention, task.agains > 0, task.epoch};
   phase_ = Phase::claim;
   if (is_known_duplicate(task, request, handler)) return Outcome::of(Result::duplicate);
   std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
@@ -157,6 +157,8 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   store::Transaction& transaction = *opened;
   const store::Claim claim = ahead ? store::claim(transaction, request, std::move(ahead->taken))
                                    : store::claim(transaction, request);
+  // It stood still, perhaps for longer than retention keeps what its successor did.
+  if (claim.fenced) return later(Result::busy, "fenced", {}, kKeyHeldWait, task.attempts);
   if (auto decided = judge(task, request, claim, transaction)) {
     const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
     return hook ? run_duplicate(task, request, claim.nonce, transaction, handler) : *decided;

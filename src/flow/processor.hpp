@@ -50,6 +50,7 @@ struct Task {
   bool remembered = false;     // in hapax.attempts at the partition's start
   Breaker* breaker = nullptr;  // of the route, in this process
   int agains = 0;              // runs in a row that ended in Result::again, in this process
+  std::int64_t epoch = 0;      // of its partition, as its worker took it; 0: no worker has it
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 };

@@ -18,9 +18,9 @@ void Processor::complete(std::unique_ptr<store::Transaction> transaction, const 
   const Task& following = *ahead->task;
   const store::Source source = source_of(following);
   try {
-    ahead->taken = store::complete_and_take(
-        *transaction, request, nonce, result, durability,
-        {ahead->identity, following.route.key.scope, source, following.route.retention});
+    ahead->taken = store::complete_and_take(*transaction, request, nonce, result, durability,
+                                            {ahead->identity, following.route.key.scope, source,
+                                             following.route.retention, false, following.epoch});
     ahead->transaction = std::move(transaction);
   } catch (const store::DatabaseError& error) {
     const bool its_own = error.fault().kind != store::Fault::Kind::sql ||

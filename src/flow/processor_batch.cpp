@@ -170,7 +170,8 @@ Processor::Attempt Processor::run_segment(std::span<const Job> jobs, Identities 
     claimed.push_back(i);
     repeated.push_back(false);
     sources.push_back(source_of(jobs[i].task));
-    requests.push_back({identity, route.key.scope, sources.back(), route.retention});
+    requests.push_back(
+        {identity, route.key.scope, sources.back(), route.retention, false, jobs[i].task.epoch});
   }
 
   phase_ = Phase::claim;

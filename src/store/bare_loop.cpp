@@ -99,7 +99,7 @@ class BareLane {
     std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
       return loop_.message(left).key < loop_.message(right).key;
     });
-    Array keys, tenants, digests, generations, partitions, offsets;
+    Array keys, tenants, digests, generations, partitions, offsets, epochs;
     for (const std::size_t n : order) {
       const BareMessage message = loop_.message(n);
       keys.add(message.key);
@@ -108,13 +108,14 @@ class BareLane {
       generations.add("1");
       partitions.add(std::to_string(message.partition));
       offsets.add(std::to_string(n));
+      epochs.add("0");
     }
     const std::string nonce = next_nonce();
     const auto claimed = work_.exec(
         kBegin + arm(nonce) + "EXECUTE claim(" + keys.text() + ',' + quoted(loop_.scope) + ',' +
         tenants.text() + ',' + digests.text() + ",'payload'," + quoted(loop_.group) + ',' +
         quoted(loop_.topic) + ',' + generations.text() + ',' + partitions.text() + ',' +
-        offsets.text() + ',' + kRetention + ')');
+        offsets.text() + ',' + kRetention + ',' + epochs.text() + ')');
     if (claimed.size() < static_cast<pqxx::result::size_type>(order.size())) {
       work_.exec("ROLLBACK;EXECUTE read(" + keys.text() + ',' + quoted(loop_.scope) + ',' +
                  tenants.text() + ')');

@@ -64,6 +64,11 @@ std::string read_text(Session& session, const ClaimRequest& request) {
   return session.execute(sql::kReadKey, key_parameters(request));
 }
 
+void note(TakenKey& taken, const Rows& rows) {
+  taken.ours = !rows.empty();
+  if (taken.ours) taken.epoch = rows[0]["epoch"].as<std::optional<std::int64_t>>();
+}
+
 // `alone`: the transaction began with taking the key. Then a lost claim ends it with the next text:
 // a duplicate takes two round trips.
 Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKey taken,
@@ -81,10 +86,9 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
     if (round == kMaxClaimRounds)
       throw DatabaseError(
           {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
-    taken.ours =
-        !transaction.run(take_text(session, request, taken.nonce, session.lock_timeout())).empty();
+    note(taken, transaction.run(take_text(session, request, taken.nonce, session.lock_timeout())));
   }
-  return {std::move(taken.nonce), {}};
+  return {std::move(taken.nonce), {}, request.epoch != 0 && taken.epoch != request.epoch};
 }
 
 }  // namespace
@@ -103,7 +107,7 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
   TakenKey taken{transaction.session().next_nonce()};
   const std::string take =
       take_text(transaction.session(), request, taken.nonce, transaction.session().lock_timeout());
-  taken.ours = !transaction.run(take).empty();
+  note(taken, transaction.run(take));
   return claim_taken(transaction, request, std::move(taken), alone);
 }
 
@@ -203,7 +207,7 @@ TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request
   const std::string take = take_text(session, next, taken.nonce, kAheadLockTimeout);
   add_result(transaction, request, result);
   add_seal(transaction, nonce, durability);
-  taken.ours = !transaction.commit_and_run(take).empty();
+  note(taken, transaction.commit_and_run(take));
   return taken;
 }
 

@@ -27,6 +27,7 @@ struct ClaimRequest {
   std::chrono::seconds retention;
   // What follows the handler is prepared behind it, because a run of it before dropped that.
   bool prepares_late = false;
+  std::int64_t epoch = 0;  // of its partition, as its worker took it; 0: no worker has it
 };
 
 // The row that stands in the way.
@@ -44,6 +45,7 @@ struct KeyHolder {
 struct Claim {
   std::string nonce;                // for the seal
   std::optional<KeyHolder> holder;  // nothing: the key is ours
+  bool fenced = false;              // the key is, and the partition is not: roll back
 };
 
 // From a row of read_key.sql or read_batch_keys.sql.
@@ -58,6 +60,7 @@ std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& reque
 struct TakenKey {
   std::string nonce;
   bool ours = false;
+  std::optional<std::int64_t> epoch = {};  // of the partition, if the key is ours
 };
 
 // Prepares what follows a handler, once for each session: the handler may have taken a role that

@@ -51,7 +51,8 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
       array(requests, [](auto& to, const auto& of) { to.add(of.source.generation); }),
       array(requests, [](auto& to, const auto& of) { to.add(of.source.partition); }),
       array(requests, [](auto& to, const auto& of) { to.add(of.source.offset); }),
-      std::to_string(first.retention.count())};
+      std::to_string(first.retention.count()),
+      array(requests, [](auto& to, const auto& of) { to.add(of.epoch); })};
   const std::optional<Rows> won =
       transaction.run_unless(requests.size(), session.execute_literals(sql::kClaimBatch, literals));
   if (!won) {

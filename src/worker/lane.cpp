@@ -57,7 +57,8 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           item.announced,
           item.remembered,
           &setup_.breakers[partition.route_index()],
-          item.agains};
+          item.agains,
+          beginning.epoch};
 }
 
 // True when PostgreSQL is away.
