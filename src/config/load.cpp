@@ -50,6 +50,19 @@ void check_together(Reader& reader, const Config& config) {
                          " is a route's own: its dead letters would come back as messages; name a "
                          "topic that this group does not consume");
   }
+  for (std::size_t i = 1; i < config.routes.size(); ++i) {
+    const Route& route = config.routes[i];
+    const auto other = std::ranges::find_if(config.routes, [&](const Route& r) {
+      return r.key.scope == route.key.scope && r.retention != route.retention;
+    });
+    if (other - config.routes.begin() < static_cast<std::ptrdiff_t>(i))
+      reader.problem("routes[" + std::to_string(i) + "].retention",
+                     "is another one than that of routes[" +
+                         std::to_string(other - config.routes.begin()) + "], which has the scope " +
+                         route.key.scope +
+                         ", too: an operation would take effect again once the shorter one has "
+                         "forgotten it; give both the same retention");
+  }
   // A revoke waits without polling. Half of it: the checkpoint and the offset commit come after.
   if (config.worker.revoke_timeout > interval / 2) {
     reader.problem("worker.revoke_timeout",

@@ -177,6 +177,18 @@ TEST(Load, RefusesADeadLetterTopicThatIsConsumed) {
   EXPECT_EQ(load(document).config->routes[0].dead_letter_topic, "payments.dead");
 }
 
+// Behind the shorter one, the other would run an operation again.
+TEST(Load, RefusesTwoRetentionsForTheKeysOfOneScope) {
+  auto document = with("/routes/0/retention", "1m");
+  document["routes"].push_back(document["routes"][0]);
+  document["routes"][1]["topic"] = "orders";
+  EXPECT_TRUE(load(document).config);
+  document["routes"][1]["retention"] = "7d";
+  EXPECT_TRUE(has(problem_at(load(document), "routes[1].retention"), "that of routes[0]"));
+  document["routes"][1]["key"]["scope"] = "another";
+  EXPECT_TRUE(load(document).config);
+}
+
 TEST(Load, ChecksWhatBelongsTogether) {
   EXPECT_TRUE(has(problem_at(load(with("/postgres/lock_timeout", "30s")), "postgres"),
                   "lock_timeout is not shorter than statement_timeout"));
