@@ -28,6 +28,8 @@ namespace hapax {
 // of sequences, in a round trip of its own. It omits this round trip only if every statement was a
 // plain query that called only PostgreSQL's own functions. Plain are SELECT without INTO, INSERT,
 // UPDATE, DELETE, MERGE and VALUES. Messages of one batch share the connection's state.
+// Plain queries move sequences, so lastval and currval may give the number of an earlier message.
+// Use INSERT … RETURNING.
 // hapax does not see a function that runs without its name and parenthesis in the text: one of a
 // trigger, view, default, cast, operator or policy. The next message may see what that one leaves.
 // hapax cannot undo what only the server process knows: setseed, connections of dblink, variables

@@ -99,7 +99,8 @@ PhaseTable table_of(Phase phase) {
     case Phase::handler:
       return {std::begin(kHandler), std::end(kHandler), attempt, outage, attempt};
     case Phase::complete:
-      return {std::begin(kComplete), std::end(kComplete), attempt, in_doubt, halt};
+      // libpqxx 6 keeps an error of a COPY in its destructor, and throws it here as its own.
+      return {std::begin(kComplete), std::end(kComplete), attempt, in_doubt, attempt};
     case Phase::account: return {std::begin(kAccount), std::end(kAccount), halt, outage, halt};
   }
   return {nullptr, nullptr, halt, halt, halt};
@@ -174,6 +175,11 @@ std::string without_wrapper(std::string text) {
 
 constexpr int kDeepest = 16;  // of exceptions nested in each other
 
+std::string said_by(const std::exception& error) {
+  const char* const what = error.what();  // of a handler's own class, so it may be null
+  return what == nullptr ? "an exception whose what() is null" : what;
+}
+
 std::exception_ptr nested_in(const std::exception& error) {
   const auto* const nested = dynamic_cast<const std::nested_exception*>(&error);
   return nested == nullptr ? nullptr : nested->nested_ptr();
@@ -200,28 +206,28 @@ Fault fault_at(const std::exception_ptr& error, int depth) {
     return with_nested(e.fault(), e, depth);
   } catch (const SqlError& e) {  // a copy that the handler made, or one of its own
     const Kind kind = e.sqlstate().empty() ? Kind::connection : Kind::sql;
-    return with_nested({kind, e.sqlstate(), e.what()}, e, depth);
+    return with_nested({kind, e.sqlstate(), said_by(e)}, e, depth);
   } catch (const pqxx::in_doubt_error& e) {
-    return {Kind::in_doubt, "", e.what()};
+    return {Kind::in_doubt, "", said_by(e)};
   } catch (const pqxx::broken_connection& e) {
-    return {Kind::connection, "", e.what()};
+    return {Kind::connection, "", said_by(e)};
   } catch (const pqxx::deadlock_detected& e) {
     // libpqxx 6 gives these three no SQLSTATE, and does not derive them from sql_error.
-    return {Kind::sql, "40P01", e.what()};
+    return {Kind::sql, "40P01", said_by(e)};
   } catch (const pqxx::serialization_failure& e) {
-    return {Kind::sql, "40001", e.what()};
+    return {Kind::sql, "40001", said_by(e)};
   } catch (const pqxx::statement_completion_unknown& e) {
-    return {Kind::sql, "40003", e.what()};
+    return {Kind::sql, "40003", said_by(e)};
   } catch (const pqxx::transaction_rollback& e) {
-    return {Kind::sql, "40000", e.what()};
+    return {Kind::sql, "40000", said_by(e)};
   } catch (const pqxx::insufficient_privilege& e) {
-    return {Kind::sql, "42501", e.what()};  // libpqxx 6 leaves its SQLSTATE empty
+    return {Kind::sql, "42501", said_by(e)};  // libpqxx 6 leaves its SQLSTATE empty
   } catch (const pqxx::sql_error& e) {
-    return {Kind::sql, e.sqlstate(), without_wrapper(e.what())};
+    return {Kind::sql, e.sqlstate(), without_wrapper(said_by(e))};
   } catch (const pqxx::usage_error& e) {
-    return {Kind::aborted, "", e.what()};
+    return {Kind::aborted, "", said_by(e)};
   } catch (const std::exception& e) {
-    return with_nested({Kind::other, "", e.what()}, e, depth);
+    return with_nested({Kind::other, "", said_by(e)}, e, depth);
   } catch (...) {
     return {Kind::other, "", "an exception that is not a std::exception"};
   }
@@ -232,7 +238,7 @@ Fault fault_at(const std::exception_ptr& error, int depth) {
 Fault fault_of(const std::exception_ptr& error) { return fault_at(error, 0); }
 
 std::string text_of(const std::exception& error) {
-  return with_nested({Fault::Kind::other, "", error.what()}, error, 0).text;
+  return with_nested({Fault::Kind::other, "", said_by(error)}, error, 0).text;
 }
 
 const char* name_of(FailureClass failure) {

@@ -34,6 +34,7 @@ std::string settings_of(const ConnectOptions& options) {
   const auto ms = [](std::chrono::milliseconds value) { return std::to_string(value.count()); };
   return "SET client_encoding TO 'UTF8'; SET standard_conforming_strings TO on;"
          "SET client_min_messages TO error;"  // libpqxx prints notices to stderr
+         "SET array_nulls TO on;"             // rows that join go out as arrays
          "SET default_transaction_read_only TO on;"
          "SET default_transaction_isolation TO 'read committed';"
          "SET lock_timeout TO " +

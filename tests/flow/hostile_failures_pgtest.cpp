@@ -113,6 +113,25 @@ TEST_F(Hostile, WhoseSqlIsWrongWhateverTheMessageHaltsItsRouteAtOnce) {
   EXPECT_EQ(effects(), "");
 }
 
+// libpqxx 6 keeps the error of the destructor, and throws it at hapax's next statement.
+TEST_F(Hostile, WhoseCopyFailsIsCounted) {
+  database.run(
+      "CREATE TABLE once (id int PRIMARY KEY); INSERT INTO once VALUES (1);"
+      "GRANT SELECT, INSERT ON once TO hapax_worker");
+  const Outcome outcome = settle({}, [](const Message& message, Context& context) {
+    book(message, context);
+#if PQXX_VERSION_MAJOR < 7
+    pqxx::stream_to rows(context.pqxx(), "once", std::vector<std::string>{"id"});
+#else
+    auto rows = pqxx::stream_to::table(context.pqxx(), {"once"}, {"id"});
+#endif
+    rows << std::make_tuple(1);
+  });
+  EXPECT_EQ(outcome.result, Result::failed) << outcome.reason << outcome.detail;
+  EXPECT_THAT(outcome.detail, HasSubstr("duplicate key"));
+  EXPECT_EQ(effects(), "");
+}
+
 TEST_F(Hostile, IsAnsweredWithWhatItSwallowed) {
   const Outcome outcome = process({}, [](const Message& message, Context& context) {
     book(message, context);

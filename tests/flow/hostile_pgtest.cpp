@@ -218,6 +218,17 @@ TEST_F(Hostile, InsertsOfOneTableNeverPassThoseOfAnother) {
   EXPECT_EQ(count("items"), 6);
 }
 
+TEST_F(Hostile, RowsThatJoinKeepTheirNullsWhateverTheServerThinksOfThemInArrays) {
+  database.run(
+      "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET array_nulls = off', current_database()); "
+      "END $$; CREATE TABLE notes (id int, note text); GRANT INSERT ON notes TO hapax_worker");
+  const Outcome outcome = settle({}, [](const Message&, Context& context) {
+    for (int id = 0; id < 3; ++id) context.insert("notes", {"id", "note"}, id, nullptr);
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(database.count("SELECT count(*) FROM notes WHERE note IS NULL"), 3);
+}
+
 TEST_F(Hostile, InsertsOfOneTableNeverPassThoseOfAnotherMessageOfTheirBatch) {
   database.run(
       "CREATE TABLE orders (id int PRIMARY KEY);"

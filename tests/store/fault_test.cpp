@@ -59,7 +59,7 @@ TEST(Fault, MeansWhatItsPhaseSays) {
       {claim, aborted(), halt},
       {handler, other(), attempt},
       {claim, other(), halt},
-      {complete, other(), halt},
+      {complete, other(), attempt},
       {complete, {Fault::Kind::in_doubt, "", ""}, in_doubt},
   };
   for (const Case& c : cases)
@@ -105,6 +105,15 @@ TEST(Fault, ReadsTheExceptionsThatCarryNoSqlState) {
   EXPECT_EQ(read(std::runtime_error("x")).kind, Fault::Kind::other);
   EXPECT_EQ(read(42).kind, Fault::Kind::other);
   EXPECT_EQ(read(pqxx::unique_violation("x", "q", "23505")).sqlstate, "23505");
+}
+
+struct Silent : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
+
+TEST(Fault, IsReadFromAnExceptionThatHasNoText) {
+  EXPECT_EQ(read(Silent()), (Fault{Fault::Kind::other, "", "an exception whose what() is null"}));
+  EXPECT_EQ(text_of(Silent()), "an exception whose what() is null");
 }
 
 TEST(Fault, OfATextThatDoesNotPrepareIsToldWithoutTheNameThatItHasHere) {
