@@ -13,9 +13,15 @@ POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
 @dataclasses.dataclass(frozen=True)
 class Mutant:
     edits: list  # (file, text that is there once, text instead)
-    faults: str = WORKERS
+    faults: str = WORKERS  # "": all of its world
     variant: dict = dataclasses.field(default_factory=lambda: {"batch": 1})
     soak: bool = False  # must be found by tests/chaos/soak
+    world: str = "usual"
+
+
+def of(world, edits, **variant):
+    """One that its world must find, by the faults and messages that this world always has."""
+    return Mutant(edits, "", variant, world=world)
 
 
 MUTANTS = {
@@ -106,4 +112,11 @@ MUTANTS = {
     "keys-not-removed": Mutant([(
         "sql/expire_keys.sql", "WHERE k.expires_at < $3", "WHERE k.expires_at + '1 year' < $3")],
         "worker-pause", soak=True),
+    "keys-wait-for-their-own-partition-alone": of("retention", [
+        ("sql/read_held_scopes.sql", "least(until, $1::timestamptz)::text", "$1::timestamptz::text"),
+        ("sql/expire_keys.sql", "AND k.expires_at >= $2::timestamptz\n",
+         "AND $2::timestamptz IS NOT NULL\n"
+         "      AND NOT EXISTS (SELECT FROM hapax.checkpoints c WHERE c.group_id = k.group_id\n"
+         "        AND c.topic = k.topic AND c.partition = k.partition\n"
+         "        AND c.next_offset <= k.kafka_offset)\n")]),
 }

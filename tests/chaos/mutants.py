@@ -88,12 +88,14 @@ def hunt(name, mutant, seeds, minutes):
     results.unlink(missing_ok=True)
     began = time.monotonic()
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-        how = [ROOT / "tests/chaos/run", f"SEED={seed}", f"MINUTES={minutes}"]
+        how = [ROOT / "tests/chaos/run", f"SEED={seed}", f"MINUTES={minutes}",
+               "--world", mutant.world]
         if mutant.soak:
             how = [ROOT / "tests/chaos/soak", f"SEED={seed}", *SOAK, "--output", PLACE / name]
+        if mutant.faults:
+            how += ["--faults", mutant.faults]
         subprocess.run([*how, "--build", PLACE / name, "--results", results,
-                        "--faults", mutant.faults, "--variant", json.dumps(mutant.variant),
-                        "--no-keep"],
+                        "--variant", json.dumps(mutant.variant), "--no-keep"],
                        stdout=open(PLACE / name / "log", "a"), stderr=subprocess.STDOUT)
         broken = json.loads(results.read_text().splitlines()[-1])["broken"]
         if broken and "the harness itself" not in broken[0]:
