@@ -119,4 +119,7 @@ MUTANTS = {
          "      AND NOT EXISTS (SELECT FROM hapax.checkpoints c WHERE c.group_id = k.group_id\n"
          "        AND c.topic = k.topic AND c.partition = k.partition\n"
          "        AND c.next_offset <= k.kafka_offset)\n")]),
+    "session-not-cleaned": of("hostile", [(
+        "src/store/session.cpp", "if (left == Leaves::nothing) return true;",
+        "if (left != Leaves::prepared_statements) return true;")]),
 }
