@@ -122,4 +122,6 @@ MUTANTS = {
     "session-not-cleaned": of("hostile", [(
         "src/store/session.cpp", "if (left == Leaves::nothing) return true;",
         "if (left != Leaves::prepared_statements) return true;")]),
+    "missing-right-counts": of("rights", [(
+        "src/store/fault.cpp", '{"42", refused}, ', '{"42", attempt}, ')]),
 }
