@@ -17,6 +17,7 @@ WORKS = {"book", "slow", "flaky", "swallow", "fails elsewhere", "kill once"}
 # Deeds that never work -> the reasons that a dead letter of theirs may have.
 FAILS = {"reject": {"rejected"}, "throw": {"attempts_exhausted"}, "no key": {"missing_key"},
          "kill": {"crashed"}}
+AUDIT_TIMEOUT_S = 120
 
 
 def without_keys(counts):
@@ -234,8 +235,13 @@ class Checker:
         site = self.site
         if not site.world.audited:
             return
-        said = subprocess.run([site.hapax, "audit", "-c", site.fleet.all[0].config, "--topic",
-                               site.topic, "--json"], capture_output=True, text=True, timeout=120)
+        try:
+            said = subprocess.run(
+                [site.hapax, "audit", "-c", site.fleet.all[0].config, "--topic", site.topic,
+                 "--json"], capture_output=True, text=True, timeout=AUDIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.complain(f"hapax audit took more than {AUDIT_TIMEOUT_S} s")
+            return
         if said.returncode != 0:
             self.complain(f"hapax audit: exit code {said.returncode}: {said.stderr} {said.stdout}")
             return

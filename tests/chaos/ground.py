@@ -189,13 +189,14 @@ class Site:
         self.say(f"  {verb} of partition {partition} from {at} to {to}: exit code {code}")
 
     def start_lost_partitions(self):
-        """As an operator does where PostgreSQL was taken back to before a partition's first start."""
+        """As an operator does if PostgreSQL was taken back to before a partition's first start, or
+        lost that start with its tail."""
         try:
             halts = self.postgres.server.ask("SELECT partition FROM hapax.halts "
                                              "WHERE ended_at IS NULL AND reason = 'checkpoint_missing'")
         except psycopg2.Error:
             return
-        for (partition,) in halts if self.taken_back else ():
+        for (partition,) in halts if self.taken_back or self.variant["lose_tail"] else ():
             self.moves += 1
             code = self.command("resume", f"{self.topic}/{partition}", "--decision", "earliest")
             self.moves += 1
