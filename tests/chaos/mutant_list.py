@@ -122,6 +122,8 @@ MUTANTS = {
     "session-not-cleaned": of("hostile", [(
         "src/store/session.cpp", "if (left == Leaves::nothing) return true;",
         "if (left != Leaves::prepared_statements) return true;")]),
+    "stale-session-counts": of("migrations", [(
+        "src/store/fault.cpp", '{"0A000", "22", "42", "XX000"}', '{"0A000", "42"}')]),
     "missing-right-counts": of("rights", [(
         "src/store/fault.cpp", '{"42", refused}, ', '{"42", attempt}, ')]),
 }
