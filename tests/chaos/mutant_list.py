@@ -126,4 +126,8 @@ MUTANTS = {
         "src/store/fault.cpp", '{"0A000", "22", "42", "XX000"}', '{"0A000", "42"}')]),
     "missing-right-counts": of("rights", [(
         "src/store/fault.cpp", '{"42", refused}, ', '{"42", attempt}, ')]),
+    "starts-beyond-a-hundred-forgotten": of("partitions", [(
+        "src/worker/keeper_starts.cpp",
+        "std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains("
+        "wanted.partition); });", "wanted_.clear();")], partitions=400),
 }
