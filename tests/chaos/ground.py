@@ -98,6 +98,7 @@ class Site:
         self.operators = []
         self.deleted = []  # below these offsets Kafka deleted: (partition, offset)
         self.moves = 0    # of checkpoints, by an operator
+        self.lowered = set()  # partitions whose highest checkpoint he lowered; the probe takes them
         self.taken_back = False  # by a promotion or a restore
         self.skips = []   # (partition, from, to)
 

@@ -55,8 +55,11 @@ class Operator:
         decision = self.decide(halt)
         if decision is None:
             return
+        lowered = {halt.partition} if decision == "run" else set()
+        self.site.lowered |= lowered
         self.site.moves += 1
         code = self.site.command("resume", halt.place, "--decision", decision, group=halt.group)
+        self.site.lowered |= lowered
         self.site.moves += 1
         self.decided.append((halt, decision, code))
         # Whether one without an answer was done is not known: both is allowed then.

@@ -24,7 +24,8 @@ class Probe(threading.Thread):
         self.reader = evidence.Reader(site.kafka.bootstrap, site.topic, site.group)
         self.proven = {}     # partition -> messages below are settled
         self.last = {}       # partition -> checkpoint at the last look
-        # Partitions whose Kafka offset may be above: it followed a checkpoint that was lost since.
+        # Partitions whose Kafka offset may be above: the checkpoint that it followed was lost since,
+        # or lowered by the decision `run`.
         self.excused = set()
         self.lost_at = 0
         self.losses = 0
@@ -52,6 +53,8 @@ class Probe(threading.Thread):
         committed = self.reader.committed()
         if moves != self.moves:
             self.proven, self.last, self.moves = {}, {}, moves
+            while site.lowered:
+                self.excused.add(site.lowered.pop())
         if losses != self.losses:
             self.proven, self.last = {}, {}
             self.excused, self.lost_at = set(committed), time.monotonic()
