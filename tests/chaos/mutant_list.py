@@ -126,6 +126,10 @@ MUTANTS = {
         "src/store/fault.cpp", '{"0A000", "22", "42", "XX000"}', '{"0A000", "42"}')]),
     "missing-right-counts": of("rights", [(
         "src/store/fault.cpp", '{"42", refused}, ', '{"42", attempt}, ')]),
+    "unknown-runs-unasked": of("operators", [(
+        "src/flow/processor_judge.cpp",
+        "if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;",
+        "return std::nullopt;")]),
     "starts-beyond-a-hundred-forgotten": of("partitions", [(
         "src/worker/keeper_starts.cpp",
         "std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains("

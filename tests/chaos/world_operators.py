@@ -42,6 +42,7 @@ class Operators(World):
     def __init__(self, site):
         super().__init__(site)
         self.again = collections.Counter()  # operation -> effects that it may have beside the one
+        self.forgotten = collections.Counter()  # of them, those by `keys forget`
         # Whom a broken deploy gives up on is replayed at the end.
         self.either = {deed: {"attempts_exhausted"} for deed in ("book", "slow", "flaky", "swallow")}
         self.fails = {**self.fails, "reject": {"rejected", "attempts_exhausted"}}
@@ -63,6 +64,16 @@ class Operators(World):
 
     def turn(self):
         self.operator.turn()
+
+    def complaints(self, checker, cursor):
+        """A key that is lost is no licence: what was settled runs again only by the decision `run`."""
+        # Code 1 and 2: it was refused.
+        decided = [(halt.partition, halt.offset) for halt, decision, code in self.operator.decided
+                   if decision == "run" and code not in (1, 2)]
+        times = collections.Counter((op, e.at) for op, es in checker.effects.items() for e in es)
+        return [f"{at} of operation {op} took effect {count} times, and nobody decided `run` there"
+                for (op, at), count in times.items() if count > 1 + self.forgotten[op] and not any(
+                    at[0] == partition and at[1] >= offset for partition, offset in decided)]
 
     def healed(self):
         (self.site.folder / "broken-deploy").unlink(missing_ok=True)
@@ -100,9 +111,11 @@ def keys_lost(site, chance):
 def key_forgotten(site, chance):
     """An operation took effect wrongly: it shall once more."""
     for key, partition, offset in some_keys(site, 1):
-        site.world.again[key] += 1
+        for allowed in (site.world.again, site.world.forgotten):
+            allowed[key] += 1
         if site.command("keys", "forget", key) in (1, 2):
-            site.world.again[key] -= 1
+            for allowed in (site.world.again, site.world.forgotten):
+                allowed[key] -= 1
             return
         yield chance.uniform(0, 1)
         rewind_to(site, partition, offset)
