@@ -159,8 +159,12 @@ class Consumer {
   // than the newest where there is none.
   std::int64_t offset_at(const TopicPartition& partition, std::int64_t since,
                          std::chrono::milliseconds timeout) const;
-  OffsetRange range(const TopicPartition& partition, std::chrono::milliseconds timeout) const;
   // Of many, with one request a broker; without those that Kafka does not tell.
+  std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
+                                                    std::int64_t since,
+                                                    std::chrono::milliseconds timeout) const;
+  OffsetRange range(const TopicPartition& partition, std::chrono::milliseconds timeout) const;
+  // Of many, as offsets_at().
   std::map<TopicPartition, OffsetRange> ranges(const std::vector<TopicPartition>& partitions,
                                                std::chrono::milliseconds timeout) const;
   // The same, one more than the newest offset only.

@@ -61,39 +61,30 @@ bool has_controller(rd_kafka_t* client, milliseconds timeout) {
 }
 #endif
 
-// Of a time in milliseconds since 1970, or of the log's beginning or end: not by
-// rd_kafka_query_watermark_offsets, which waits for a frozen broker beyond its timeout.
-std::int64_t offset_for(rd_kafka_t* client, const TopicPartition& partition, std::int64_t time,
-                        milliseconds timeout) {
-  const ListHandle list = new_list();
-  rd_kafka_topic_partition_t& entry = add(list, partition);
-  entry.offset = time;
-  auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout));
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = entry.err;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    throw error_of(
-        "reading the offsets of " + partition.first + "/" + std::to_string(partition.second),
-        error);
-  return entry.offset;
+std::string name_of(const std::vector<TopicPartition>& partitions) {
+  return partitions.size() == 1 ? partitions[0].first + "/" + std::to_string(partitions[0].second)
+                                : std::to_string(partitions.size()) + " partitions";
 }
 
-// The log's beginnings or ends, of those that answered. If a broker did not answer in time,
-// librdkafka calls it a success and leaves the question in place of the answer.
+// Of a time in milliseconds since 1970, or of the logs' beginnings or ends; of those that answered.
+// Not by rd_kafka_query_watermark_offsets, which waits for a frozen broker beyond its timeout.
 std::map<TopicPartition, std::int64_t> offsets_for(rd_kafka_t* client,
                                                    const std::vector<TopicPartition>& partitions,
                                                    std::int64_t time, milliseconds timeout) {
   if (partitions.empty()) return {};
   const ListHandle list = new_list(partitions.size());
-  for (const TopicPartition& partition : partitions) add(list, partition).offset = time;
-  if (const auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout)))
-    throw error_of("reading the offsets of " + std::to_string(partitions.size()) + " partitions",
-                   error);
-  std::map<TopicPartition, std::int64_t> found;
-  for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& entry = list->elems[i];
-    if (entry.err == RD_KAFKA_RESP_ERR_NO_ERROR && entry.offset >= 0)
-      found[{entry.topic, entry.partition}] = entry.offset;
+  for (const TopicPartition& partition : partitions) {
+    rd_kafka_topic_partition_t& entry = add(list, partition);
+    entry.offset = time;
+    // Only an answer clears it: a question that is left in its place must not look like one.
+    entry.err = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
   }
+  if (const auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout)))
+    throw error_of("reading the offsets of " + name_of(partitions), error);
+  std::map<TopicPartition, std::int64_t> found;
+  for (int i = 0; i < list->cnt; ++i)
+    if (const auto& entry = list->elems[i]; entry.err == RD_KAFKA_RESP_ERR_NO_ERROR)
+      found[{entry.topic, entry.partition}] = entry.offset;
   return found;
 }
 
@@ -119,8 +110,11 @@ std::map<TopicPartition, Committed> Consumer::committed(
 }
 
 OffsetRange Consumer::range(const TopicPartition& partition, milliseconds timeout) const {
-  const std::int64_t low = offset_for(client_, partition, RD_KAFKA_OFFSET_BEGINNING, timeout);
-  return {low, offset_for(client_, partition, RD_KAFKA_OFFSET_END, timeout)};
+  const auto found = ranges({partition}, timeout);
+  if (found.empty())
+    throw error_of("reading the offsets of " + name_of({partition}),
+                   RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE);
+  return found.begin()->second;
 }
 
 std::map<TopicPartition, std::int64_t> Consumer::ends(const std::vector<TopicPartition>& partitions,
@@ -138,10 +132,30 @@ std::map<TopicPartition, OffsetRange> Consumer::ranges(
   return found;
 }
 
+std::map<TopicPartition, std::int64_t> Consumer::offsets_at(
+    const std::vector<TopicPartition>& partitions, std::int64_t since, milliseconds timeout) const {
+  auto found = offsets_for(client_, partitions, since, timeout);
+  std::vector<TopicPartition> older;  // all of their messages are
+  for (const auto& [id, offset] : found)
+    if (offset < 0) older.push_back(id);
+  const auto highs = ends(older, timeout);
+  for (const TopicPartition& id : older) {
+    if (const auto high = highs.find(id); high != highs.end()) {
+      found[id] = high->second;
+    } else {
+      found.erase(id);
+    }
+  }
+  return found;
+}
+
 std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t since,
                                  milliseconds timeout) const {
-  const std::int64_t found = offset_for(client_, partition, since, timeout);
-  return found >= 0 ? found : range(partition, timeout).high;
+  const auto found = offsets_at({partition}, since, timeout);
+  if (found.empty())
+    throw error_of("reading the offsets of " + name_of({partition}),
+                   RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE);
+  return found.begin()->second;
 }
 
 std::string Consumer::cluster_id(milliseconds timeout) const {

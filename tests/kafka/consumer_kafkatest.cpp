@@ -183,5 +183,23 @@ TEST(Consumer, GivesEachPartitionFromWhereItIsStartedWhateverHappensAroundIt) {
   checked.expect_all_read();
 }
 
+// For a partition that nobody leads, what librdkafka leaves in the list is the question.
+TEST(Consumer, TakesNoQuestionThatNobodyAnsweredForTheAnswer) {
+  MockCluster cluster;
+  cluster.create_topic("t", 2);
+  support::Producer(cluster.bootstrap()).send({.topic = "t", .payload = "0", .partition = 0});
+  cluster.set_led("t", 1, false);
+  Assigned nobody;
+  const Consumer consumer({{"bootstrap.servers", cluster.bootstrap()}, {"group.id", "g"}}, nobody);
+  const TopicPartition led("t", 0), not_led("t", 1);
+  const seconds timeout(10);
+  EXPECT_EQ(consumer.ranges({led, not_led}, timeout).size(), 1U);
+  EXPECT_EQ(consumer.ends({led, not_led}, timeout).size(), 1U);
+  EXPECT_EQ(consumer.offsets_at({led, not_led}, 17, timeout).size(), 1U);
+  EXPECT_EQ(consumer.range(led, timeout).high, 1);
+  EXPECT_THROW((void)consumer.range(not_led, timeout), std::runtime_error);
+  EXPECT_THROW((void)consumer.offset_at(not_led, 17, timeout), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace hapax::kafka
