@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kBatch = 1'000;
 // So that the dead letters of one batch are few, however sparse the log is.
 constexpr std::int64_t kMaxStretch = 100'000;
+// How old an answer about a log may be: Kafka deletes its beginning meanwhile.
+constexpr std::chrono::seconds kFresh{5};
 
 // On a terminal only: a program that reads stderr wants sentences.
 class Progress {
@@ -54,7 +56,9 @@ void Accounting::run() {
   const int count = reader_.consumer().partition_count(route_.topic, kKafkaTimeout);
   expect_partition(route_.topic, count, wanted_.partition.value_or(0));
   for (std::int32_t partition = 0; partition < count; ++partition)
-    if (!wanted_.partition || *wanted_.partition == partition) account_for(partition);
+    if (!wanted_.partition || *wanted_.partition == partition)
+      partitions_.emplace_back(route_.topic, partition);
+  for (const kafka::TopicPartition& partition : partitions_) account_for(partition);
 }
 
 std::int64_t Accounting::sum(Verdict verdict) const {
@@ -76,12 +80,14 @@ std::int64_t Accounting::unstarted() const {
 }
 
 Account Accounting::opened(const kafka::TopicPartition& partition) {
-  const kafka::OffsetRange log = reader_.consumer().range(partition, kKafkaTimeout);
+  if (!told(partition) || std::chrono::steady_clock::now() - asked_at_ > kFresh)
+    ask_of_logs(partition);
+  const kafka::OffsetRange log = logs_.at(partition);
   Account account;
   account.partition = partition.second;
   account.standing = read_standing(session_, group_, route_, partition.second, started_ms_);
-  const std::int64_t from = bound("--from", wanted_.from, partition, 0);
-  const std::int64_t to = bound("--to", wanted_.to, partition, log.high);
+  const std::int64_t from = froms_ ? froms_->at(partition) : 0;
+  const std::int64_t to = tos_ ? tos_->at(partition) : log.high;
   account.asked_from = from;
   account.from = std::clamp(from, log.low, log.high);
   account.to = std::clamp(to, account.from, log.high);
@@ -95,8 +101,26 @@ Account Accounting::opened(const kafka::TopicPartition& partition) {
   return account;
 }
 
-void Accounting::account_for(std::int32_t partition) {
-  const kafka::TopicPartition id(route_.topic, partition);
+bool Accounting::told(const kafka::TopicPartition& partition) const {
+  return logs_.contains(partition) && (!froms_ || froms_->contains(partition)) &&
+         (!tos_ || tos_->contains(partition));
+}
+
+// Of this partition and those behind it at once: one after the other, hundreds take minutes.
+void Accounting::ask_of_logs(const kafka::TopicPartition& first) {
+  const std::vector<kafka::TopicPartition> left(std::ranges::find(partitions_, first),
+                                                partitions_.end());
+  asked_at_ = std::chrono::steady_clock::now();
+  logs_ = reader_.consumer().ranges(left, kKafkaTimeout);
+  froms_ = bounds("--from", wanted_.from, left);
+  tos_ = bounds("--to", wanted_.to, left);
+  if (!told(first))
+    throw std::runtime_error("no broker tells the offsets of " + first.first + "/" +
+                             std::to_string(first.second));
+}
+
+void Accounting::account_for(const kafka::TopicPartition& id) {
+  const std::int32_t partition = id.second;
   Account account = opened(id);
   Progress progress(wanted_.progress);
   std::vector<std::unique_ptr<kafka::Record>> records;
@@ -117,19 +141,23 @@ void Accounting::account_for(std::int32_t partition) {
   accounts_.push_back(std::move(account));
 }
 
-std::int64_t Accounting::bound(const char* option, const std::string& text,
-                               const kafka::TopicPartition& partition,
-                               std::int64_t otherwise) const {
-  if (text.empty()) return otherwise;
+std::optional<Accounting::Bounds> Accounting::bounds(
+    const char* option, const std::string& text,
+    const std::vector<kafka::TopicPartition>& partitions) const {
+  if (text.empty()) return std::nullopt;
   const auto parsed = parse_bound(text);
   const auto ago = config::parse_duration(text);
   if (!parsed && !ago)
     throw Stop(kUsage, std::string(option) + " \"" + text +
                            "\" is none of: an offset, a time in UTC such as 2026-11-01T09:30, how "
                            "long ago (15m, 2h, 7d)");
-  if (parsed && !parsed->is_time) return parsed->value;
+  if (parsed && !parsed->is_time) {
+    Bounds same;
+    for (const kafka::TopicPartition& partition : partitions) same[partition] = parsed->value;
+    return same;
+  }
   const std::int64_t time = parsed ? parsed->value : started_ms_ - ago->count();
-  return reader_.consumer().offset_at(partition, time, kKafkaTimeout);
+  return reader_.consumer().offsets_at(partitions, time, kKafkaTimeout);
 }
 
 void Accounting::count(Account& account, std::int64_t from, std::int64_t to,

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,10 +64,13 @@ class Accounting {
   bool proven() const { return sum(Verdict::unaccounted) == 0 && lost() == 0 && unstarted() == 0; }
 
  private:
-  void account_for(std::int32_t partition);
+  void account_for(const kafka::TopicPartition& id);
   Account opened(const kafka::TopicPartition& partition);
-  std::int64_t bound(const char* option, const std::string& text,
-                     const kafka::TopicPartition& partition, std::int64_t otherwise) const;
+  bool told(const kafka::TopicPartition& partition) const;
+  void ask_of_logs(const kafka::TopicPartition& first);
+  using Bounds = std::map<kafka::TopicPartition, std::int64_t>;
+  std::optional<Bounds> bounds(const char* option, const std::string& text,
+                               const std::vector<kafka::TopicPartition>& partitions) const;
   void count(Account& account, std::int64_t from, std::int64_t to,
              const std::vector<std::unique_ptr<kafka::Record>>& records);
 
@@ -75,6 +80,10 @@ class Accounting {
   const std::int64_t started_ms_;  // since 1970
   store::Session session_;
   KafkaReader reader_;
+  std::vector<kafka::TopicPartition> partitions_;   // all that are meant
+  std::chrono::steady_clock::time_point asked_at_;  // for the next three
+  std::map<kafka::TopicPartition, kafka::OffsetRange> logs_;
+  std::optional<Bounds> froms_, tos_;  // nothing: not wanted
   std::vector<Account> accounts_;
   std::vector<Unaccounted> unaccounted_;
 };

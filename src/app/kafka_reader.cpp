@@ -17,6 +17,9 @@ std::string name_of(const kafka::TopicPartition& partition) {
 
 kafka::Properties properties_of(const config::Config& config, KafkaReader::End end) {
   kafka::Properties properties = config.kafka.properties;
+  // librdkafka asks a broker one thing after the other, so a wait at the end of one partition would
+  // hold up the next.
+  properties["fetch.wait.max.ms"] = "10";
   if (end == KafkaReader::End::whole) properties["isolation.level"] = "read_uncommitted";
   return properties;
 }

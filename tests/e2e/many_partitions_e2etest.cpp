@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 
@@ -70,6 +71,8 @@ TEST_F(ManyPartitions, StartInOneGoAndTellHowLongItTook) {
   site_->await_booked(kAll);
   site_->expect_exact(kAll);
   expect_leaves(*worker);
+  const Said audit = hapax({"audit", "--topic", topic("-a")}, worker->config());
+  EXPECT_EQ(audit.code, 0) << audit.text;
 }
 
 TEST_F(ManyPartitions, MoveBetweenWorkersAndNothingEndsOrDoubles) {
