@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "app/command.hpp"
@@ -80,6 +81,30 @@ std::int64_t KafkaReader::read(const kafka::TopicPartition& partition, std::int6
   }
   consumer_.assign({});  // fetches no more
   return *ended;
+}
+
+std::map<std::string, std::string> KafkaReader::refusals(
+    const std::vector<kafka::Position>& positions, std::chrono::milliseconds timeout) {
+  std::map<std::string, std::string> refused;
+  std::set<std::string> unanswered;
+  for (const kafka::Position& position : positions) unanswered.insert(position.partition.first);
+  if (unanswered.empty()) return refused;
+  consumer_.assign(positions);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!unanswered.empty() && std::chrono::steady_clock::now() < deadline) {
+    kafka::Event event = consumer_.poll(kPoll);
+    if (const auto* record = std::get_if<std::unique_ptr<kafka::Record>>(&event))
+      unanswered.erase(std::string((*record)->message().topic()));
+    if (const auto* end = std::get_if<kafka::EndOfPartition>(&event))
+      unanswered.erase(end->partition.first);
+    const auto* error = std::get_if<kafka::PartitionError>(&event);
+    if (error == nullptr) continue;
+    unanswered.erase(error->partition.first);
+    if (error->kind == kafka::PartitionError::Kind::refused)
+      refused[error->partition.first] = error->text;
+  }
+  consumer_.assign({});
+  return refused;
 }
 
 }  // namespace hapax::app

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,13 @@ class KafkaReader final : kafka::Listener {
   std::int64_t read(const kafka::TopicPartition& partition, std::int64_t from, std::int64_t to,
                     const Take& take);
   static constexpr std::chrono::seconds kSilence{30};
+
+  // The topics that Kafka does not let this user read, and its words: who may describe a topic need
+  // not be allowed to read it. Without those for which no broker answers in time. librdkafka tells
+  // a refusal once, so ask a new reader each time. Precondition: `positions` are in the logs.
+  // Throws: std::runtime_error. Blocks: at most `timeout`, and a second.
+  std::map<std::string, std::string> refusals(const std::vector<kafka::Position>& positions,
+                                              std::chrono::milliseconds timeout);
 
   const kafka::Consumer& consumer() const { return consumer_; }
 

@@ -25,6 +25,9 @@ constexpr int kMaxWaiting = 50;
 // A broker that does not know the request is asked again until then.
 constexpr std::chrono::milliseconds kMembersTimeout{3000};
 
+// For one answer to a fetch; without it nothing is said of the right to read.
+constexpr std::chrono::milliseconds kReadTimeout{3000};
+
 struct StatusOptions {
   ConfigOption config;
   double watch = 0;
@@ -88,6 +91,18 @@ void find_ends(Readers& readers, KafkaSide& side) {
   }
 }
 
+// Kafka grants the right to read by topic, so one partition tells it for all.
+void find_refusals(const config::Config& config, KafkaSide& side) {
+  std::vector<kafka::Position> positions;
+  for (const config::Route& route : config.routes)
+    if (const auto first = side.partitions.find({route.topic, 0});
+        first != side.partitions.end() && first->second.end)
+      positions.push_back({first->first, *first->second.end});
+  if (positions.empty()) return;
+  KafkaReader reader(config, KafkaReader::End::whole);
+  side.refused.merge(reader.refusals(positions, kReadTimeout));
+}
+
 // Every partition of the routes and of the checkpoints; numbers until Kafka fails to answer.
 void ask_kafka(const config::Config& config, Readers& readers, KafkaSide& side) {
   try {
@@ -97,6 +112,11 @@ void ask_kafka(const config::Config& config, Readers& readers, KafkaSide& side) 
   } catch (const std::exception& error) {
     side.away = error.what();
     return;
+  }
+  try {
+    find_refusals(config, side);
+  } catch (const std::exception&) {
+    // A partition that cannot be asked for says nothing of the right to read.
   }
   try {
     side.members = readers.whole.consumer().members(group_of(config), kMembersTimeout);
@@ -119,8 +139,9 @@ bool nobody_has(const store::TopicPartition& id, const std::optional<kafka::Memb
 
 constexpr const char* kOwnerIsGone = "owner is gone";
 
-std::string state_of(const Json& row, const store::Halt* halt, bool nobodys) {
+std::string state_of(const Json& row, const store::Halt* halt, bool refused, bool nobodys) {
   if (halt != nullptr) return "halted: " + halt->reason;
+  if (refused) return "refused";
   if (row.is_null() || row.at("next_offset").is_null()) return "not started";
   if (row.at("owner").is_null()) return "left";
   if (nobodys) return kOwnerIsGone;
@@ -137,13 +158,15 @@ Json lag_of(const InKafka& kafka, const Json& next_offset) {
   return std::max<std::int64_t>(0, *kafka.end - next_offset.get<std::int64_t>());
 }
 
-Json partition_json(const store::TopicPartition& id, const Json& row, const InKafka& kafka,
-                    const std::vector<store::Halt>& halts, bool nobodys) {
+Json partition_json(const store::TopicPartition& id, const Json& row, const KafkaSide& side,
+                    const std::vector<store::Halt>& halts) {
+  const InKafka& kafka = side.partitions.at(id);
   const auto halt = std::ranges::find_if(halts, [&](const auto& h) { return stops(h, id); });
   const auto column = [&](const char* name) { return row.is_null() ? Json() : row.at(name); };
   return {{"topic", id.first},
           {"partition", id.second},
-          {"state", state_of(row, halt == halts.end() ? nullptr : &*halt, nobodys)},
+          {"state", state_of(row, halt == halts.end() ? nullptr : &*halt,
+                             side.refused.contains(id.first), nobody_has(id, side.members))},
           {"owner", column("owner")},
           {"epoch", column("epoch")},
           {"generation", column("generation")},
@@ -191,8 +214,7 @@ Json gather(const config::Config& config, store::Session& session, Readers& read
   for (const auto& [topic, why] : side.refused)
     status["refused_topics"].push_back({{"topic", topic}, {"error", why}});
   for (const auto& [id, kafka] : side.partitions)
-    status["partitions"].push_back(
-        partition_json(id, rows[id], kafka, halts, nobody_has(id, side.members)));
+    status["partitions"].push_back(partition_json(id, rows[id], side, halts));
   for (const store::Halt& halt : halts) status["halts"].push_back(halt_json(halt));
   status["waiting"] = store::read_waiting(session, group, kMaxWaiting);
   status["dead_letters"] = store::count_dead_letters(session, group);
@@ -333,6 +355,7 @@ void add_status(CLI::App& app, CommandLine& line) {
   command->footer(
       "LAG is Kafka's: end minus committed. \"?\" is not known, \"-\" is none.\n"
       "\"owner is gone\": no member of the group has the partition, and its worker did not leave.\n"
+      "\"refused\": Kafka does not let the user of kafka.* read the topic.\n"
       "Exit code 1 where something is halted, where an owner is gone, or where a route's topic "
       "cannot\n"
       "be read; 4 where Kafka or PostgreSQL does not answer; else 0, also with lag and dead "

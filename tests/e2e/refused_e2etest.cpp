@@ -1,6 +1,7 @@
 // A partition that Kafka does not let us read is neither idle nor ready.
 #include <gtest/gtest.h>
 
+#include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 
@@ -25,8 +26,15 @@ TEST(Refused, APartitionThatKafkaDoesNotLetUsReadIsNotReadyUntilItDoes) {
   worker->await_not_ready("refused: ");
   worker->await_metric("hapax_partition_state{partition=\"0\",state=\"refused\",topic=\"" +
                        site.topic() + "\"} 1");
+  const Said refused = hapax({"status", "--json"}, worker->config());
+  EXPECT_EQ(refused.code, 1) << refused.text;
+  const auto status = nlohmann::json::parse(refused.text);
+  EXPECT_EQ(status.at("refused_topics").at(0).at("topic"), site.topic());
+  EXPECT_EQ(status.at("partitions").at(0).at("state"), "refused");
+  EXPECT_EQ(status.at("partitions").at(0).at("end"), 5) << "who may not read may describe";
   allow_read(kafka.bootstrap(), site.topic());
   worker->await_ready();
+  EXPECT_EQ(hapax({"status"}, worker->config()).code, 0);
   site.pay(producer, 5, 5);
   site.await_booked(10);
   expect_leaves(*worker);
