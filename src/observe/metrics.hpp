@@ -69,12 +69,13 @@ struct Versions {
   std::string libpq;
 };
 
-// Offsets of one partition; a number that is not known (any more) has no series.
+// Where one partition stands; a number that is not known (any more) has no series.
 struct PartitionProgress {
   std::optional<std::int64_t> watermark;
   std::optional<std::int64_t> checkpoint;
   std::optional<std::int64_t> lag;                     // messages
   std::optional<std::int64_t> blocked = std::nullopt;  // paused until this offset's retry works
+  std::optional<std::chrono::nanoseconds> oldest_unsettled = std::nullopt;  // 0: all is settled
 };
 
 class Metrics {

@@ -21,6 +21,10 @@ PartitionGauges::PartitionGauges(prometheus::Registry& registry, std::size_t max
       lag_(gauges(registry, "hapax_partition_lag", "Messages from the watermark to the end.")),
       blocked_(gauges(registry, "hapax_partition_blocked_offset",
                       "While paused for a message that waits for a retry: its offset.")),
+      oldest_unsettled_(gauges(registry, "hapax_partition_oldest_unsettled_seconds",
+                               "Seconds since this worker received its oldest message that is not "
+                               "settled; 0 if there is none. The message's own timestamp does not "
+                               "count.")),
       state_(gauges(registry, "hapax_partition_state", "1 for the state the partition is in.")),
       not_shown_count_(gauges(registry, "hapax_partitions_not_shown",
                               "Partitions assigned beyond the bound on labels.")
@@ -55,6 +59,10 @@ void PartitionGauges::progress(std::string_view topic, std::int32_t partition,
   show(checkpoint_, key, found->second.checkpoint, progress.checkpoint);
   show(lag_, key, found->second.lag, progress.lag);
   show(blocked_, key, found->second.blocked, progress.blocked);
+  std::optional<double> seconds;
+  if (const auto oldest = progress.oldest_unsettled)
+    seconds = std::chrono::duration<double>(*oldest).count();
+  show(oldest_unsettled_, key, found->second.oldest_unsettled, seconds);
 }
 
 void PartitionGauges::state(std::string_view topic, std::int32_t partition, PartitionState state) {
@@ -73,15 +81,16 @@ void PartitionGauges::gone(std::string_view topic, std::int32_t partition) {
   show(checkpoint_, key, found->second.checkpoint, std::nullopt);
   show(lag_, key, found->second.lag, std::nullopt);
   show(blocked_, key, found->second.blocked, std::nullopt);
+  show(oldest_unsettled_, key, found->second.oldest_unsettled, std::nullopt);
   for (prometheus::Gauge* gauge : found->second.states) state_.Remove(gauge);
   shown_.erase(found);
 }
 
 void PartitionGauges::show(Family& family, const Key& key, prometheus::Gauge*& gauge,
-                           std::optional<std::int64_t> value) {
+                           std::optional<double> value) {
   if (value) {
     if (gauge == nullptr) gauge = &family.Add(labels(key));
-    gauge->Set(static_cast<double>(*value));
+    gauge->Set(*value);
   } else if (gauge != nullptr) {
     family.Remove(gauge);
     gauge = nullptr;

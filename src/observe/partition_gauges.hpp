@@ -40,17 +40,19 @@ class PartitionGauges {
     prometheus::Gauge* checkpoint = nullptr;
     prometheus::Gauge* lag = nullptr;
     prometheus::Gauge* blocked = nullptr;
+    prometheus::Gauge* oldest_unsettled = nullptr;
     std::array<prometheus::Gauge*, kShownStates.size()> states{};
   };
 
   static void show(Family& family, const Key& key, prometheus::Gauge*& gauge,
-                   std::optional<std::int64_t> value);
+                   std::optional<double> value);
   static void show_state(Shown& shown, PartitionState state);
 
   Family& watermark_;
   Family& checkpoint_;
   Family& lag_;
   Family& blocked_;
+  Family& oldest_unsettled_;
   Family& state_;
   prometheus::Gauge& not_shown_count_;
   const std::size_t max_partitions_;

@@ -87,9 +87,9 @@ class Partition {
   const Beginning& beginning() const { return beginning_; }
 
   // False where the offset is in hand already.
-  bool receive(std::int64_t offset, std::size_t bytes) {
+  bool receive(std::int64_t offset, std::size_t bytes, Watermark::Time at = {}) {
     const std::lock_guard lock(mutex_);
-    if (!watermark_->receive(offset)) return false;
+    if (!watermark_->receive(offset, at)) return false;
     bytes_ += bytes;
     ++messages_;
     return true;
@@ -120,11 +120,13 @@ class Partition {
     std::size_t span = 0;      // offsets from the watermark on, settled out of order included
     std::size_t messages = 0;  // received and not settled
     std::size_t bytes = 0;
+    std::optional<Watermark::Time> waiting_since;  // see Watermark
   };
   Progress progress() const {
     const std::lock_guard lock(mutex_);
-    return {watermark_->value(), watermark_->next(), watermark_->highest_settled(),
-            watermark_->span(),  messages_,          bytes_};
+    return {watermark_->value(),        watermark_->next(), watermark_->highest_settled(),
+            watermark_->span(),         messages_,          bytes_,
+            watermark_->waiting_since()};
   }
 
   // The checkpoint that PostgreSQL has; Kafka's offset follows it. Any thread.

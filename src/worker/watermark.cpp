@@ -6,9 +6,9 @@
 
 namespace hapax::worker {
 
-bool Watermark::receive(std::int64_t offset) {
+bool Watermark::receive(std::int64_t offset, Time at) {
   if (offset < next_) return false;
-  waiting_.push_back({offset, false});
+  waiting_.push_back({offset, false, at});
   next_ = offset + 1;
   return true;
 }

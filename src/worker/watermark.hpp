@@ -7,21 +7,25 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 namespace hapax::worker {
 
 class Watermark {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   // Nothing below `start` will be taken. `settled_before`: one more than the highest offset that
   // may have been settled earlier.
   explicit Watermark(std::int64_t start, std::int64_t settled_before = 0)
       : next_(start), highest_settled_(std::max(start, settled_before)) {}
 
   // False if the offset was received before (or is below the start): it is in hand already.
-  bool receive(std::int64_t offset);
+  bool receive(std::int64_t offset, Time at = {});
 
   // Precondition: the offset was received. Settling twice is fine.
   void settle(std::int64_t offset);
@@ -38,6 +42,11 @@ class Watermark {
   // One more than the highest settled offset, out of order included.
   std::int64_t highest_settled() const { return highest_settled_; }
 
+  // When the message at value() was received; nothing: all that was received is settled.
+  std::optional<Time> waiting_since() const {
+    return waiting_.empty() ? std::nullopt : std::optional(waiting_.front().received);
+  }
+
   // Received offsets from value() on, settled or not: what memory it takes.
   std::size_t span() const { return waiting_.size(); }
 
@@ -45,6 +54,7 @@ class Watermark {
   struct Entry {
     std::int64_t offset;
     bool settled;
+    Time received;
   };
   std::deque<Entry> waiting_;  // ascending; the front is never settled
   std::int64_t next_;

@@ -242,7 +242,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
     return;
   const std::shared_ptr<Partition>& partition = found->second;
   if (is_another_than_before(partition, *record)) return;
-  if (!partition->receive(message.offset(), record->bytes())) return;
+  if (!partition->receive(message.offset(), record->bytes(), Clock::now())) return;
   flow::crash_point("received");
   partition->polling.refused.clear();
   partition->polling.at_end = false;

@@ -144,6 +144,8 @@ void Worker::report() {
       bytes += progress.bytes;
       report.watermark = shown.watermark = progress.watermark;
       shown.checkpoint = partition->checkpointed();
+      shown.oldest_unsettled =
+          progress.waiting_since ? now - *progress.waiting_since : Clock::duration::zero();
       shown.blocked = blocked_at(*partition, progress.watermark);
       if (shown.blocked)
         report.reason = "paused: offset " + std::to_string(*shown.blocked) + " waits for a retry";

@@ -150,6 +150,22 @@ TEST(PartitionMetrics, ShowTheBlockingOffsetOnlyWhileThereIsOne) {
   EXPECT_FALSE(mentions(metrics, "hapax_partition_blocked_offset{"));
 }
 
+TEST(PartitionMetrics, ShowForHowLongTheOldestMessageHasNotBeenSettled) {
+  using std::chrono::milliseconds;
+  Metrics metrics(kVersions);
+  const char* const name = "hapax_partition_oldest_unsettled_seconds{";
+  metrics.partition_assigned("payments", 3);
+  EXPECT_FALSE(mentions(metrics, name)) << "not started";
+  metrics.partition_progress("payments", 3, {7, 7, 0, std::nullopt, milliseconds(1500)});
+  EXPECT_TRUE(shows(
+      metrics, R"(hapax_partition_oldest_unsettled_seconds{partition="3",topic="payments"} 1.5)"));
+  metrics.partition_progress("payments", 3, {8, 7, 0, std::nullopt, milliseconds(0)});
+  EXPECT_TRUE(shows(
+      metrics, R"(hapax_partition_oldest_unsettled_seconds{partition="3",topic="payments"} 0)"));
+  metrics.partition_gone("payments", 3);
+  EXPECT_FALSE(mentions(metrics, name));
+}
+
 TEST(PartitionMetrics, ShowExactlyOneState) {
   Metrics metrics(kVersions);
   metrics.partition_assigned("t", 0);

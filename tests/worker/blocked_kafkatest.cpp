@@ -38,11 +38,16 @@ TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
       "hapax_partition_blocked_offset{partition=\"0\",topic=\"" + site.topic() + "\"} 0";
   EXPECT_THAT(worker->get("/metrics").body, testing::HasSubstr(gauge));
   EXPECT_THAT(worker->get("/readyz").body, testing::HasSubstr("offset 0 waits for a retry"));
+  const std::string oldest =
+      "hapax_partition_oldest_unsettled_seconds{partition=\"0\",topic=\"" + site.topic() + "\"} ";
+  EXPECT_THAT(worker->get("/metrics").body, testing::HasSubstr(oldest));
+  EXPECT_THAT(worker->get("/metrics").body, testing::Not(testing::HasSubstr(oldest + "0\n")));
 
   site.database().run("SELECT pg_advisory_unlock(1)");
   worker->await("partition_goes_on", {{"partition", 0}});
   site.await_no_lag();
   site.expect_exact(kPayments);
+  worker->await_metric(oldest + "0");
   EXPECT_EQ(worker->count("partition_paused"), 1U);
   EXPECT_THAT(worker->get("/metrics").body,
               testing::Not(testing::HasSubstr("hapax_partition_blocked_offset{")));

@@ -21,6 +21,19 @@ TEST(Watermark, HoldsUntilLowestOffsetSettles) {
   EXPECT_EQ(watermark.value(), 13);
 }
 
+TEST(Watermark, KnowsSinceWhenItsMessageWaits) {
+  Watermark watermark(10);
+  const auto at = [](int second) { return Watermark::Time(std::chrono::seconds(second)); };
+  EXPECT_EQ(watermark.waiting_since(), std::nullopt);
+  for (const int offset : {10, 11, 12}) watermark.receive(offset, at(offset));
+  watermark.settle(11);
+  EXPECT_EQ(watermark.waiting_since(), at(10));
+  watermark.settle(10);
+  EXPECT_EQ(watermark.waiting_since(), at(12));
+  watermark.settle(12);
+  EXPECT_EQ(watermark.waiting_since(), std::nullopt);
+}
+
 TEST(Watermark, PassesHolesThatCompactionLeft) {
   Watermark watermark(0);
   for (const std::int64_t offset : {3, 90, 91}) watermark.receive(offset);
