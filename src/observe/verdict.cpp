@@ -27,8 +27,9 @@ std::optional<std::string> trouble(const PartitionFacts& facts, TimePoint now,
   const auto still = now - facts.last_advance;
   if (still <= bounds.stall) return std::nullopt;
   if (report.in_flight > 0)
-    return "stalled: " + std::to_string(report.in_flight) +
-           " in flight and the watermark has not moved for " + whole_seconds(still);
+    return "stalled: " + std::to_string(report.running) + " running, " +
+           std::to_string(report.in_flight - report.running) +
+           " waiting, and the watermark has not moved for " + whole_seconds(still);
   if (report.lag.value_or(0) > 0)
     return "stalled: " + std::to_string(*report.lag) +
            " behind and the watermark has not moved for " + whole_seconds(still);
@@ -45,6 +46,7 @@ Json partition_detail(const HealthBoard::Key& key, const PartitionFacts& facts, 
               {"watermark", nullptr},
               {"lag", nullptr},
               {"in_flight", report.in_flight},
+              {"running", report.running},
               {"seconds_since_advance", seconds(now - facts.last_advance)}};
   if (report.watermark) detail["watermark"] = *report.watermark;
   if (report.lag) detail["lag"] = *report.lag;

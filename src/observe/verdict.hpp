@@ -38,6 +38,7 @@ struct PartitionReport {
   std::optional<std::int64_t> watermark;  // lowest offset not settled; nothing: not started yet
   std::optional<std::int64_t> lag;        // messages to the partition's end; nothing: not known
   std::int64_t in_flight = 0;             // received, not settled; waiting for a retry too
+  std::int64_t running = 0;               // of these, those that a lane has now
 };
 
 struct PartitionFacts {

@@ -133,6 +133,9 @@ void Worker::report() {
   watch_handlers();
   wait_for_group();
   const Dispatcher::Load load = dispatcher_.load();
+  std::map<TopicPartition, std::int64_t> running;
+  for (const auto& lane : lanes_)
+    if (const auto has = lane->running()) ++running[{has->source.topic, has->source.partition}];
   std::size_t messages = 0, bytes = 0;
   for (const auto& [id, partition] : partitions_) {
     using observe::PartitionState;
@@ -150,6 +153,8 @@ void Worker::report() {
       if (shown.blocked)
         report.reason = "paused: offset " + std::to_string(*shown.blocked) + " waits for a retry";
       report.in_flight = static_cast<std::int64_t>(progress.messages);
+      // What runs may be of an assignment before.
+      report.running = std::min(report.in_flight, running[id]);
       if (const auto end = consumer_->known_end(id))
         report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
       const bool idle = partition->polling.at_end && progress.messages == 0;

@@ -107,11 +107,11 @@ TEST(Stalled, OnlyWithWorkAndOnlyAfterTheBound) {
     std::string reason;  // 61 s later; empty: ready
   } cases[] = {
       {"in flight",
-       {PartitionState::running, "", 100, 0, 2},
-       "payments/3: stalled: 2 in flight and the watermark has not moved for 61 s"},
+       {PartitionState::running, "", 100, 0, 2, 1},
+       "payments/3: stalled: 1 running, 1 waiting, and the watermark has not moved for 61 s"},
       {"its queue is full",
        {PartitionState::paused_full, "", 100, 900, 500},
-       "payments/3: stalled: 500 in flight and the watermark has not moved for 61 s"},
+       "payments/3: stalled: 0 running, 500 waiting, and the watermark has not moved for 61 s"},
       {"behind, and receives nothing",
        {PartitionState::running, "", 100, 9, 0},
        "payments/3: stalled: 9 behind and the watermark has not moved for 61 s"},
