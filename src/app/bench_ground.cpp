@@ -15,7 +15,7 @@
 #include "store/migrate.hpp"
 #include "store/roles.hpp"
 #include "store/transaction.hpp"
-#include "worker/worker.hpp"
+#include "worker/connect_options.hpp"
 
 namespace hapax::app {
 namespace {

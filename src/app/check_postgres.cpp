@@ -13,7 +13,7 @@
 #include "store/migrate.hpp"
 #include "store/transaction.hpp"
 #include "store/transport.hpp"
-#include "worker/worker.hpp"
+#include "worker/connect_options.hpp"
 
 namespace hapax::app {
 namespace {

@@ -10,7 +10,7 @@
 #include "plugin/load.hpp"
 #include "store/conninfo.hpp"
 #include "store/fault.hpp"
-#include "worker/worker.hpp"
+#include "worker/connect_options.hpp"
 
 namespace hapax::app {
 

@@ -15,6 +15,7 @@
 #include "observe/admin_server.hpp"
 #include "observe/log.hpp"
 #include "store/migrate.hpp"
+#include "worker/connect_options.hpp"
 #include "worker/worker.hpp"
 
 namespace hapax::app {

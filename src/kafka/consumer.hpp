@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "kafka/consumer_interface.hpp"
 #include "kafka/record.hpp"
 
 struct rd_kafka_s;
@@ -25,22 +26,7 @@ struct rd_kafka_topic_partition_list_s;
 
 namespace hapax::kafka {
 
-using TopicPartition = std::pair<std::string, std::int32_t>;
 using Properties = std::map<std::string, std::string>;
-
-struct Position {
-  TopicPartition partition;
-  std::int64_t offset = 0;
-};
-
-struct Commit {
-  TopicPartition partition;
-  std::int64_t offset = 0;
-  std::int32_t leader_epoch = -1;
-  std::string metadata;
-};
-
-enum class CommitResult { done, dropped, later, fatal };
 
 // What the group has committed for a partition. `offset` is empty where there is none.
 struct Committed {
@@ -100,7 +86,7 @@ class Listener {
   ~Listener() = default;
 };
 
-class Consumer {
+class Consumer final : public ConsumerInterface {
  public:
   // `properties`: librdkafka's names. Those that the promise needs are set beside them.
   // Throws: std::runtime_error naming the property that librdkafka refuses.
@@ -112,44 +98,24 @@ class Consumer {
 
   void subscribe(const std::vector<std::string>& topics);
 
-  // Leaves the group and comes back, so that it assigns all partitions anew; a static member, too.
-  // on_revoked comes inside a later poll(). Throws: std::runtime_error.
-  void rejoin();
-
   // Blocks: at most `timeout`. Throws: what a callback of the listener threw.
   Event poll(std::chrono::milliseconds timeout);
-
-  // Fetches these from these offsets, and drops what it had fetched of them. Other partitions go
-  // on. Returns the partitions that librdkafka cannot move: after an offset out of range only
-  // restart() helps. Blocks: about a second at most.
-  std::vector<TopicPartition> start(const std::vector<Position>& positions);
-
-  // Fetches exactly these, from these offsets, of all that is assigned. What was fetched ahead of
-  // any of them is dropped. Returns as start(). Throws: std::runtime_error.
-  std::vector<TopicPartition> restart(const std::vector<Position>& positions);
 
   // Without a group: fetches exactly these, from these offsets. Throws: std::runtime_error.
   void assign(const std::vector<Position>& positions);
 
-  // Fetches no more of them. resume() goes on behind the last message of poll(), start() anywhere.
-  // Both do nothing if it is so already.
-  void pause(const std::vector<TopicPartition>& partitions);
-  void resume(const TopicPartition& partition);
-
-  // Sends one commit of all; the result comes to on_committed, inside a later poll(). One is in
-  // flight at a time: false where the one before has not been answered.
-  bool commit(const std::vector<Commit>& commits);
-  // Whether one is in flight.
-  bool commits() const { return !in_flight_.empty(); }
-
-  // For the connections that are made from now on; those that there are stay. Any thread.
-  // Throws: std::runtime_error, without the password.
-  void set_credentials(const std::string& user, const std::string& password);
-
-  // Waits for the answer: those that were refused, and why. Any thread.
-  // Throws: std::runtime_error where all of it failed. Blocks: at most `timeout`.
+  void rejoin() override;
+  std::vector<TopicPartition> start(const std::vector<Position>& positions) override;
+  std::vector<TopicPartition> restart(const std::vector<Position>& positions) override;
+  void pause(const std::vector<TopicPartition>& partitions) override;
+  void resume(const TopicPartition& partition) override;
+  bool commit(const std::vector<Commit>& commits) override;
+  bool commits() const override { return !in_flight_.empty(); }
   std::map<TopicPartition, std::string> commit_and_wait(const std::vector<Commit>& commits,
-                                                        std::chrono::milliseconds timeout);
+                                                        std::chrono::milliseconds timeout) override;
+  void set_credentials(const std::string& user, const std::string& password) override;
+  int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const override;
+  std::optional<std::int64_t> known_end(const TopicPartition& partition) const override;
 
   // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`. Without those that Kafka has
   // an error for, such as a topic that we may not read.
@@ -171,8 +137,6 @@ class Consumer {
   std::map<TopicPartition, std::int64_t> ends(const std::vector<TopicPartition>& partitions,
                                               std::chrono::milliseconds timeout) const;
   std::string cluster_id(std::chrono::milliseconds timeout) const;
-  // Number of partitions, or 0 where the topic does not exist.
-  int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const;
   // Who is in the group, and what they have. Any thread.
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   Members members(const std::string& group, std::chrono::milliseconds timeout) const;
@@ -180,8 +144,6 @@ class Consumer {
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   std::optional<std::set<TopicPartition>> assigned_in_group(
       const std::string& group, std::chrono::milliseconds timeout) const;
-  // One more than the newest offset, as the last fetch said it; nothing before that. Any thread.
-  std::optional<std::int64_t> known_end(const TopicPartition& partition) const;
   // The topic's id; empty where this librdkafka or the cluster cannot tell. Any thread.
   // Throws: std::runtime_error if they could tell and fail. Blocks: at most twice `timeout`.
   std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;

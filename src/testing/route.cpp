@@ -5,7 +5,7 @@
 #include "config/file_text.hpp"
 #include "config/load.hpp"
 #include "config/syntax.hpp"
-#include "worker/worker.hpp"
+#include "worker/connect_options.hpp"
 
 namespace hapax::testing {
 namespace {

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <random>
 
-#include "config/file_text.hpp"
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
-#include "store/transport.hpp"
+#include "worker/connect_options.hpp"
 #include "worker/log_halt.hpp"
 
 namespace hapax::worker {
@@ -45,37 +44,37 @@ std::vector<flow::Route> as_durable(std::vector<flow::Route> routes, config::Dur
   return routes;
 }
 
-// With what the @files hold now; what cannot be read may be on its way.
-kafka::Properties as_they_stand(const config::Kafka& kafka) {
-  kafka::Properties now = kafka.properties;
-  for (const auto& [name, path] : kafka.files) {
-    const auto file = config::read_value(path);
-    if (const auto* text = std::get_if<config::FileText>(&file)) now[name] = text->text;
+std::vector<observe::RouteMetrics> metrics_of_routes(const std::vector<flow::Route>& routes,
+                                                     observe::Metrics& metrics) {
+  std::vector<observe::RouteMetrics> of_routes;
+  for (const flow::Route& route : routes) {
+    of_routes.push_back(metrics.route(route.topic, route.handler.name));
+    metrics.handler(route.topic, route.handler.name, route.handler.version);
   }
-  return now;
+  return of_routes;
+}
+
+std::deque<flow::Breaker> breakers_of_routes(const std::vector<flow::Route>& routes) {
+  std::deque<flow::Breaker> breakers;
+  for (const flow::Route& route : routes) breakers.emplace_back(route.breaker);
+  return breakers;
+}
+
+// Each with its index. One line in the log for each.
+std::map<std::string, std::size_t> index_of_topics(const std::vector<flow::Route>& routes) {
+  std::map<std::string, std::size_t> index;
+  for (const flow::Route& route : routes) {
+    index.emplace(route.topic, index.size());
+    log::info("route",
+              {{"topic", route.topic},
+               {"handler", route.handler.name},
+               {"version", route.handler.version}},
+              "messages of this topic go to this handler");
+  }
+  return index;
 }
 
 }  // namespace
-
-store::ConnectOptions connect_options(const config::Config& config) {
-  store::ConnectOptions options;
-  options.url = config.postgres.url;
-  // What cannot be read now may be on its way: then the last value that is known.
-  const auto file = config::read_value(config.postgres.url_file);
-  if (const auto* now = std::get_if<config::FileText>(&file); now != nullptr && !now->text.empty())
-    options.url = now->text;
-  if (options.url != config.postgres.url && !store::same_database(options.url, config.postgres.url))
-    throw store::DatabaseError({store::Fault::Kind::connection, "",
-                                "the file " + config.postgres.url_file +
-                                    " of postgres.url names another database than at the start of "
-                                    "this worker; restart all workers to move them"});
-  options.application_name = "hapax " + config.worker.name;
-  options.connect_timeout = config.postgres.connect_timeout;
-  options.lock_timeout = config.postgres.lock_timeout;
-  options.statement_timeout = config.postgres.statement_timeout;
-  options.idle_in_transaction_timeout = config.postgres.idle_in_transaction_timeout;
-  return options;
-}
 
 Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                observe::Health& health, observe::Metrics& metrics,
@@ -94,27 +93,15 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   notices_,
                   postgres_,
                   metrics,
-                  {},
-                  {},
+                  metrics_of_routes(routes_, metrics),
+                  breakers_of_routes(routes_),
                   std::move(settled),
-                  config.log.error_text} {
-  for (std::size_t i = 0; i < routes_.size(); ++i) {
-    route_index_[routes_[i].topic] = i;
-    lane_setup_.breakers.emplace_back(routes_[i].breaker);
-    const HandlerFactory& handler = routes_[i].handler;
-    route_metrics_.push_back(metrics.route(routes_[i].topic, handler.name));
-    metrics.handler(routes_[i].topic, handler.name, handler.version);
-    log::info(
-        "route",
-        {{"topic", routes_[i].topic}, {"handler", handler.name}, {"version", handler.version}},
-        "messages of this topic go to this handler");
-  }
-  lane_setup_.route_metrics = route_metrics_;
-  for (std::size_t lane = 0; lane < config.worker.lanes; ++lane)
-    handlers_.push_back(make_handlers());
-  replay_handlers_ = make_handlers();
-  consumer_ = std::make_unique<kafka::Consumer>(config.kafka.properties, *this);
-}
+                  config.log.error_text},
+      route_index_(index_of_topics(routes_)),
+      handlers_(make_handlers_of_lanes()),
+      replay_handlers_(make_handlers()),
+      consumer_(config.kafka.properties, *this),
+      kafka_health_(config.kafka, routes_.front().topic, consumer_, health) {}
 
 Worker::Handlers Worker::make_handlers() const {
   Handlers handlers;
@@ -123,6 +110,13 @@ Worker::Handlers Worker::make_handlers() const {
     health_.poll_turned();  // there are many of them, one after the other
   }
   return handlers;
+}
+
+std::vector<Worker::Handlers> Worker::make_handlers_of_lanes() const {
+  std::vector<Handlers> of_lanes;
+  for (std::size_t lane = 0; lane < config_.worker.lanes; ++lane)
+    of_lanes.push_back(make_handlers());
+  return of_lanes;
 }
 
 Worker::~Worker() { end_threads(); }
@@ -140,25 +134,26 @@ void Worker::end_threads() {
 std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
   std::string said;
   while (stop == 0) {
-    renew_credentials();
+    kafka_health_.renew_credentials();
     std::string missing;
     try {
       for (const flow::Route& route : routes_)
-        if (consumer_->partition_count(route.topic, kTopicTimeout) == 0)
+        if (consumer_.partition_count(route.topic, kTopicTimeout) == 0)
           missing += (missing.empty() ? "Kafka has no topic \"" : "\", \"") + route.topic;
       if (missing.empty()) return std::nullopt;
       missing += "\"";
     } catch (const std::exception& error) {
-      (void)consumer_->poll(milliseconds(0));  // serves on_client_error, which knows the cause
-      health_.kafka_reachable(false, kafka_error_);
-      missing = "Kafka does not answer: " + (kafka_error_.empty() ? error.what() : kafka_error_);
+      (void)consumer_.poll(milliseconds(0));  // serves on_client_error, which knows the cause
+      kafka_health_.does_not_answer();
+      const std::string& cause = kafka_health_.last_error();
+      missing = "Kafka does not answer: " + (cause.empty() ? error.what() : cause);
     }
     if (!config_.kafka.wait_for_topics) return missing;
     if (missing != said)
       log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
     said = missing;
     health_.poll_turned();  // a restart would not help
-    (void)consumer_->poll(kPollTimeout);
+    (void)consumer_.poll(kPollTimeout);
   }
   return std::nullopt;
 }
@@ -178,19 +173,19 @@ Ended Worker::run(const StopSignal& stop) {
                   config_.kafka.initial == config::Initial::latest,
                   config_.kafka.out_of_range == config::OutOfRange::earliest,
                   is_static ? topics : std::vector<std::string>()},
-      *consumer_, notices_, postgres_, metrics_);
+      consumer_, notices_, postgres_, metrics_);
   retention_ = std::make_unique<Retention>(RetentionSetup{
       lane_setup_.connect, group_, config_.worker.name, [this] { return keeper_->held_epochs(); },
-      [this](const auto& partitions) { return consumer_->ends(partitions, kEndsTimeout); }});
+      [this](const auto& partitions) { return consumer_.ends(partitions, kEndsTimeout); }});
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   publish_dead_letters();
-  consumer_->subscribe(topics);
+  consumer_.subscribe(topics);
   waits_for_group_ = Clock::now();
   health_.started();
 
   auto next_turn = Clock::now();
-  while (stop == 0 && !fatal_ && !hangs_) {
-    serve(consumer_->poll(paused_ > 0 ? kPollTimeoutPaused : kPollTimeout));
+  while (stop == 0 && !kafka_health_.is_fatal() && !hangs_) {
+    serve(consumer_.poll(paused_ > 0 ? kPollTimeoutPaused : kPollTimeout));
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
       serve_notices();
@@ -204,7 +199,7 @@ Ended Worker::run(const StopSignal& stop) {
   }
   if (hangs_) return Ended::handler_hangs;
   const bool clean = leave();
-  if (fatal_) return Ended::fatal;
+  if (kafka_health_.is_fatal()) return Ended::fatal;
   if (handlers_run_) return Ended::handlers_run;
   return clean ? Ended::stopped : Ended::gave_up_waiting;
 }
@@ -213,7 +208,7 @@ void Worker::publish_dead_letters() {
   DeadLetterPublisherSetup setup{group_,
                                  config_.worker.name,
                                  lane_setup_.connect,
-                                 [this] { return as_they_stand(config_.kafka); },
+                                 [this] { return current_properties(config_.kafka); },
                                  {}};
   for (const config::Route& route : config_.routes)
     if (!route.dead_letter_topic.empty())
@@ -230,7 +225,7 @@ void Worker::serve(kafka::Event event) {
   } else if (const auto* partition_error = std::get_if<kafka::PartitionError>(&event)) {
     serve(*partition_error);
   } else if (const auto* client_error = std::get_if<kafka::ClientError>(&event)) {
-    on_client_error(*client_error);
+    kafka_health_.failed(*client_error);
   }
 }
 
@@ -249,7 +244,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   partition->polling.leader_epoch = message.leader_epoch();
   partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
                                        message.timestamp_ms(), record->bytes()};
-  route_metrics_[partition->route_index()].received(record->bytes());
+  lane_setup_.route_metrics[partition->route_index()].received(record->bytes());
 
   Item item;
   const auto& attempts = partition->beginning().ahead.attempts;
@@ -319,7 +314,7 @@ void Worker::serve(const Started& started) {
 void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
   dispatcher_.drop(*partition);
   forget_pause(*partition);
-  consumer_->pause({partition->id()});
+  consumer_.pause({partition->id()});
   remember_last(*partition);
   to_fetch_.erase(partition->id());
   partitions_.erase(partition->id());

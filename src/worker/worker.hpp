@@ -18,9 +18,9 @@
 #include "kafka/consumer.hpp"
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
-#include "store/session.hpp"
 #include "worker/dead_letter_publisher.hpp"
 #include "worker/dispatcher.hpp"
+#include "worker/kafka_health.hpp"
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/notices.hpp"
@@ -66,6 +66,7 @@ class Worker final : public kafka::Listener {
   using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
 
   Handlers make_handlers() const;
+  std::vector<Handlers> make_handlers_of_lanes() const;
   void publish_dead_letters();
 
   void serve(kafka::Event event);
@@ -125,8 +126,6 @@ class Worker final : public kafka::Listener {
   bool postgres_answers(std::function<void(store::Session&)> question);
   void report();
   std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
-  void probe_brokers();
-  void renew_credentials();
   std::uint64_t order_key(const Message& message);
   struct Drained {
     std::vector<std::shared_ptr<Partition>> partitions;
@@ -155,8 +154,12 @@ class Worker final : public kafka::Listener {
   Notices notices_;
   Dispatcher dispatcher_;
   LaneSetup lane_setup_;
-  std::vector<observe::RouteMetrics> route_metrics_;
   std::map<std::string, std::size_t> route_index_;
+
+  std::vector<Handlers> handlers_;  // by lane, until run()
+  Handlers replay_handlers_;        // until run()
+  kafka::Consumer consumer_;
+  KafkaHealth kafka_health_;
 
   Partitions partitions_;                                    // assigned and not halted
   std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
@@ -175,30 +178,17 @@ class Worker final : public kafka::Listener {
   std::vector<kafka::Commit> due_;  // to be sent once the keeper has looked
   Clock::time_point due_since_{};
   std::uint64_t unordered_ = 0;
-  bool fatal_ = false;
   bool hangs_ = false;
-  bool kafka_in_doubt_ = false;  // there was an error since a broker last answered
-  bool brokers_down_ = false;
-  std::string kafka_error_;                         // the last one's sentence
-  std::map<std::string, std::string> credentials_;  // sasl.username and sasl.password, as last read
   Clock::time_point last_report_{};
   std::optional<Clock::time_point> waits_for_group_;  // since when; nothing: it has assigned
   bool handlers_run_ = false;                         // when the worker left
   Clock::time_point watched_from_{};                  // earlier time of a handler does not count
 
-  std::vector<Handlers> handlers_;  // by lane, until run()
-  Handlers replay_handlers_;        // until run()
-  std::unique_ptr<kafka::Consumer> consumer_;
   std::unique_ptr<Keeper> keeper_;  // uses consumer_
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Retention> retention_;
   std::unique_ptr<Replays> replays_;
   std::unique_ptr<DeadLetterPublisher> publisher_;  // none where no route names a topic
 };
-
-// The PostgreSQL settings of a worker's sessions; where the url comes from an @file, as that stands
-// now, so that a password can change without a restart.
-// Throws: store::DatabaseError where that file names another database by now. Blocks: on the file.
-store::ConnectOptions connect_options(const config::Config& config);
 
 }  // namespace hapax::worker

@@ -27,7 +27,7 @@ void Worker::commit_offsets() {
   commit_not_before_ = now + kBetweenLooks;
   // What is due is not known before the last commit is answered. It might be committed twice, the
   // second time into a log that came meanwhile.
-  if (consumer_->commits()) return;
+  if (consumer_.commits()) return;
   if (due_.empty()) {
     std::vector<std::shared_ptr<Partition>> all;
     for (const auto& [id, partition] : partitions_) all.push_back(partition);
@@ -48,7 +48,7 @@ void Worker::commit_offsets() {
     return found == partitions_.end() || !found->second->polling.started ||
            found->second->checkpointed() < commit.offset;
   });
-  consumer_->commit(std::exchange(due_, {}));
+  consumer_.commit(std::exchange(due_, {}));
 }
 
 std::vector<kafka::Commit> Worker::due_commits(
@@ -106,7 +106,7 @@ void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::Comm
       break;
     case kafka::CommitResult::fatal:
       metrics_.offset_commit_ended(OffsetCommitResult::fatal);
-      on_client_error({true, "commit", error});
+      kafka_health_.failed({true, "commit", error});
       break;
   }
 }

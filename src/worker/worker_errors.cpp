@@ -171,18 +171,6 @@ bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
   return true;
 }
 
-void Worker::on_client_error(const kafka::ClientError& error) {
-  if (error.fatal) {
-    log::error("kafka_fatal", {{"error", error.name}}, error.text);
-    health_.fatal("Kafka: " + error.text);
-    fatal_ = true;
-    return;
-  }
-  kafka_in_doubt_ = true;
-  // Each attempt to connect fails with one more; that all are down is their consequence.
-  if (error.text == kafka_error_) return;
-  log::warning("kafka_error", {{"error", error.name}}, error.text);
-  if (error.name != "_ALL_BROKERS_DOWN" || kafka_error_.empty()) kafka_error_ = error.text;
-}
+void Worker::on_client_error(const kafka::ClientError& error) { kafka_health_.failed(error); }
 
 }  // namespace hapax::worker

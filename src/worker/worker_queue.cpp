@@ -68,7 +68,7 @@ void Worker::pause_all() {
     ++paused_;
     running.push_back(id);
   }
-  consumer_->pause(running);
+  consumer_.pause(running);
 }
 
 // Waits while the lanes are busy anyway. False where no room came.
@@ -92,7 +92,7 @@ void Worker::bound_queue(Partition& partition) {
         room_comes())
       return;
   }
-  consumer_->pause({partition.id()});
+  consumer_.pause({partition.id()});
   partition.polling.paused = true;
   ++paused_;
 }
@@ -113,7 +113,7 @@ void Worker::resume_paused() {
 
 void Worker::unpause(Partition& partition) {
   if (!partition.polling.paused) return;
-  consumer_->resume(partition.id());
+  consumer_.resume(partition.id());
   forget_pause(partition);
 }
 
@@ -136,13 +136,13 @@ void Worker::fetch_started() {
   };
   const auto started = positions_of([&](const auto& id) { return to_fetch_.contains(id); });
   for (const kafka::Position& position : started) forget_pause(*partitions_.at(position.partition));
-  const auto refused = consumer_->start(started);
+  const auto refused = consumer_.start(started);
   to_fetch_.clear();
   if (refused.empty()) return;
   fetch_not_before_ = Clock::now() + kBetweenRestarts;
   const auto all = positions_of([](const auto&) { return true; });
   for (const auto& [id, partition] : partitions_) forget_pause(*partition);
-  for (const TopicPartition& id : consumer_->restart(all)) to_fetch_.insert(id);
+  for (const TopicPartition& id : consumer_.restart(all)) to_fetch_.insert(id);
 }
 
 std::int64_t Worker::fetched_from(const Partition& partition) {

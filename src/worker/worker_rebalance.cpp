@@ -52,7 +52,7 @@ void Worker::serve(const NobodyHas& nobody_has) {
 void Worker::join_anew() {
   if (!std::exchange(join_anew_, false)) return;
   try {
-    consumer_->rejoin();
+    consumer_.rejoin();
   } catch (const std::exception& error) {
     log::warning("rejoin_failed", {{"error", error.what()}}, "the next rebalance assigns it");
   }
@@ -109,7 +109,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
   const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
   keeper_->release(drained.partitions, drained.idle, std::max(rest, kLeastForRelease));
-  if (!lost) consumer_->commit(last_commits(drained.partitions));
+  if (!lost) consumer_.commit(last_commits(drained.partitions));
   due_.clear();
   for (const TopicPartition& id : partitions) {
     // Ended, or the keeper would go on to take one that a notice has just asked for again.
@@ -150,7 +150,7 @@ bool Worker::leave() {
   try {
     if (!commits.empty() && left().count() > 0)
       for (const auto& [id, why] :
-           consumer_->commit_and_wait(commits, std::min(left(), milliseconds(2000))))
+           consumer_.commit_and_wait(commits, std::min(left(), milliseconds(2000))))
         throw std::runtime_error(id.first + "/" + std::to_string(id.second) + ": " + why);
   } catch (const std::exception& error) {
     log::warning("last_commit_failed", {{"error", error.what()}},
@@ -158,7 +158,7 @@ bool Worker::leave() {
   }
   for (const auto& [id, partition] : partitions_) partition->end();
   partitions_.clear();
-  const bool closed = left().count() > 0 && consumer_->close(left());
+  const bool closed = left().count() > 0 && consumer_.close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has as long as everything else; cut off, it counts as one run more.
   const bool idle = replays_->wait_idle(until);

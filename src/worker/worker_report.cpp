@@ -5,7 +5,6 @@
 #include <memory>
 #include <thread>
 
-#include "config/file_text.hpp"
 #include "observe/log.hpp"
 #include "store/dead_letter.hpp"
 #include "worker/worker.hpp"
@@ -17,7 +16,6 @@ using std::chrono::milliseconds;
 namespace log = observe::log;
 
 constexpr milliseconds kReportInterval{500};
-constexpr milliseconds kProbeTimeout{50};  // of the poll thread's time, while it has nothing to do
 constexpr std::chrono::seconds kSilence{15};  // of PostgreSQL: several hosts may be tried
 constexpr milliseconds kRecordTimeout{5000};
 constexpr std::chrono::seconds kGroupIsSlow{5};
@@ -155,7 +153,7 @@ void Worker::report() {
       report.in_flight = static_cast<std::int64_t>(progress.messages);
       // What runs may be of an assignment before.
       report.running = std::min(report.in_flight, running[id]);
-      if (const auto end = consumer_->known_end(id))
+      if (const auto end = consumer_.known_end(id))
         report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
       const bool idle = partition->polling.at_end && progress.messages == 0;
       if (idle && report.lag.value_or(0) > 0)
@@ -187,60 +185,7 @@ void Worker::report() {
   metrics_.waiting_for_retry(load.waiting);
   if (keeper_->silence() > kSilence)
     postgres_.went_down("writing checkpoints", "", "it does not answer");
-  if (!kafka_in_doubt_) return;
-  renew_credentials();
-  probe_brokers();
-}
-
-// A password that was changed in its @file: taken over when Kafka has refused something, as only
-// new connections need it. What cannot be read now may be on its way.
-void Worker::renew_credentials() {
-  const auto& properties = config_.kafka.properties;
-  std::map<std::string, std::string> now = credentials_;
-  for (const char* const name : {"sasl.username", "sasl.password"}) {
-    const auto configured = properties.find(name);
-    if (configured != properties.end()) now.try_emplace(name, configured->second);
-  }
-  if (credentials_.empty()) credentials_ = now;
-  for (const auto& [name, path] : config_.kafka.files) {
-    const auto file = config::read_value(path);
-    if (const auto* text = std::get_if<config::FileText>(&file)) now[name] = text->text;
-  }
-  if (now == credentials_) return;
-  try {
-    consumer_->set_credentials(now["sasl.username"], now["sasl.password"]);
-  } catch (const std::exception& error) {
-    log::warning(
-        "kafka_credentials", {{"error", error.what()}},
-        "sasl.username or sasl.password has changed, and librdkafka refuses the new value; "
-        "trying again after the next error of Kafka's");
-    return;
-  }
-  credentials_ = now;
-  log::info("kafka_credentials", {}, "sasl.username and sasl.password were read again");
-}
-
-// librdkafka does not say when a broker is back, nor always that all are down (2.0.2 keeps its
-// GroupCoordinator out of the count): after any error it is asked.
-void Worker::probe_brokers() {
-  bool answers = true;
-  try {
-    (void)consumer_->partition_count(routes_.front().topic, kProbeTimeout);
-  } catch (const std::exception&) {
-    answers = false;
-  }
-  if (answers) {
-    kafka_in_doubt_ = false;
-    kafka_error_.clear();
-  }
-  if (answers != brokers_down_) return;
-  brokers_down_ = !answers;
-  health_.kafka_reachable(answers, kafka_error_);
-  if (answers) {
-    log::info("kafka_up", {}, "a broker answers again");
-  } else {
-    log::warning("kafka_down", {}, "no broker answers; it goes on by itself");
-  }
+  kafka_health_.turn();
 }
 
 }  // namespace hapax::worker
