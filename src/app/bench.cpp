@@ -15,6 +15,7 @@
 #include "app/demo_screen.hpp"
 #include "observe/log.hpp"
 #include "store/bare_loop.hpp"
+#include "worker/connect_options.hpp"
 
 namespace hapax::app {
 namespace {

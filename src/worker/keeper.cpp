@@ -20,11 +20,19 @@ Keeper::Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices,
       consumer_(consumer),
       notices_(notices),
       postgres_(postgres),
-      metrics_(metrics),
-      thread_([this](const std::stop_token& stop) { run(stop); }),
-      starts_([this](const std::stop_token& stop) { run_starts(stop); }) {}
+      metrics_(metrics) {}
 
 Keeper::~Keeper() = default;
+
+void Keeper::start() {
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  starts_ = std::jthread([this](const std::stop_token& stop) { run_starts(stop); });
+}
+
+void Keeper::stop() {
+  starts_ = {};
+  thread_ = {};
+}
 
 void Keeper::acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
                      milliseconds after) {

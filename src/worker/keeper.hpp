@@ -22,6 +22,7 @@
 #include "observe/metrics.hpp"
 #include "store/checkpoints.hpp"
 #include "store/logs.hpp"
+#include "worker/keeper_interface.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"
 #include "worker/start.hpp"
@@ -38,33 +39,30 @@ struct KeeperSetup {
   std::vector<std::string> topics_of_static_member;  // empty where it is none
 };
 
-class Keeper {
+class Keeper final : public KeeperInterface {
  public:
+  // Does nothing yet; see start().
   Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices, PostgresState& postgres,
          observe::Metrics& metrics);
   ~Keeper();
 
+  // Begins its threads. Call it once, before anything below.
+  void start();
+  // Ends them. Blocks: until PostgreSQL and Kafka have answered what they were asked.
+  void stop();
+
+  bool logs_looked_at(std::chrono::steady_clock::time_point since) override;
+  std::vector<std::shared_ptr<Partition>> with_another_log(
+      const std::vector<std::shared_ptr<Partition>>& partitions) const override;
+  void acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
+               std::chrono::milliseconds after) override;
+  void halted(const store::Halt& halt, bool recorded) override;
+  std::string store_id() const override;
+  std::string cluster_id() const override;
+
   // The group has assigned something. Posts NobodyHas where a static member came back to a group
   // that does not know of new partitions; looks once in a process.
   void joined();
-
-  // Whether a look that began after `since` found the group's offsets of all partitions where they
-  // were. If not, it asks for such a look, which takes milliseconds while Kafka answers. A look
-  // holds for a second. Any thread.
-  bool logs_looked_at(std::chrono::steady_clock::time_point since);
-
-  // Those of these started partitions whose topic was made again, as far as Kafka can tell. Any
-  // thread. Throws: std::runtime_error if Kafka does not answer. Blocks: seconds at most.
-  std::vector<std::shared_ptr<Partition>> with_another_log(
-      const std::vector<std::shared_ptr<Partition>>& partitions) const;
-
-  // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
-  // is over. `after`: not before.
-  void acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
-               std::chrono::milliseconds after = {});
-
-  // Records a halt as soon as PostgreSQL is there, and posts HaltEnded when somebody resumes it.
-  void halted(const store::Halt& halt, bool recorded);
 
   // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
   // not recorded yet, marks a clean leave of those that are drained, and forgets them all. What
@@ -84,10 +82,6 @@ class Keeper {
 
   // The partitions that are started, with the epochs that they were taken under. Any thread.
   std::map<TopicPartition, std::int64_t> held_epochs() const;
-
-  // Which database this is; empty before the first start was agreed.
-  std::string store_id() const;
-  std::string cluster_id() const;
 
  private:
   struct Wanted {

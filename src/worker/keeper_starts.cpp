@@ -156,7 +156,7 @@ std::vector<Keeper::Starting> Keeper::decide(
       acquire({*partition}, kStartAgain);
       if (!known.was_asked_alone((*partition)->id())) continue;
       // A broker that does not answer took long: those that are decided start first.
-      acquire({std::next(partition), may_start.end()});
+      acquire({std::next(partition), may_start.end()}, {});
       break;
     }
   }

@@ -15,9 +15,6 @@ using std::chrono::milliseconds;
 namespace log = observe::log;
 
 constexpr milliseconds kPollTimeout{100};
-// Starts of a partition since its checkpoint last moved; more of them, and something kills them.
-constexpr int kTrustedRuns = 1;
-
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
 constexpr milliseconds kTopicTimeout{5000};
@@ -42,6 +39,12 @@ std::vector<flow::Route> as_durable(std::vector<flow::Route> routes, config::Dur
     route.durability = wanted == config::Durability::checkpoint ? store::Durability::checkpoint
                                                                 : store::Durability::synchronous;
   return routes;
+}
+
+std::vector<std::string> topics_of(const std::vector<flow::Route>& routes) {
+  std::vector<std::string> topics;
+  for (const flow::Route& route : routes) topics.push_back(route.topic);
+  return topics;
 }
 
 std::vector<observe::RouteMetrics> metrics_of_routes(const std::vector<flow::Route>& routes,
@@ -84,7 +87,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       routes_(as_durable(std::move(routes), config.worker.durability)),
       health_(health),
       metrics_(metrics),
-      order_hash_(random_hash()),
+      topics_(topics_of(routes_)),
       postgres_(health, metrics, std::max(kRefusalsEnd, 2 * config.worker.checkpoint_interval)),
       lane_setup_{group_,
                   config.worker.name,
@@ -101,7 +104,24 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       handlers_(make_handlers_of_lanes()),
       replay_handlers_(make_handlers()),
       consumer_(config.kafka.properties, *this),
-      kafka_health_(config.kafka, routes_.front().topic, consumer_, health) {}
+      kafka_health_(config.kafka, routes_.front().topic, consumer_, health),
+      keeper_(keeper_setup(), consumer_, notices_, postgres_, metrics),
+      caution_(dispatcher_, config.worker.lanes, config.worker.queue.messages),
+      fetches_(partitions_, consumer_),
+      intake_(config.worker, partitions_, dispatcher_, fetches_, lane_setup_.route_metrics,
+              random_hash()),
+      offset_commits_(partitions_, consumer_, keeper_, metrics) {}
+
+KeeperSetup Worker::keeper_setup() const {
+  const bool is_static = config_.kafka.properties.contains("group.instance.id");
+  return {.group = group_,
+          .worker_name = config_.worker.name,
+          .connect = lane_setup_.connect,
+          .checkpoint_interval = config_.worker.checkpoint_interval,
+          .initial_latest = config_.kafka.initial == config::Initial::latest,
+          .earliest_when_out_of_range = config_.kafka.out_of_range == config::OutOfRange::earliest,
+          .topics_of_static_member = is_static ? topics_ : std::vector<std::string>()};
+}
 
 Worker::Handlers Worker::make_handlers() const {
   Handlers handlers;
@@ -128,7 +148,7 @@ void Worker::end_threads() {
   for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for
   lanes_.clear();
   retention_.reset();
-  keeper_.reset();
+  keeper_.stop();
 }
 
 std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
@@ -164,35 +184,28 @@ Ended Worker::run(const StopSignal& stop) {
   for (auto& handlers : handlers_)
     lanes_.push_back(std::make_unique<Lane>(lane_setup_, std::move(handlers), random()));
   metrics_.lanes(lanes_.size());
-  std::vector<std::string> topics;
-  for (const flow::Route& route : routes_) topics.push_back(route.topic);
-  const bool is_static = config_.kafka.properties.contains("group.instance.id");
-  keeper_ = std::make_unique<Keeper>(
-      KeeperSetup{group_, config_.worker.name, lane_setup_.connect,
-                  config_.worker.checkpoint_interval,
-                  config_.kafka.initial == config::Initial::latest,
-                  config_.kafka.out_of_range == config::OutOfRange::earliest,
-                  is_static ? topics : std::vector<std::string>()},
-      consumer_, notices_, postgres_, metrics_);
+  keeper_.start();
   retention_ = std::make_unique<Retention>(RetentionSetup{
-      lane_setup_.connect, group_, config_.worker.name, [this] { return keeper_->held_epochs(); },
+      lane_setup_.connect, group_, config_.worker.name, [this] { return keeper_.held_epochs(); },
       [this](const auto& partitions) { return consumer_.ends(partitions, kEndsTimeout); }});
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   publish_dead_letters();
-  consumer_.subscribe(topics);
+  consumer_.subscribe(topics_);
   waits_for_group_ = Clock::now();
   health_.started();
 
   auto next_turn = Clock::now();
   while (stop == 0 && !kafka_health_.is_fatal() && !hangs_) {
-    serve(consumer_.poll(paused_ > 0 ? kPollTimeoutPaused : kPollTimeout));
+    serve(consumer_.poll(fetches_.paused() > 0 ? kPollTimeoutPaused : kPollTimeout));
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
       serve_notices();
-      in_hand_ = all_in_hand();
-      resume_paused();
-      commit_offsets();
-      end_caution();
+      intake_.turn();
+      if (offset_commits_.may_send()) {
+        serve_posted();  // what the keeper's look at the logs has found
+        offset_commits_.send();
+      }
+      caution_.end();
       report();
       health_.poll_turned();
     }
@@ -231,71 +244,32 @@ void Worker::serve(kafka::Event event) {
 
 void Worker::receive(std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
-  const auto found = partitions_.find(std::pair(message.topic(), message.partition()));
-  // Revoked or halted meanwhile, or fetched before the partition starts again.
-  if (found == partitions_.end() || found->second->over() || !found->second->polling.started)
-    return;
-  const std::shared_ptr<Partition>& partition = found->second;
-  if (is_another_than_before(partition, *record)) return;
-  if (!partition->receive(message.offset(), record->bytes(), Clock::now())) return;
-  flow::crash_point("received");
-  partition->polling.refused.clear();
-  partition->polling.at_end = false;
-  partition->polling.leader_epoch = message.leader_epoch();
-  partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
-                                       message.timestamp_ms(), record->bytes()};
-  lane_setup_.route_metrics[partition->route_index()].received(record->bytes());
-
-  Item item;
-  const auto& attempts = partition->beginning().ahead.attempts;
-  if (const auto prior = attempts.find(message.offset()); prior != attempts.end()) {
-    item.remembered = true;
-    item.attempts = prior->second.count;
-    item.failing = milliseconds(prior->second.lasting_ms);
-    item.not_before = Clock::now() + milliseconds(prior->second.wait_ms);
-  }
-  const std::uint64_t order = order_key(message);
-  item.record = std::move(record);
-  in_hand_ += {1, item.record->bytes()};
-  dispatcher_.add(partition, order, std::move(item));
-  bound_queue(*partition);
-}
-
-std::uint64_t Worker::order_key(const Message& message) {
-  switch (config_.worker.ordering) {
-    case config::Ordering::partition: return 0;
-    case config::Ordering::key:
-      // Two keys of one hash only wait for each other. A null key orders nothing.
-      if (message.key()) return order_hash_(*message.key());
-      [[fallthrough]];
-    case config::Ordering::none: break;
-  }
-  return ++unordered_ * 0x9E3779B97F4A7C15ULL;
+  // Null if it was revoked or halted meanwhile, or fetched before the partition starts again.
+  const auto partition = find_running(partitions_, std::pair(message.topic(), message.partition()));
+  if (!partition || log_was_rewritten(partition, *record)) return;
+  intake_.receive(partition, std::move(record));
 }
 
 void Worker::serve(const kafka::EndOfPartition& end) {
-  const auto found = partitions_.find(end.partition);
-  if (found == partitions_.end() || found->second->over() || !found->second->polling.started)
-    return;
-  found->second->polling.refused.clear();
-  found->second->pass(end.offset);
-  found->second->polling.at_end = true;
+  if (const auto partition = find_running(partitions_, end.partition))
+    intake_.reached_end(*partition, end.offset);
+}
+
+void Worker::serve_posted() {
+  for (const Notice& notice : notices_.take())
+    std::visit([this](const auto& what) { serve(what); }, notice);
 }
 
 void Worker::serve_notices() {
-  for (const Notice& notice : notices_.take())
-    std::visit([this](const auto& what) { serve(what); }, notice);
+  serve_posted();
   join_anew();
-  begin_caution();
-  ask_refused();
-  fetch_started();
+  caution_.begin();
+  fetches_.turn();
 }
 
 void Worker::serve(const Started& started) {
   const TopicPartition& id = started.partition->id();
-  const auto found = partitions_.find(id);
-  if (found == partitions_.end() || found->second != started.partition || started.partition->over())
-    return;
+  if (!is_current(partitions_, started.partition)) return;
   log::info("partition_started",
             {{"topic", id.first},
              {"partition", id.second},
@@ -304,19 +278,14 @@ void Worker::serve(const Started& started) {
             "agreed on the start");
   started.partition->polling.started = true;
   lane_setup_.breakers[started.partition->route_index()].close();
-  // A message that kills stands in the log. If the log is empty, caution is not needed.
-  const Beginning& beginning = started.partition->beginning();
-  if (beginning.started_runs > kTrustedRuns && beginning.offset < beginning.log_end)
-    newly_cautious_.push_back(started.partition);
-  to_fetch_.insert(id);
+  caution_.started(started.partition);
+  fetches_.started(id);
 }
 
 void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
   dispatcher_.drop(*partition);
-  forget_pause(*partition);
-  consumer_.pause({partition->id()});
+  fetches_.stop(*partition);
   remember_last(*partition);
-  to_fetch_.erase(partition->id());
   partitions_.erase(partition->id());
 }
 
@@ -328,7 +297,7 @@ void Worker::serve(const HaltWanted& wanted) {
   if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
     if (!wanted.halt.whole_route) return;  // stopped already
     // A route's halt stands even where the partition is another's by now, or another assignment's.
-    if (!wanted.recorded) keeper_->halted(wanted.halt, false);
+    if (!wanted.recorded) keeper_.halted(wanted.halt, false);
     if (stopping.empty()) return;
   }
   log_halt(wanted);
@@ -339,7 +308,7 @@ void Worker::serve(const HaltWanted& wanted) {
     if (!recorded) metrics_.halted(halt.reason);
     halted_[partition->id()] = halt;
     stop_partition(partition);
-    keeper_->halted(halt, recorded);
+    keeper_.halted(halt, recorded);
   }
 }
 
@@ -378,7 +347,7 @@ void Worker::take_again(const TopicPartition& id, milliseconds after, std::int64
   const auto partition = make_partition(id, route_index_.at(id.first));
   partition->reached = reached;
   partitions_[id] = partition;
-  keeper_->acquire({partition}, after);
+  keeper_.acquire({partition}, after);
 }
 
 }  // namespace hapax::worker

@@ -18,13 +18,17 @@
 #include "kafka/consumer.hpp"
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
+#include "worker/caution.hpp"
 #include "worker/dead_letter_publisher.hpp"
 #include "worker/dispatcher.hpp"
+#include "worker/fetches.hpp"
+#include "worker/intake.hpp"
 #include "worker/kafka_health.hpp"
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/notices.hpp"
-#include "worker/order_hash.hpp"
+#include "worker/offset_commits.hpp"
+#include "worker/partitions.hpp"
 #include "worker/replays.hpp"
 #include "worker/retention.hpp"
 
@@ -62,9 +66,9 @@ class Worker final : public kafka::Listener {
   Ended run(const StopSignal& stop);
 
  private:
-  using Partitions = std::map<TopicPartition, std::shared_ptr<Partition>, PartitionOrder>;
   using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
 
+  KeeperSetup keeper_setup() const;
   Handlers make_handlers() const;
   std::vector<Handlers> make_handlers_of_lanes() const;
   void publish_dead_letters();
@@ -72,6 +76,7 @@ class Worker final : public kafka::Listener {
   void serve(kafka::Event event);
   void receive(std::unique_ptr<kafka::Record> record);
   void serve(const kafka::EndOfPartition& end);
+  void serve_posted();
   void serve_notices();
   void serve(const Started& started);
   void serve(const HaltWanted& wanted);
@@ -90,43 +95,13 @@ class Worker final : public kafka::Listener {
   void serve(const kafka::PartitionError& error);
   void serve_unread(const kafka::PartitionError& error);
   void doubt(const std::shared_ptr<Partition>& partition);
-  void ask_refused();
   bool asks_again(const std::shared_ptr<Partition>& partition, const std::string& error);
-  bool is_another_than_before(const std::shared_ptr<Partition>& partition,
-                              const kafka::Record& record);
+  bool log_was_rewritten(const std::shared_ptr<Partition>& partition, const kafka::Record& record);
 
-  // worker_queue.cpp
-  struct Hand {
-    std::size_t messages = 0;  // received and not settled
-    std::size_t bytes = 0;
-    void operator+=(const Hand& more) {
-      messages += more.messages;
-      bytes += more.bytes;
-    }
-  };
-  Hand all_in_hand() const;
-  bool is_over(const Hand& hand, std::size_t shares) const;
-  bool is_ahead(const Partition::Progress& progress, std::size_t parts) const;
-  bool holds(std::size_t quarters) const;
-  void pause_all();
-  bool room_comes();
-  void bound_queue(Partition& partition);
-  void resume_paused();
-  void unpause(Partition& partition);
-  void forget_pause(Partition& partition);
-  void fetch_started();
-  static std::int64_t fetched_from(const Partition& partition);
-  void commit_offsets();
-  std::vector<kafka::Commit> due_commits(
-      const std::vector<std::shared_ptr<Partition>>& partitions) const;
-  std::vector<kafka::Commit> last_commits(std::vector<std::shared_ptr<Partition>> partitions) const;
-  void begin_caution();
-  void end_caution();
   void watch_handlers();
   bool postgres_answers(std::function<void(store::Session&)> question);
   void report();
   std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
-  std::uint64_t order_key(const Message& message);
   struct Drained {
     std::vector<std::shared_ptr<Partition>> partitions;
     bool idle = false;  // no lane runs a message of theirs any more
@@ -149,7 +124,7 @@ class Worker final : public kafka::Listener {
   const std::vector<flow::Route> routes_;
   observe::Health& health_;
   observe::Metrics& metrics_;
-  const OrderHash order_hash_;
+  const std::vector<std::string> topics_;
   PostgresState postgres_;
   Notices notices_;
   Dispatcher dispatcher_;
@@ -160,31 +135,24 @@ class Worker final : public kafka::Listener {
   Handlers replay_handlers_;        // until run()
   kafka::Consumer consumer_;
   KafkaHealth kafka_health_;
+  Keeper keeper_;
 
-  Partitions partitions_;                                    // assigned and not halted
+  Partitions partitions_;
+  Caution caution_;
+  Fetches fetches_;
+  Intake intake_;
+  OffsetCommits offset_commits_;
+
   std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
-  std::vector<std::shared_ptr<Partition>> cautious_;         // whose last runs ended early
-  std::vector<std::shared_ptr<Partition>> newly_cautious_;   // of this turn
   std::map<TopicPartition, ReadRecord> last_read_;           // of partitions that were ours
   bool join_anew_ = false;                                   // the group, outside of its callbacks
   std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
-  std::size_t paused_ = 0;
-  bool all_paused_ = false;  // the queue is full twice over
-  Hand in_hand_;             // at the last turn, and what came since: never less than what is
-  std::set<TopicPartition> to_fetch_;  // started: tell librdkafka once a turn
-  Clock::time_point fetch_not_before_{};
-  Clock::time_point ask_refused_at_ = Clock::time_point::max();
-  Clock::time_point commit_not_before_{};
-  std::vector<kafka::Commit> due_;  // to be sent once the keeper has looked
-  Clock::time_point due_since_{};
-  std::uint64_t unordered_ = 0;
   bool hangs_ = false;
   Clock::time_point last_report_{};
   std::optional<Clock::time_point> waits_for_group_;  // since when; nothing: it has assigned
   bool handlers_run_ = false;                         // when the worker left
   Clock::time_point watched_from_{};                  // earlier time of a handler does not count
 
-  std::unique_ptr<Keeper> keeper_;  // uses consumer_
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Retention> retention_;
   std::unique_ptr<Replays> replays_;

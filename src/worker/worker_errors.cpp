@@ -12,7 +12,6 @@ namespace log = observe::log;
 // For the client to hear who leads.
 constexpr std::chrono::seconds kAskAgainAfter{3};
 constexpr std::chrono::minutes kAskAgainOnceIn{1};
-constexpr std::chrono::seconds kAskRefused{5};
 
 }  // namespace
 
@@ -85,8 +84,7 @@ void Worker::serve_unread(const kafka::PartitionError& error) {
     if (error.kind == kafka::PartitionError::Kind::gone) {
       doubt(partition);
     } else {
-      partition->polling.refused = error.text;
-      ask_refused_at_ = Clock::now() + kAskRefused;
+      fetches_.refused(*partition, error.text);
     }
   }
 }
@@ -103,21 +101,7 @@ void Worker::doubt(const std::shared_ptr<Partition>& partition) {
 }
 
 void Worker::serve(const LogDoubted& doubted) {
-  const auto found = partitions_.find(doubted.partition->id());
-  if (found != partitions_.end() && found->second == doubted.partition && !found->second->over())
-    doubt(doubted.partition);
-}
-
-// librdkafka reports once that it may not read, and nothing when it may again. After a new start
-// something must come, at least the end of the partition.
-void Worker::ask_refused() {
-  if (Clock::now() < ask_refused_at_) return;
-  ask_refused_at_ = Clock::time_point::max();
-  for (const auto& [id, partition] : partitions_) {
-    if (partition->polling.refused.empty() || partition->over()) continue;
-    to_fetch_.insert(id);
-    ask_refused_at_ = Clock::now() + kAskRefused;
-  }
+  if (is_current(partitions_, doubted.partition)) doubt(doubted.partition);
 }
 
 // A broker that only believes that it leads (it stood still) may lack what its followers have: the
@@ -143,8 +127,8 @@ bool Worker::asks_again(const std::shared_ptr<Partition>& partition, const std::
 
 // Where the log had lost its tail, and had grown again beyond what was read of it when it was
 // asked, other records stand at the old offsets, and below the checkpoint nobody reads them.
-bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
-                                    const kafka::Record& record) {
+bool Worker::log_was_rewritten(const std::shared_ptr<Partition>& partition,
+                               const kafka::Record& record) {
   const Message& message = record.message();
   const std::optional<ReadRecord>& before = partition->read_before;
   if (!before || message.offset() < before->offset) return false;
@@ -169,6 +153,12 @@ bool Worker::is_another_than_before(const std::shared_ptr<Partition>& partition,
                    config_.worker.name};
   serve(HaltWanted{partition, halt, false});
   return true;
+}
+
+void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
+                          const std::string& error) {
+  offset_commits_.answered(commits, result, error);
+  if (result == kafka::CommitResult::fatal) kafka_health_.failed({true, "commit", error});
 }
 
 void Worker::on_client_error(const kafka::ClientError& error) { kafka_health_.failed(error); }

@@ -37,8 +37,8 @@ void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
     metrics_.partition_assigned(id.first, id.second);
     health_.partition_assigned(id.first, id.second);
   }
-  keeper_->acquire(taken);
-  keeper_->joined();
+  keeper_.acquire(taken, {});
+  keeper_.joined();
 }
 
 void Worker::serve(const NobodyHas& nobody_has) {
@@ -67,7 +67,7 @@ Worker::Drained Worker::drain(const std::vector<TopicPartition>& ids, millisecon
     const auto found = partitions_.find(id);
     if (found == partitions_.end()) continue;
     dispatcher_.drop(*found->second);
-    forget_pause(*found->second);
+    fetches_.forget_pause(*found->second);
     draining.push_back(found->second);
   }
   drained.idle = dispatcher_.wait_idle(draining, Clock::now() + timeout);
@@ -76,8 +76,7 @@ Worker::Drained Worker::drain(const std::vector<TopicPartition>& ids, millisecon
                  "messages still run; their partitions are given up, the next owner waits for "
                  "their keys");
   if (!drained.idle) tell_running();
-  for (const Notice& notice : notices_.take())
-    std::visit([this](const auto& what) { serve(what); }, notice);
+  serve_posted();
   return drained;
 }
 
@@ -108,9 +107,9 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   const auto until = Clock::now() + config_.worker.revoke_timeout;
   const auto drained = drain(partitions, config_.worker.revoke_timeout);
   const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-  keeper_->release(drained.partitions, drained.idle, std::max(rest, kLeastForRelease));
-  if (!lost) consumer_.commit(last_commits(drained.partitions));
-  due_.clear();
+  keeper_.release(drained.partitions, drained.idle, std::max(rest, kLeastForRelease));
+  if (!lost) offset_commits_.send_last(drained.partitions);
+  offset_commits_.forget_due();
   for (const TopicPartition& id : partitions) {
     // Ended, or the keeper would go on to take one that a notice has just asked for again.
     if (const auto found = partitions_.find(id); found != partitions_.end()) {
@@ -118,7 +117,7 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
       remember_last(*found->second);
     }
     partitions_.erase(id);
-    to_fetch_.erase(id);
+    fetches_.forget_start(id);
     halted_.erase(id);
     asked_again_.erase(id);
     metrics_.partition_gone(id.first, id.second);
@@ -145,17 +144,8 @@ bool Worker::leave() {
   // Also of partitions that were halted or taken away while a message of theirs ran.
   const bool lanes_idle = dispatcher_.wait_all_idle(drained_by);
   const bool released =
-      keeper_->release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
-  const std::vector<kafka::Commit> commits = last_commits(drained.partitions);
-  try {
-    if (!commits.empty() && left().count() > 0)
-      for (const auto& [id, why] :
-           consumer_.commit_and_wait(commits, std::min(left(), milliseconds(2000))))
-        throw std::runtime_error(id.first + "/" + std::to_string(id.second) + ": " + why);
-  } catch (const std::exception& error) {
-    log::warning("last_commit_failed", {{"error", error.what()}},
-                 "the next owner starts at the checkpoint all the same");
-  }
+      keeper_.release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
+  offset_commits_.send_last_and_wait(drained.partitions, until);
   for (const auto& [id, partition] : partitions_) partition->end();
   partitions_.clear();
   const bool closed = left().count() > 0 && consumer_.close(left());

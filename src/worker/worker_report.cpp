@@ -29,7 +29,7 @@ constexpr std::size_t kShownKey = 100;  // bytes of a record key in the log
 //
 // Only the handler's own time counts, and not while PostgreSQL does not answer.
 void Worker::watch_handlers() {
-  if (postgres_.is_down() || keeper_->silence() > kQuiet) watched_from_ = Clock::now();
+  if (postgres_.is_down() || keeper_.silence() > kQuiet) watched_from_ = Clock::now();
   const auto overdue = [&](const std::optional<Lane::Running>& running) {
     return running && running->since &&
            Clock::now() - std::max(*running->since, watched_from_) >=
@@ -183,7 +183,7 @@ void Worker::report() {
   metrics_.in_flight(messages);
   metrics_.queued(load.queued, bytes);
   metrics_.waiting_for_retry(load.waiting);
-  if (keeper_->silence() > kSilence)
+  if (keeper_.silence() > kSilence)
     postgres_.went_down("writing checkpoints", "", "it does not answer");
   kafka_health_.turn();
 }

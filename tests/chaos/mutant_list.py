@@ -32,11 +32,11 @@ MUTANTS = {
         "sql/write_checkpoints.sql", "SET next_offset = d.next_offset,",
         "SET next_offset = d.next_offset + 1,")]),
     "offset-before-checkpoint": Mutant([(
-        "src/worker/worker_commit.cpp",
+        "src/worker/offset_commits.cpp",
         "const std::int64_t offset = partition->checkpointed();",
         "const std::int64_t offset = partition->progress().watermark;")]),
     "offset-one-too-far": Mutant([(
-        "src/worker/worker_commit.cpp",
+        "src/worker/offset_commits.cpp",
         "const std::int64_t offset = partition->checkpointed();",
         "const std::int64_t offset = partition->checkpointed() + 1;")]),
     "claim-without-guard": Mutant([(

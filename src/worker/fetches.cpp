@@ -1,0 +1,100 @@
+#include "worker/fetches.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace hapax::worker {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenRestarts{1000};
+constexpr std::chrono::seconds kRefusedAgainAfter{5};
+
+// A record that was read before is looked at again first.
+std::int64_t fetched_from(const Partition& partition) {
+  const std::int64_t next = partition.progress().next;
+  const std::optional<ReadRecord>& before = partition.read_before;
+  return before ? std::min(next, before->offset) : next;
+}
+
+}  // namespace
+
+Fetches::Fetches(const Partitions& partitions, kafka::ConsumerInterface& consumer, Now now)
+    : partitions_(partitions), consumer_(consumer), now_(std::move(now)) {}
+
+void Fetches::refused(Partition& partition, const std::string& why) {
+  partition.polling.refused = why;
+  refused_again_at_ = now_() + kRefusedAgainAfter;
+}
+
+// librdkafka reports once that it may not read, and nothing when it may again. After a new start
+// something must come, at least the end of the partition.
+void Fetches::start_refused_again() {
+  if (now_() < refused_again_at_) return;
+  refused_again_at_ = Clock::time_point::max();
+  for (const auto& [id, partition] : partitions_) {
+    if (partition->polling.refused.empty() || partition->over()) continue;
+    to_start_.insert(id);
+    refused_again_at_ = now_() + kRefusedAgainAfter;
+  }
+}
+
+// One that librdkafka does not move, as after an offset out of range, needs a new assignment of
+// all. That drops what is fetched ahead, so it happens once a second at most.
+void Fetches::turn() {
+  start_refused_again();
+  if (to_start_.empty() || all_paused_ || now_() < start_not_before_) return;
+  const auto positions_of = [&](const auto& wanted) {
+    std::vector<kafka::Position> positions;
+    for (const auto& [id, partition] : partitions_)
+      if (!partition->over() && partition->polling.started && wanted(id))
+        positions.push_back({id, fetched_from(*partition)});
+    return positions;
+  };
+  const auto starting = positions_of([&](const auto& id) { return to_start_.contains(id); });
+  for (const kafka::Position& position : starting)
+    forget_pause(*partitions_.at(position.partition));
+  const auto unmoved = consumer_.start(starting);
+  to_start_.clear();
+  if (unmoved.empty()) return;
+  start_not_before_ = now_() + kBetweenRestarts;
+  const auto all = positions_of([](const auto&) { return true; });
+  for (const auto& [id, partition] : partitions_) forget_pause(*partition);
+  for (const TopicPartition& id : consumer_.restart(all)) to_start_.insert(id);
+}
+
+void Fetches::pause(Partition& partition) {
+  consumer_.pause({partition.id()});
+  if (!std::exchange(partition.polling.paused, true)) ++paused_;
+}
+
+void Fetches::resume(Partition& partition) {
+  if (!partition.polling.paused) return;
+  consumer_.resume(partition.id());
+  forget_pause(partition);
+}
+
+void Fetches::pause_all() {
+  all_paused_ = true;
+  std::vector<TopicPartition> running;
+  for (const auto& [id, partition] : partitions_) {
+    if (partition->over() || !partition->polling.started || partition->polling.paused) continue;
+    partition->polling.paused = true;
+    partition->polling.at_end = false;  // more may come to the log meanwhile
+    ++paused_;
+    running.push_back(id);
+  }
+  consumer_.pause(running);
+}
+
+void Fetches::stop(Partition& partition) {
+  forget_pause(partition);
+  consumer_.pause({partition.id()});
+  forget_start(partition.id());
+}
+
+void Fetches::forget_pause(Partition& partition) {
+  if (std::exchange(partition.polling.paused, false)) --paused_;
+}
+
+}  // namespace hapax::worker

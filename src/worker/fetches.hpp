@@ -1,0 +1,64 @@
+// Which of the started partitions librdkafka fetches: it starts them, pauses them and goes on.
+//
+// A pause is expensive: it drops what librdkafka has fetched ahead, and fetching that again takes a
+// turn with the broker.
+//
+// Owned by the poll thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "kafka/consumer_interface.hpp"
+#include "worker/dispatcher.hpp"
+#include "worker/partitions.hpp"
+
+namespace hapax::worker {
+
+class Fetches {
+ public:
+  // The references outlive this.
+  Fetches(const Partitions& partitions, kafka::ConsumerInterface& consumer, Now now = &Clock::now);
+
+  // The start of this partition is agreed: fetch it at the next turn.
+  void started(const TopicPartition& partition) { to_start_.insert(partition); }
+
+  // Kafka does not let us read it, and why. It is started again after a while.
+  void refused(Partition& partition, const std::string& why);
+
+  // Starts what is to be started. Does nothing while all are paused.
+  // Blocks: about a second at most.
+  void turn();
+
+  void pause(Partition& partition);
+  void resume(Partition& partition);
+
+  // Pauses all that run; no other starts until allow().
+  void pause_all();
+  void allow() { all_paused_ = false; }
+  bool all_paused() const { return all_paused_; }
+  std::size_t paused() const { return paused_; }
+
+  // The partition is over: fetches no more of it.
+  void stop(Partition& partition);
+  // The same of one that the consumer itself gives up.
+  void forget_pause(Partition& partition);
+  void forget_start(const TopicPartition& partition) { to_start_.erase(partition); }
+
+ private:
+  void start_refused_again();
+
+  const Partitions& partitions_;
+  kafka::ConsumerInterface& consumer_;
+  const Now now_;
+
+  std::set<TopicPartition> to_start_;  // told to librdkafka once a turn
+  std::size_t paused_ = 0;
+  bool all_paused_ = false;
+  Clock::time_point start_not_before_{};
+  Clock::time_point refused_again_at_ = Clock::time_point::max();
+};
+
+}  // namespace hapax::worker

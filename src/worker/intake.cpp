@@ -1,0 +1,159 @@
+#include "worker/intake.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "flow/crash_point.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds kLookForSpace{500};
+// So long the group and everything else may wait for the poll thread; then the partition is paused.
+constexpr milliseconds kMostForSpace{50};
+// So many times worker.queue.messages a partition may be ahead of its watermark.
+constexpr std::size_t kReach = 10;
+// Quarters of the queue: all are paused, and go on.
+constexpr std::size_t kFull = 8, kGoOn = 7;
+
+// With what PostgreSQL knows of runs of this message before the partition started.
+Item item_of(const Partition& partition, std::unique_ptr<kafka::Record> record, const Now& now) {
+  Item item;
+  const auto& attempts = partition.beginning().ahead.attempts;
+  if (const auto prior = attempts.find(record->message().offset()); prior != attempts.end()) {
+    item.remembered = true;
+    item.attempts = prior->second.count;
+    item.failing = milliseconds(prior->second.lasting_ms);
+    item.not_before = now() + milliseconds(prior->second.wait_ms);
+  }
+  item.record = std::move(record);
+  return item;
+}
+
+}  // namespace
+
+Intake::Intake(const config::Worker& settings, const Partitions& partitions, Dispatcher& dispatcher,
+               Fetches& fetches, std::vector<observe::RouteMetrics> routes, OrderHash order_hash,
+               Now now, Sleep sleep)
+    : settings_(settings),
+      partitions_(partitions),
+      dispatcher_(dispatcher),
+      fetches_(fetches),
+      routes_(std::move(routes)),
+      order_hash_(order_hash),
+      now_(std::move(now)),
+      sleep_(std::move(sleep)) {}
+
+void Intake::sleep_for_real(microseconds time) { std::this_thread::sleep_for(time); }
+
+void Intake::receive(const std::shared_ptr<Partition>& partition,
+                     std::unique_ptr<kafka::Record> record) {
+  const Message& message = record->message();
+  const std::size_t bytes = record->bytes();
+  if (!partition->receive(message.offset(), bytes)) return;
+  flow::crash_point("received");
+  partition->polling.refused.clear();
+  partition->polling.at_end = false;
+  partition->polling.leader_epoch = message.leader_epoch();
+  partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
+                                       message.timestamp_ms(), bytes};
+  routes_[partition->route_index()].received(bytes);
+  use_ += {1, bytes};
+  const std::uint64_t order = order_key(message);
+  dispatcher_.add(partition, order, item_of(*partition, std::move(record), now_));
+  bound_queue(*partition);
+}
+
+void Intake::reached_end(Partition& partition, std::int64_t offset) {
+  partition.polling.refused.clear();
+  partition.pass(offset);
+  partition.polling.at_end = true;
+}
+
+std::uint64_t Intake::order_key(const Message& message) {
+  switch (settings_.ordering) {
+    case config::Ordering::partition: return 0;
+    case config::Ordering::key:
+      // Two keys of one hash only wait for each other. A null key orders nothing.
+      if (message.key()) return order_hash_(*message.key());
+      [[fallthrough]];
+    case config::Ordering::none: break;
+  }
+  return ++unordered_ * 0x9E3779B97F4A7C15ULL;
+}
+
+Intake::QueueUse Intake::count_use() const {
+  QueueUse all;
+  for (const auto& [id, partition] : partitions_) {
+    if (!partition->polling.started) continue;
+    const Partition::Progress progress = partition->progress();
+    all += {progress.messages, progress.bytes};
+  }
+  return all;
+}
+
+// More than one of so many shares of the queue.
+bool Intake::is_over(const QueueUse& use, std::size_t shares) const {
+  return use.messages >= std::max<std::size_t>(1, settings_.queue.messages / shares) ||
+         use.bytes >= settings_.queue.bytes / shares;
+}
+
+// Ahead of its watermark by more than one of so many parts of the reach.
+bool Intake::is_too_far_ahead(const Partition::Progress& progress, std::size_t parts) const {
+  return progress.span >= std::max(kReach, kReach * settings_.queue.messages / parts);
+}
+
+// So many quarters of the queue, or more.
+bool Intake::fills(std::size_t quarters) const {
+  return 4 * use_.messages >= quarters * settings_.queue.messages ||
+         4 * use_.bytes >= quarters * settings_.queue.bytes;
+}
+
+// Waits while the lanes are busy anyway. False if that frees no room.
+bool Intake::wait_for_queue_space() {
+  const auto until = now_() + kMostForSpace;
+  while (is_over(use_ = count_use(), 1)) {
+    if (!dispatcher_.has_ready() || now_() >= until) return false;
+    sleep_(kLookForSpace);
+  }
+  return true;
+}
+
+void Intake::bound_queue(Partition& partition) {
+  if (fills(kFull)) return fetches_.pause_all();
+  if (partition.polling.paused) return;
+  const Partition::Progress progress = partition.progress();
+  if (!is_too_far_ahead(progress, 1)) {
+    const std::size_t shares = std::max<std::size_t>(1, partitions_.size());
+    // Within its share it never waits: another's messages may fill the queue for hours.
+    if (!is_over(use_, 1) || !is_over({progress.messages, progress.bytes}, shares) ||
+        wait_for_queue_space())
+      return;
+  }
+  fetches_.pause(partition);
+}
+
+void Intake::turn() {
+  use_ = count_use();
+  resume_paused();
+}
+
+// With hysteresis, because a pause is expensive.
+void Intake::resume_paused() {
+  if (fetches_.all_paused() && fills(kGoOn)) return;
+  fetches_.allow();
+  if (fetches_.paused() == 0) return;
+  const std::size_t shares = 2 * std::max<std::size_t>(1, partitions_.size());
+  for (const auto& [id, partition] : partitions_) {
+    if (!partition->polling.paused) continue;
+    const Partition::Progress progress = partition->progress();
+    if (!is_over({progress.messages, progress.bytes}, shares) && !is_too_far_ahead(progress, 2))
+      fetches_.resume(*partition);
+  }
+}
+
+}  // namespace hapax::worker

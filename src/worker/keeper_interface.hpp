@@ -1,0 +1,42 @@
+// What the parts of the poll thread ask of the keeper. Tests put one in memory in its place.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/checkpoints.hpp"
+#include "worker/partition.hpp"
+
+namespace hapax::worker {
+
+class KeeperInterface {
+ public:
+  // Whether a look that began after `since` found the group's offsets of all partitions where they
+  // were. If not, it asks for such a look, which takes milliseconds while Kafka answers. A look
+  // holds for a second. Any thread.
+  virtual bool logs_looked_at(std::chrono::steady_clock::time_point since) = 0;
+
+  // Those of these started partitions whose topic was made again, as far as Kafka can tell. Any
+  // thread. Throws: std::runtime_error if Kafka does not answer. Blocks: seconds at most.
+  virtual std::vector<std::shared_ptr<Partition>> with_another_log(
+      const std::vector<std::shared_ptr<Partition>>& partitions) const = 0;
+
+  // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
+  // is over. `after`: not before.
+  virtual void acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
+                       std::chrono::milliseconds after) = 0;
+
+  // Records a halt as soon as PostgreSQL is there. Posts HaltEnded when an operator resumes it.
+  virtual void halted(const store::Halt& halt, bool recorded) = 0;
+
+  // Which database this is; empty before the first start was agreed.
+  virtual std::string store_id() const = 0;
+  virtual std::string cluster_id() const = 0;
+
+ protected:
+  ~KeeperInterface() = default;
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,144 @@
+#include "worker/offset_commits.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "kafka/provenance.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+namespace log = observe::log;
+
+constexpr milliseconds kCommitAgain{500};    // after one that did not get through
+constexpr milliseconds kBetweenCommits{10};  // between two looks at all partitions
+constexpr milliseconds kLastCommitTimeout{2000};
+
+bool has_id(const Partition& partition) { return !partition.beginning().topic_id.empty(); }
+
+}  // namespace
+
+OffsetCommits::OffsetCommits(const Partitions& partitions, kafka::ConsumerInterface& consumer,
+                             KeeperInterface& keeper, observe::Metrics& metrics, Now now)
+    : partitions_(partitions),
+      consumer_(consumer),
+      keeper_(keeper),
+      metrics_(metrics),
+      now_(std::move(now)) {}
+
+const Partition* OffsetCommits::find(const kafka::Commit& commit) const {
+  const auto found = partitions_.find(commit.partition);
+  if (found == partitions_.end() || !found->second->polling.started) return nullptr;
+  return found->second.get();
+}
+
+bool OffsetCommits::may_send() {
+  const auto now = now_();
+  if (now < not_before_) return false;
+  not_before_ = now + kBetweenCommits;
+  // What is due is not known before the last commit is answered. It might be committed twice, the
+  // second time into a log that came meanwhile.
+  if (consumer_.commits()) return false;
+  if (due_.empty()) {
+    std::vector<std::shared_ptr<Partition>> all;
+    for (const auto& [id, partition] : partitions_) all.push_back(partition);
+    due_ = due_of(all);
+    due_since_ = now;
+  }
+  if (due_.empty()) return false;
+  const bool have_ids = std::ranges::all_of(due_, [&](const kafka::Commit& commit) {
+    const Partition* const partition = find(commit);
+    return partition != nullptr && has_id(*partition);
+  });
+  return have_ids || keeper_.logs_looked_at(due_since_);
+}
+
+// The notices may have stopped a partition, or started it again below what was due.
+void OffsetCommits::send() {
+  std::erase_if(due_, [&](const kafka::Commit& commit) {
+    const Partition* const partition = find(commit);
+    return partition == nullptr || partition->checkpointed() < commit.offset;
+  });
+  consumer_.commit(std::exchange(due_, {}));
+}
+
+std::vector<kafka::Commit> OffsetCommits::due_of(
+    const std::vector<std::shared_ptr<Partition>>& partitions) const {
+  std::vector<kafka::Commit> commits;
+  for (const auto& partition : partitions) {
+    if (!partition->polling.started) continue;
+    const std::int64_t offset = partition->checkpointed();
+    if (offset == partition->committed()) continue;
+    const kafka::Provenance provenance{keeper_.store_id(), keeper_.cluster_id(),
+                                       partition->beginning().epoch};
+    commits.push_back(
+        {partition->id(), offset, partition->polling.leader_epoch, provenance.text()});
+  }
+  return commits;
+}
+
+// At the end of partitions, when the keeper's next look would come too late.
+std::vector<kafka::Commit> OffsetCommits::last_of(
+    std::vector<std::shared_ptr<Partition>> partitions) const {
+  std::erase_if(partitions, [](const auto& partition) { return !partition->polling.started; });
+  try {
+    std::vector<std::shared_ptr<Partition>> without_id = partitions;
+    std::erase_if(without_id, [](const auto& partition) { return has_id(*partition); });
+    const auto changed = keeper_.with_another_log(without_id);
+    std::erase_if(partitions, [&](const auto& partition) {
+      return std::ranges::find(changed, partition) != changed.end();
+    });
+    return due_of(partitions);
+  } catch (const std::exception& error) {
+    log::warning("last_commit_left_out", {{"error", error.what()}},
+                 "Kafka did not tell whether the topics are still the same; the next owner starts "
+                 "at the checkpoint all the same");
+    return {};
+  }
+}
+
+void OffsetCommits::send_last(const std::vector<std::shared_ptr<Partition>>& partitions) {
+  consumer_.commit(last_of(partitions));
+}
+
+void OffsetCommits::send_last_and_wait(const std::vector<std::shared_ptr<Partition>>& partitions,
+                                       Clock::time_point until) {
+  const std::vector<kafka::Commit> commits = last_of(partitions);
+  const auto left = std::chrono::duration_cast<milliseconds>(until - now_());
+  if (commits.empty() || left.count() <= 0) return;
+  try {
+    for (const auto& [id, why] :
+         consumer_.commit_and_wait(commits, std::min(left, kLastCommitTimeout)))
+      throw std::runtime_error(id.first + "/" + std::to_string(id.second) + ": " + why);
+  } catch (const std::exception& error) {
+    log::warning("last_commit_failed", {{"error", error.what()}},
+                 "the next owner starts at the checkpoint all the same");
+  }
+}
+
+void OffsetCommits::answered(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
+                             const std::string& error) {
+  using observe::OffsetCommitResult;
+  if (result != kafka::CommitResult::done) not_before_ = now_() + kCommitAgain;
+  switch (result) {
+    case kafka::CommitResult::done:
+      metrics_.offset_commit_ended(OffsetCommitResult::committed);
+      for (const kafka::Commit& commit : commits)
+        if (const auto found = partitions_.find(commit.partition); found != partitions_.end())
+          found->second->committed(commit.offset);
+      break;
+    case kafka::CommitResult::dropped:
+      metrics_.offset_commit_ended(OffsetCommitResult::dropped);
+      break;
+    case kafka::CommitResult::later:
+      metrics_.offset_commit_ended(OffsetCommitResult::deferred);
+      log::debug("offset_commit_later", {{"error", error}}, "trying again");
+      break;
+    case kafka::CommitResult::fatal: metrics_.offset_commit_ended(OffsetCommitResult::fatal); break;
+  }
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,65 @@
+// Kafka's offsets follow the checkpoints; one commit is in flight at a time.
+//
+// If topics have no ids, an offset in a topic that was made again would hide that it was. So what
+// is due waits for a look at the group's offsets that began after it was read.
+//
+// Owned by the poll thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kafka/consumer_interface.hpp"
+#include "observe/metrics.hpp"
+#include "worker/dispatcher.hpp"
+#include "worker/keeper_interface.hpp"
+#include "worker/partitions.hpp"
+
+namespace hapax::worker {
+
+class OffsetCommits {
+ public:
+  // The references outlive this.
+  OffsetCommits(const Partitions& partitions, kafka::ConsumerInterface& consumer,
+                KeeperInterface& keeper, observe::Metrics& metrics, Now now = &Clock::now);
+
+  // Whether something is due that may be sent. If a topic has no id, it asks the keeper to look at
+  // the logs first. A look that finds another log has posted a notice before this returns true.
+  bool may_send();
+
+  // Sends what is still due. Precondition: may_send(), and the notices were served since.
+  void send();
+
+  // The last commit of partitions that the group takes away. Blocks: seconds at most.
+  void send_last(const std::vector<std::shared_ptr<Partition>>& partitions);
+
+  // The same at the worker's end, with its answer. Blocks: until `until`, and a look at the logs.
+  void send_last_and_wait(const std::vector<std::shared_ptr<Partition>>& partitions,
+                          Clock::time_point until);
+
+  // The group has taken partitions away: what is due is read again.
+  void forget_due() { due_.clear(); }
+
+  // The consumer's answer to what was sent.
+  void answered(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
+                const std::string& error);
+
+ private:
+  std::vector<kafka::Commit> due_of(
+      const std::vector<std::shared_ptr<Partition>>& partitions) const;
+  std::vector<kafka::Commit> last_of(std::vector<std::shared_ptr<Partition>> partitions) const;
+  const Partition* find(const kafka::Commit& commit) const;
+
+  const Partitions& partitions_;
+  kafka::ConsumerInterface& consumer_;
+  KeeperInterface& keeper_;
+  observe::Metrics& metrics_;
+  const Now now_;
+
+  Clock::time_point not_before_{};
+  std::vector<kafka::Commit> due_;  // waits for the keeper's look
+  Clock::time_point due_since_{};
+};
+
+}  // namespace hapax::worker
