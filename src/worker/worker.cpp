@@ -6,7 +6,6 @@
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
 #include "worker/connect_options.hpp"
-#include "worker/log_halt.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -23,9 +22,6 @@ constexpr milliseconds kEndsTimeout{2000};
 
 // Longer than a lane waits between two tries, and twice a checkpoint's interval.
 constexpr milliseconds kRefusalsEnd{5000};
-
-// So long a partition that another worker has taken is left to the group to sort out.
-constexpr milliseconds kTakeAgainFromAnother{3000};
 
 OrderHash random_hash() {
   std::random_device random;
@@ -47,12 +43,18 @@ std::vector<std::string> topics_of(const std::vector<flow::Route>& routes) {
   return topics;
 }
 
+// One line in the log for each.
 std::vector<observe::RouteMetrics> metrics_of_routes(const std::vector<flow::Route>& routes,
                                                      observe::Metrics& metrics) {
   std::vector<observe::RouteMetrics> of_routes;
   for (const flow::Route& route : routes) {
     of_routes.push_back(metrics.route(route.topic, route.handler.name));
     metrics.handler(route.topic, route.handler.name, route.handler.version);
+    log::info("route",
+              {{"topic", route.topic},
+               {"handler", route.handler.name},
+               {"version", route.handler.version}},
+              "messages of this topic go to this handler");
   }
   return of_routes;
 }
@@ -61,20 +63,6 @@ std::deque<flow::Breaker> breakers_of_routes(const std::vector<flow::Route>& rou
   std::deque<flow::Breaker> breakers;
   for (const flow::Route& route : routes) breakers.emplace_back(route.breaker);
   return breakers;
-}
-
-// Each with its index. One line in the log for each.
-std::map<std::string, std::size_t> index_of_topics(const std::vector<flow::Route>& routes) {
-  std::map<std::string, std::size_t> index;
-  for (const flow::Route& route : routes) {
-    index.emplace(route.topic, index.size());
-    log::info("route",
-              {{"topic", route.topic},
-               {"handler", route.handler.name},
-               {"version", route.handler.version}},
-              "messages of this topic go to this handler");
-  }
-  return index;
 }
 
 }  // namespace
@@ -100,7 +88,6 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   breakers_of_routes(routes_),
                   std::move(settled),
                   config.log.error_text},
-      route_index_(index_of_topics(routes_)),
       handlers_(make_handlers_of_lanes()),
       replay_handlers_(make_handlers()),
       consumer_(config.kafka.properties, *this),
@@ -110,6 +97,10 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       fetches_(partitions_, consumer_),
       intake_(config.worker, partitions_, dispatcher_, fetches_, lane_setup_.route_metrics,
               random_hash()),
+      assignment_(routes_, partitions_, dispatcher_, fetches_, keeper_, health, metrics),
+      partition_errors_(config.worker.name,
+                        config.kafka.out_of_range == config::OutOfRange::earliest, partitions_,
+                        assignment_, fetches_),
       offset_commits_(partitions_, consumer_, keeper_, metrics) {}
 
 KeeperSetup Worker::keeper_setup() const {
@@ -236,7 +227,7 @@ void Worker::serve(kafka::Event event) {
   } else if (const auto* end = std::get_if<kafka::EndOfPartition>(&event)) {
     serve(*end);
   } else if (const auto* partition_error = std::get_if<kafka::PartitionError>(&event)) {
-    serve(*partition_error);
+    partition_errors_.serve(*partition_error);
   } else if (const auto* client_error = std::get_if<kafka::ClientError>(&event)) {
     kafka_health_.failed(*client_error);
   }
@@ -246,7 +237,7 @@ void Worker::receive(std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
   // Null if it was revoked or halted meanwhile, or fetched before the partition starts again.
   const auto partition = find_running(partitions_, std::pair(message.topic(), message.partition()));
-  if (!partition || log_was_rewritten(partition, *record)) return;
+  if (!partition || partition_errors_.log_was_rewritten(partition, *record)) return;
   intake_.receive(partition, std::move(record));
 }
 
@@ -282,72 +273,12 @@ void Worker::serve(const Started& started) {
   fetches_.started(id);
 }
 
-void Worker::stop_partition(const std::shared_ptr<Partition>& partition) {
-  dispatcher_.drop(*partition);
-  fetches_.stop(*partition);
-  remember_last(*partition);
-  partitions_.erase(partition->id());
+void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
+                          const std::string& error) {
+  offset_commits_.answered(commits, result, error);
+  if (result == kafka::CommitResult::fatal) kafka_health_.failed({true, "commit", error});
 }
 
-void Worker::serve(const HaltWanted& wanted) {
-  std::vector<std::shared_ptr<Partition>> stopping;
-  for (const auto& [id, partition] : partitions_)
-    if (partition == wanted.partition || (wanted.halt.whole_route && id.first == wanted.halt.topic))
-      stopping.push_back(partition);
-  if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
-    if (!wanted.halt.whole_route) return;  // stopped already
-    // A route's halt stands even where the partition is another's by now, or another assignment's.
-    if (!wanted.recorded) keeper_.halted(wanted.halt, false);
-    if (stopping.empty()) return;
-  }
-  log_halt(wanted);
-  for (const auto& partition : stopping) {
-    store::Halt halt = wanted.halt;
-    halt.partition = partition->id().second;
-    const bool recorded = wanted.recorded || partition != wanted.partition;
-    if (!recorded) metrics_.halted(halt.reason);
-    halted_[partition->id()] = halt;
-    stop_partition(partition);
-    keeper_.halted(halt, recorded);
-  }
-}
-
-void Worker::serve(const HaltEnded& ended) {
-  if (halted_.erase(ended.partition) == 0) return;
-  log::info("resumed", {{"topic", ended.partition.first}, {"partition", ended.partition.second}},
-            "the halt was ended by an operator");
-  take_again(ended.partition, {});
-}
-
-void Worker::serve(const Fenced& fenced) {
-  const TopicPartition id = fenced.partition->id();
-  const auto found = partitions_.find(id);
-  if (found == partitions_.end() || found->second != fenced.partition) return;
-  log::warning("fenced",
-               {{"topic", id.first}, {"partition", id.second}, {"by_another", fenced.by_another}},
-               "the checkpoint could not be written: the partition was taken or moved, or "
-               "PostgreSQL lost its tail; starting again from the checkpoint");
-  stop_partition(fenced.partition);
-  take_again(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0));
-}
-
-std::shared_ptr<Partition> Worker::make_partition(const TopicPartition& id,
-                                                  std::size_t route) const {
-  const auto partition = std::make_shared<Partition>(id, routes_[route], route);
-  if (const auto last = last_read_.find(id); last != last_read_.end())
-    partition->read_before = last->second;
-  return partition;
-}
-
-void Worker::remember_last(const Partition& partition) {
-  if (partition.polling.last) last_read_.insert_or_assign(partition.id(), *partition.polling.last);
-}
-
-void Worker::take_again(const TopicPartition& id, milliseconds after, std::int64_t reached) {
-  const auto partition = make_partition(id, route_index_.at(id.first));
-  partition->reached = reached;
-  partitions_[id] = partition;
-  keeper_.acquire({partition}, after);
-}
+void Worker::on_client_error(const kafka::ClientError& error) { kafka_health_.failed(error); }
 
 }  // namespace hapax::worker

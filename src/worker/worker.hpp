@@ -18,6 +18,7 @@
 #include "kafka/consumer.hpp"
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
+#include "worker/assignment.hpp"
 #include "worker/caution.hpp"
 #include "worker/dead_letter_publisher.hpp"
 #include "worker/dispatcher.hpp"
@@ -28,6 +29,7 @@
 #include "worker/lane.hpp"
 #include "worker/notices.hpp"
 #include "worker/offset_commits.hpp"
+#include "worker/partition_errors.hpp"
 #include "worker/partitions.hpp"
 #include "worker/replays.hpp"
 #include "worker/retention.hpp"
@@ -79,25 +81,12 @@ class Worker final : public kafka::Listener {
   void serve_posted();
   void serve_notices();
   void serve(const Started& started);
-  void serve(const HaltWanted& wanted);
-  void serve(const HaltEnded& ended);
-  void serve(const Fenced& fenced);
+  void serve(const HaltWanted& wanted) { assignment_.halt(wanted); }
+  void serve(const HaltEnded& ended) { assignment_.halt_ended(ended); }
+  void serve(const Fenced& fenced) { assignment_.fenced(fenced); }
   void serve(const NobodyHas& nobody_has);
-  void serve(const LogDoubted& doubted);
+  void serve(const LogDoubted& doubted) { partition_errors_.serve(doubted); }
   void join_anew();
-  void stop_partition(const std::shared_ptr<Partition>& partition);
-  void take_again(const TopicPartition& id, std::chrono::milliseconds after,
-                  std::int64_t reached = 0);
-  std::shared_ptr<Partition> make_partition(const TopicPartition& id, std::size_t route) const;
-  void remember_last(const Partition& partition);
-
-  // worker_errors.cpp
-  void serve(const kafka::PartitionError& error);
-  void serve_unread(const kafka::PartitionError& error);
-  void doubt(const std::shared_ptr<Partition>& partition);
-  bool asks_again(const std::shared_ptr<Partition>& partition, const std::string& error);
-  bool log_was_rewritten(const std::shared_ptr<Partition>& partition, const kafka::Record& record);
-
   void watch_handlers();
   bool postgres_answers(std::function<void(store::Session&)> question);
   void report();
@@ -129,7 +118,6 @@ class Worker final : public kafka::Listener {
   Notices notices_;
   Dispatcher dispatcher_;
   LaneSetup lane_setup_;
-  std::map<std::string, std::size_t> route_index_;
 
   std::vector<Handlers> handlers_;  // by lane, until run()
   Handlers replay_handlers_;        // until run()
@@ -141,12 +129,11 @@ class Worker final : public kafka::Listener {
   Caution caution_;
   Fetches fetches_;
   Intake intake_;
+  Assignment assignment_;
+  PartitionErrors partition_errors_;
   OffsetCommits offset_commits_;
 
-  std::map<TopicPartition, store::Halt> halted_;             // assigned and halted
-  std::map<TopicPartition, ReadRecord> last_read_;           // of partitions that were ours
   bool join_anew_ = false;                                   // the group, outside of its callbacks
-  std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
   bool hangs_ = false;
   Clock::time_point last_report_{};
   std::optional<Clock::time_point> waits_for_group_;  // since when; nothing: it has assigned

@@ -22,22 +22,12 @@ void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
   waits_for_group_.reset();
   health_.joined();
   log::info("assigned", {{"partitions", partitions.size()}}, "the group assigned partitions");
-  std::vector<std::shared_ptr<Partition>> taken;
-  for (const TopicPartition& id : partitions) {
-    const auto route = route_index_.find(id.first);
-    if (route == route_index_.end()) {
-      log::warning("not_ours", {{"topic", id.first}, {"partition", id.second}},
-                   "the group assigned a topic that no route has, as it does to a static member "
-                   "that came back without it: joining the group again, so that it assigns again");
-      join_anew_ = true;
-      continue;
-    }
-    taken.push_back(make_partition(id, route->second));
-    partitions_[id] = taken.back();
-    metrics_.partition_assigned(id.first, id.second);
-    health_.partition_assigned(id.first, id.second);
+  for (const TopicPartition& id : assignment_.assigned(partitions)) {
+    log::warning("not_ours", {{"topic", id.first}, {"partition", id.second}},
+                 "the group assigned a topic that no route has, as it does to a static member "
+                 "that came back without it: joining the group again, so that it assigns again");
+    join_anew_ = true;
   }
-  keeper_.acquire(taken, {});
   keeper_.joined();
 }
 
@@ -62,15 +52,8 @@ void Worker::join_anew() {
 // recorded only after the revoke, the next owner would run first what they stop.
 Worker::Drained Worker::drain(const std::vector<TopicPartition>& ids, milliseconds timeout) {
   Drained drained;
-  std::vector<std::shared_ptr<Partition>>& draining = drained.partitions;
-  for (const TopicPartition& id : ids) {
-    const auto found = partitions_.find(id);
-    if (found == partitions_.end()) continue;
-    dispatcher_.drop(*found->second);
-    fetches_.forget_pause(*found->second);
-    draining.push_back(found->second);
-  }
-  drained.idle = dispatcher_.wait_idle(draining, Clock::now() + timeout);
+  drained.partitions = assignment_.drop(ids);
+  drained.idle = dispatcher_.wait_idle(drained.partitions, Clock::now() + timeout);
   if (!drained.idle)
     log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},
                  "messages still run; their partitions are given up, the next owner waits for "
@@ -111,17 +94,8 @@ void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost
   if (!lost) offset_commits_.send_last(drained.partitions);
   offset_commits_.forget_due();
   for (const TopicPartition& id : partitions) {
-    // Ended, or the keeper would go on to take one that a notice has just asked for again.
-    if (const auto found = partitions_.find(id); found != partitions_.end()) {
-      found->second->end();
-      remember_last(*found->second);
-    }
-    partitions_.erase(id);
-    fetches_.forget_start(id);
-    halted_.erase(id);
-    asked_again_.erase(id);
-    metrics_.partition_gone(id.first, id.second);
-    health_.partition_gone(id.first, id.second);
+    assignment_.revoked(id);
+    partition_errors_.forget(id);
   }
 }
 
@@ -146,8 +120,7 @@ bool Worker::leave() {
   const bool released =
       keeper_.release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
   offset_commits_.send_last_and_wait(drained.partitions, until);
-  for (const auto& [id, partition] : partitions_) partition->end();
-  partitions_.clear();
+  assignment_.clear();
   const bool closed = left().count() > 0 && consumer_.close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has as long as everything else; cut off, it counts as one run more.

@@ -174,7 +174,7 @@ void Worker::report() {
     metrics_.partition_state(id.first, id.second, report.state);
     health_.partition_report(id.first, id.second, report);
   }
-  for (const auto& [id, halt] : halted_) {
+  for (const auto& [id, halt] : assignment_.halted()) {
     metrics_.partition_progress(id.first, id.second, {});  // nobody looks any more
     metrics_.partition_state(id.first, id.second, observe::PartitionState::halted);
     health_.partition_report(id.first, id.second,

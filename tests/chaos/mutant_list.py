@@ -89,7 +89,7 @@ MUTANTS = {
         "src/kafka/consumer.cpp", '{"isolation.level", "read_committed"}',
         '{"isolation.level", "read_uncommitted"}')]),
     "one-in-50-out-of-order": Mutant([(
-        "src/worker/worker.cpp", "if (message.key()) return order_hash_",
+        "src/worker/intake.cpp", "if (message.key()) return order_hash_",
         "if (message.key() && message.offset() % 50 != 0) return order_hash_")],
         variant={"batch": 1, "ordering": "key"}),
     "dead-letter-not-kept": Mutant([(

@@ -1,0 +1,153 @@
+#include "worker/assignment.hpp"
+
+#include <algorithm>
+
+#include "observe/log.hpp"
+#include "worker/log_halt.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+namespace log = observe::log;
+
+// So long a partition that another worker has taken is left to the group to sort out.
+constexpr milliseconds kTakeAgainFromAnother{3000};
+
+}  // namespace
+
+Assignment::Assignment(const std::vector<flow::Route>& routes, Partitions& partitions,
+                       Dispatcher& dispatcher, Fetches& fetches, KeeperInterface& keeper,
+                       observe::Health& health, observe::Metrics& metrics)
+    : routes_(routes),
+      partitions_(partitions),
+      dispatcher_(dispatcher),
+      fetches_(fetches),
+      keeper_(keeper),
+      health_(health),
+      metrics_(metrics) {
+  for (const flow::Route& route : routes) route_index_.emplace(route.topic, route_index_.size());
+}
+
+std::vector<TopicPartition> Assignment::assigned(const std::vector<TopicPartition>& ids) {
+  std::vector<TopicPartition> without_route;
+  std::vector<std::shared_ptr<Partition>> taken;
+  for (const TopicPartition& id : ids) {
+    if (!route_index_.contains(id.first)) {
+      without_route.push_back(id);
+      continue;
+    }
+    taken.push_back(make(id));
+    partitions_[id] = taken.back();
+    metrics_.partition_assigned(id.first, id.second);
+    health_.partition_assigned(id.first, id.second);
+  }
+  keeper_.acquire(taken, {});
+  return without_route;
+}
+
+std::vector<std::shared_ptr<Partition>> Assignment::drop(const std::vector<TopicPartition>& ids) {
+  std::vector<std::shared_ptr<Partition>> dropped;
+  for (const TopicPartition& id : ids) {
+    const auto found = partitions_.find(id);
+    if (found == partitions_.end()) continue;
+    dispatcher_.drop(*found->second);
+    fetches_.forget_pause(*found->second);
+    dropped.push_back(found->second);
+  }
+  return dropped;
+}
+
+void Assignment::revoked(const TopicPartition& id) {
+  // Ended, or the keeper would go on to take one that a notice has just asked for again.
+  if (const auto found = partitions_.find(id); found != partitions_.end()) {
+    found->second->end();
+    remember_last(*found->second);
+  }
+  partitions_.erase(id);
+  fetches_.forget_start(id);
+  halted_.erase(id);
+  metrics_.partition_gone(id.first, id.second);
+  health_.partition_gone(id.first, id.second);
+}
+
+void Assignment::clear() {
+  for (const auto& [id, partition] : partitions_) partition->end();
+  partitions_.clear();
+}
+
+void Assignment::halt(const HaltWanted& wanted) {
+  std::vector<std::shared_ptr<Partition>> stopping;
+  for (const auto& [id, partition] : partitions_)
+    if (partition == wanted.partition || (wanted.halt.whole_route && id.first == wanted.halt.topic))
+      stopping.push_back(partition);
+  if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
+    if (!wanted.halt.whole_route) return;  // stopped already
+    // A route's halt stands even if the partition is another's by now, or another assignment's.
+    if (!wanted.recorded) keeper_.halted(wanted.halt, false);
+    if (stopping.empty()) return;
+  }
+  log_halt(wanted);
+  for (const auto& partition : stopping) {
+    store::Halt halt = wanted.halt;
+    halt.partition = partition->id().second;
+    const bool recorded = wanted.recorded || partition != wanted.partition;
+    if (!recorded) metrics_.halted(halt.reason);
+    halted_[partition->id()] = halt;
+    stop(partition);
+    keeper_.halted(halt, recorded);
+  }
+}
+
+void Assignment::halt_ended(const HaltEnded& ended) {
+  if (halted_.erase(ended.partition) == 0) return;
+  log::info("resumed", {{"topic", ended.partition.first}, {"partition", ended.partition.second}},
+            "the halt was ended by an operator");
+  take(ended.partition, {}, 0);
+}
+
+void Assignment::fenced(const Fenced& fenced) {
+  const TopicPartition id = fenced.partition->id();
+  const auto found = partitions_.find(id);
+  if (found == partitions_.end() || found->second != fenced.partition) return;
+  log::warning("fenced",
+               {{"topic", id.first}, {"partition", id.second}, {"by_another", fenced.by_another}},
+               "the checkpoint could not be written: the partition was taken or moved, or "
+               "PostgreSQL lost its tail; starting again from the checkpoint");
+  stop(fenced.partition);
+  take(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0), 0);
+}
+
+void Assignment::start_again(const std::shared_ptr<Partition>& partition, milliseconds after) {
+  const std::int64_t reached = partition->progress().next;
+  stop(partition);
+  take(partition->id(), after, reached);
+}
+
+std::shared_ptr<Partition> Assignment::make(const TopicPartition& id) const {
+  const std::size_t route = route_index_.at(id.first);
+  const auto partition = std::make_shared<Partition>(id, routes_[route], route);
+  if (const auto last = last_read_.find(id); last != last_read_.end())
+    partition->read_before = last->second;
+  return partition;
+}
+
+void Assignment::stop(const std::shared_ptr<Partition>& partition) {
+  dispatcher_.drop(*partition);
+  fetches_.stop(*partition);
+  remember_last(*partition);
+  partitions_.erase(partition->id());
+}
+
+void Assignment::take(const TopicPartition& id, milliseconds after, std::int64_t reached) {
+  const auto partition = make(id);
+  partition->reached = reached;
+  partitions_[id] = partition;
+  keeper_.acquire({partition}, after);
+}
+
+void Assignment::remember_last(const Partition& partition) {
+  if (partition.polling.last) last_read_.insert_or_assign(partition.id(), *partition.polling.last);
+}
+
+}  // namespace hapax::worker

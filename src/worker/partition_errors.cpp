@@ -1,0 +1,163 @@
+#include "worker/partition_errors.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using Kind = kafka::PartitionError::Kind;
+namespace log = observe::log;
+
+// For the client to hear who leads.
+constexpr std::chrono::seconds kAskAgainAfter{3};
+constexpr std::chrono::minutes kAskAgainOnceIn{1};
+
+void log_error(const kafka::PartitionError& error) {
+  log::warning("partition_error",
+               {{"topic", error.partition.first},
+                {"partition", error.partition.second},
+                {"error", error.name}},
+               error.text);
+}
+
+std::string detail_of_unreadable(const kafka::PartitionError& error, std::int64_t offset) {
+  const bool of_headers = error.kind == Kind::unreadable_headers;
+  const std::string detail = "librdkafka cannot read " +
+                             std::string(of_headers ? "the headers of " : "") +
+                             "what stands at offset " + std::to_string(offset);
+  if (of_headers) return detail + " (" + error.text + "); to skip it leaves out this message alone";
+  return detail + ", in a record batch that begins at " + std::to_string(error.offset) + " (" +
+         error.name + ": " + error.text + "); to skip it leaves out all of that batch";
+}
+
+}  // namespace
+
+PartitionErrors::PartitionErrors(const std::string& worker_name, bool earliest_when_out_of_range,
+                                 const Partitions& partitions, Assignment& assignment,
+                                 Fetches& fetches, Now now)
+    : worker_name_(worker_name),
+      earliest_when_out_of_range_(earliest_when_out_of_range),
+      partitions_(partitions),
+      assignment_(assignment),
+      fetches_(fetches),
+      now_(std::move(now)) {}
+
+store::Halt PartitionErrors::halt_of(const Partition& partition, const char* reason) const {
+  store::Halt halt;
+  halt.topic = partition.id().first;
+  halt.partition = partition.id().second;
+  halt.generation = partition.beginning().generation;
+  halt.reason = reason;
+  halt.halted_by = worker_name_;
+  return halt;
+}
+
+void PartitionErrors::serve(const kafka::PartitionError& error) {
+  if (error.kind == Kind::gone || error.kind == Kind::refused) return serve_unread(error);
+  const auto partition = find_running(partitions_, error.partition);
+  // Of one that has not started again yet it is the old fetch's.
+  if (!partition) return log_error(error);
+  if (error.kind == Kind::out_of_range && asks_again(partition, error.text)) return;
+  // librdkafka names the first offset of a record batch, which may be settled already.
+  const std::int64_t offset = std::max(error.offset, partition->progress().next);
+  const bool unreadable = error.kind != Kind::out_of_range;
+  if (unreadable && partition->beginning().ahead.unreadable.contains(offset)) {
+    log::warning("unreadable_skipped",
+                 {{"topic", error.partition.first},
+                  {"partition", error.partition.second},
+                  {"offset", offset}},
+                 "what cannot be read here is left out, as an operator decided");
+    return;
+  }
+  store::Halt halt = halt_of(*partition, unreadable ? "unreadable" : "offset_out_of_range");
+  halt.detail = unreadable ? detail_of_unreadable(error, offset) : error.text;
+  if (error.offset >= 0) halt.offset = unreadable ? offset : error.offset;
+  assignment_.halt({partition, halt, false});  // now: librdkafka goes on behind it
+}
+
+// If a topic is gone, another may come under its name, and librdkafka would go on in that one at
+// the old offset. So the partition starts again, and its start compares the facts. A partition
+// that Kafka refuses is asked for again and again, until something comes of it.
+void PartitionErrors::serve_unread(const kafka::PartitionError& error) {
+  log_error(error);
+  const auto& [topic, number] = error.partition;
+  std::vector<std::shared_ptr<Partition>> meant;
+  for (const auto& [id, partition] : partitions_)
+    if (id.first == topic && (number < 0 || id.second == number) && !partition->over() &&
+        partition->polling.started)
+      meant.push_back(partition);
+  for (const auto& partition : meant) {
+    if (error.kind == Kind::gone) {
+      doubt(partition);
+    } else {
+      fetches_.refused(*partition, error.text);
+    }
+  }
+}
+
+// Before anything more of the partition is taken.
+void PartitionErrors::doubt(const std::shared_ptr<Partition>& partition) {
+  const TopicPartition& id = partition->id();
+  log::warning("log_doubted",
+               {{"topic", id.first},
+                {"partition", id.second},
+                {"offset", partition->progress().next}},
+               "the topic may have been deleted, and made again: the partition starts again, which "
+               "looks whether its log is still the one that was read");
+  assignment_.start_again(partition, {});
+}
+
+void PartitionErrors::serve(const LogDoubted& doubted) {
+  if (is_current(partitions_, doubted.partition)) doubt(doubted.partition);
+}
+
+// A broker that only believes that it leads (it stood still) may lack what its followers have: the
+// partition starts again, which asks for the range of the log, also against what was read of it.
+// False if that was done just now; with `earliest` retention may well be ahead of it again.
+bool PartitionErrors::asks_again(const std::shared_ptr<Partition>& partition,
+                                 const std::string& error) {
+  const TopicPartition& id = partition->id();
+  const auto now = now_();
+  const auto [last, is_first] = asked_again_.try_emplace(id, now);
+  if (!is_first && !earliest_when_out_of_range_ && now - last->second < kAskAgainOnceIn)
+    return false;
+  last->second = now;
+  log::warning("out_of_range",
+               {{"topic", id.first},
+                {"partition", id.second},
+                {"offset", partition->progress().next},
+                {"error", error}},
+               "a broker answered that its log does not hold this offset; asking again, and "
+               "starting from the checkpoint if it does");
+  assignment_.start_again(partition, kAskAgainAfter);
+  return true;
+}
+
+// If the log had lost its tail, and had grown again beyond what was read of it when it was asked,
+// other records stand at the old offsets, and below the checkpoint nobody reads them.
+bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partition,
+                                        const kafka::Record& record) {
+  const Message& message = record.message();
+  const std::optional<ReadRecord>& before = partition->read_before;
+  if (!before || message.offset() < before->offset) return false;
+  const bool same = message.offset() > before->offset ||  // compacted: nobody can tell
+                    *before == ReadRecord{before->generation, message.offset(),
+                                          message.timestamp_ms(), record.bytes()};
+  partition->read_before.reset();
+  if (same) return false;
+  store::Halt halt = halt_of(*partition, "offset_above_end");
+  halt.offset = message.offset();
+  halt.detail = "at offset " + std::to_string(message.offset()) +
+                " stands another record than this worker read there: Kafka lost the end of the "
+                "log, and wrote on. What it wrote below " +
+                std::to_string(partition->beginning().offset) +
+                ", at which this worker went on, was left out";
+  assignment_.halt({partition, halt, false});
+  return true;
+}
+
+}  // namespace hapax::worker
