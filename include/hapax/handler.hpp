@@ -52,7 +52,8 @@ class Handler {
   // then; use it to answer the producer again, for example. The call runs in a transaction under
   // the same seal. It runs at least once for each duplicate, not exactly once: a duplicate that is
   // delivered again is a duplicate again.
-  // Throws: as `handle`. After `max_attempts` hapax settles the duplicate without this call.
+  // Throws: any exception; hapax then undoes the call. It settles the duplicate after Reject at
+  //   once, and else after `max_attempts` runs.
   virtual void on_duplicate(const Message& /*message*/,
                             const std::optional<nlohmann::json>& /*stored*/, Context& /*context*/) {
   }

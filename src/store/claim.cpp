@@ -132,8 +132,11 @@ bool count_duplicate(Transaction& transaction, const ClaimRequest& request,
   return true;
 }
 
-Known known_coordinates(Transaction& transaction, const Source& source) {
-  const Rows rows = transaction.run(sql::kKnownCoordinates, source.parameters());
+Known known_coordinates(Transaction& transaction, const Source& source,
+                        std::chrono::seconds retention) {
+  std::vector<Parameter> parameters = source.parameters();
+  parameters.emplace_back(retention.count());
+  const Rows rows = transaction.run(sql::kKnownCoordinates, parameters);
   return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
 }
 

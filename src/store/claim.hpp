@@ -89,7 +89,8 @@ struct Known {
 };
 
 // Whether a message is remembered by its coordinates though its key is not.
-Known known_coordinates(Transaction& transaction, const Source& source);
+Known known_coordinates(Transaction& transaction, const Source& source,
+                        std::chrono::seconds retention);
 
 // The completion: what was added to the transaction, the result, the seal and COMMIT, together.
 // Throws: DatabaseError (Phase::complete).

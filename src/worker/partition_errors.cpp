@@ -102,12 +102,11 @@ void PartitionErrors::serve_unread(const kafka::PartitionError& error) {
 // Before anything more of the partition is taken.
 void PartitionErrors::doubt(const std::shared_ptr<Partition>& partition) {
   const TopicPartition& id = partition->id();
-  log::warning("log_doubted",
-               {{"topic", id.first},
-                {"partition", id.second},
-                {"offset", partition->progress().next}},
-               "the topic may have been deleted, and made again: the partition starts again, which "
-               "looks whether its log is still the one that was read");
+  log::warning(
+      "log_doubted",
+      {{"topic", id.first}, {"partition", id.second}, {"offset", partition->progress().next}},
+      "the topic may have been deleted, and made again: the partition starts again, which "
+      "looks whether its log is still the one that was read");
   assignment_.start_again(partition, {});
 }
 

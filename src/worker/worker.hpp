@@ -133,7 +133,7 @@ class Worker final : public kafka::Listener {
   PartitionErrors partition_errors_;
   OffsetCommits offset_commits_;
 
-  bool join_anew_ = false;                                   // the group, outside of its callbacks
+  bool join_anew_ = false;  // the group, outside of its callbacks
   bool hangs_ = false;
   Clock::time_point last_report_{};
   std::optional<Clock::time_point> waits_for_group_;  // since when; nothing: it has assigned

@@ -118,6 +118,23 @@ TEST_F(Guard, RunsWhatAnOperatorHasForgottenOnPurpose) {
   EXPECT_EQ(effects(), "k1=10 k1=10");
 }
 
+// Another message with its key completed after its failed run, and that key has expired.
+TEST_F(Guard, HaltsAtAMessageThatFailedLongerAgoThanRetentionAndWasJumpedOver) {
+  const auto fail = [](const Message&, Context&) { throw std::runtime_error("not yet"); };
+  EXPECT_EQ(process({.offset = 4}, fail).result, Result::retry);
+  database.run(
+      "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
+      "to_offset, cause, who, why) VALUES ('group', '" +
+      route.topic + "', 3, 1, 4, 5, 'skip', '', '')");
+  EXPECT_EQ(process({.offset = 20}).result, Result::completed);
+  database.run("DELETE FROM hapax.idempotency_keys");  // as retention does
+  database.run("UPDATE hapax.attempts SET last_at = now() - interval '" +
+               std::to_string(route.retention.count() + 1) + " s'");
+  const Outcome outcome = process({.offset = 4}, book, {.guard_below = 9, .attempts = 1});
+  EXPECT_EQ(outcome.reason, "unknown_below_highest");
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 // Else its coordinates would count as known and unfinished once its key has expired.
 TEST_F(Guard, HaltsAtAMessageThatFailedFirstThenCompletedAndWasForgotten) {
   const auto fail = [](const Message&, Context&) { throw std::runtime_error("not yet"); };
