@@ -25,6 +25,23 @@ TEST(StaticMember, WorksOffAPartitionThatWasAddedWhileItWasDead) {
   site.expect_exact(2);
 }
 
+// librdkafka 2.0 aborts if it describes a group by its admin call and nobody answers in time.
+TEST(StaticMember, LooksAtItsGroupWhileNobodyAnswersAndLives) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  const auto worker =
+      site.worker("w", {{"kafka", {{"group.instance.id", "w"}}}, {"log", {{"level", "debug"}}}});
+  worker->await("partition_started");
+  shared_kafka().freeze();
+  worker->await("group_not_seen");
+  shared_kafka().thaw();
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 5);
+  site.await_booked(5);
+  expect_leaves(*worker);
+  site.expect_exact(5);
+}
+
 // The group gives it what it had, without a rebalance.
 TEST(StaticMember, GoesOnWhereARouteWasTakenAwayWhileItWasDead) {
   HAPAX_NEEDS_KAFKA();
