@@ -23,6 +23,9 @@ constexpr milliseconds kEndsTimeout{2000};
 // Longer than a lane waits between two tries, and twice a checkpoint's interval.
 constexpr milliseconds kRefusalsEnd{5000};
 
+constexpr milliseconds kReportInterval{500};
+constexpr std::chrono::seconds kSilence{15};  // of PostgreSQL: several hosts may be tried
+
 OrderHash random_hash() {
   std::random_device random;
   const auto word = [&] { return (static_cast<std::uint64_t>(random()) << 32U) | random(); };
@@ -101,7 +104,10 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       partition_errors_(config.worker.name,
                         config.kafka.out_of_range == config::OutOfRange::earliest, partitions_,
                         assignment_, fetches_),
-      offset_commits_(partitions_, consumer_, keeper_, metrics) {}
+      offset_commits_(partitions_, consumer_, keeper_, metrics),
+      membership_(consumer_),
+      watchdog_(config.worker.handler_timeout, lane_setup_.connect, postgres_),
+      partition_reports_(partitions_, assignment_, dispatcher_, consumer_, health, metrics) {}
 
 KeeperSetup Worker::keeper_setup() const {
   const bool is_static = config_.kafka.properties.contains("group.instance.id");
@@ -182,11 +188,11 @@ Ended Worker::run(const StopSignal& stop) {
   replays_ = std::make_unique<Replays>(lane_setup_, routes_, std::move(replay_handlers_), random());
   publish_dead_letters();
   consumer_.subscribe(topics_);
-  waits_for_group_ = Clock::now();
+  membership_.waits();
   health_.started();
 
   auto next_turn = Clock::now();
-  while (stop == 0 && !kafka_health_.is_fatal() && !hangs_) {
+  while (stop == 0 && !kafka_health_.is_fatal() && !watchdog_.hangs()) {
     serve(consumer_.poll(fetches_.paused() > 0 ? kPollTimeoutPaused : kPollTimeout));
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
@@ -201,7 +207,7 @@ Ended Worker::run(const StopSignal& stop) {
       health_.poll_turned();
     }
   }
-  if (hangs_) return Ended::handler_hangs;
+  if (watchdog_.hangs()) return Ended::handler_hangs;
   const bool clean = leave();
   if (kafka_health_.is_fatal()) return Ended::fatal;
   if (handlers_run_) return Ended::handlers_run;
@@ -253,7 +259,7 @@ void Worker::serve_posted() {
 
 void Worker::serve_notices() {
   serve_posted();
-  join_anew();
+  membership_.turn();
   caution_.begin();
   fetches_.turn();
 }
@@ -271,6 +277,19 @@ void Worker::serve(const Started& started) {
   lane_setup_.breakers[started.partition->route_index()].close();
   caution_.started(started.partition);
   fetches_.started(id);
+}
+
+// What metrics, readiness and the watchdogs are told, twice a second.
+void Worker::report() {
+  const auto now = Clock::now();
+  if (now - last_report_ < kReportInterval) return;
+  last_report_ = now;
+  watchdog_.look(lanes_, *replays_, keeper_.silence());
+  membership_.tell_if_slow();
+  partition_reports_.write(lanes_);
+  if (keeper_.silence() > kSilence)
+    postgres_.went_down("writing checkpoints", "", "it does not answer");
+  kafka_health_.turn();
 }
 
 void Worker::on_committed(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,

@@ -23,6 +23,8 @@
 #include "worker/dead_letter_publisher.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/fetches.hpp"
+#include "worker/group_membership.hpp"
+#include "worker/handler_watchdog.hpp"
 #include "worker/intake.hpp"
 #include "worker/kafka_health.hpp"
 #include "worker/keeper.hpp"
@@ -30,6 +32,7 @@
 #include "worker/notices.hpp"
 #include "worker/offset_commits.hpp"
 #include "worker/partition_errors.hpp"
+#include "worker/partition_reports.hpp"
 #include "worker/partitions.hpp"
 #include "worker/replays.hpp"
 #include "worker/retention.hpp"
@@ -84,13 +87,9 @@ class Worker final : public kafka::Listener {
   void serve(const HaltWanted& wanted) { assignment_.halt(wanted); }
   void serve(const HaltEnded& ended) { assignment_.halt_ended(ended); }
   void serve(const Fenced& fenced) { assignment_.fenced(fenced); }
-  void serve(const NobodyHas& nobody_has);
+  void serve(const NobodyHas& nobody_has) { membership_.has_no_owner(nobody_has.partition); }
   void serve(const LogDoubted& doubted) { partition_errors_.serve(doubted); }
-  void join_anew();
-  void watch_handlers();
-  bool postgres_answers(std::function<void(store::Session&)> question);
   void report();
-  std::optional<std::int64_t> blocked_at(Partition& partition, std::int64_t watermark);
   struct Drained {
     std::vector<std::shared_ptr<Partition>> partitions;
     bool idle = false;  // no lane runs a message of theirs any more
@@ -100,7 +99,6 @@ class Worker final : public kafka::Listener {
   void tell_running() const;
   void end_threads();
   bool end_threads_until(Clock::time_point until);
-  void wait_for_group();
 
   void on_assigned(const std::vector<TopicPartition>& partitions) override;
   void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) override;
@@ -132,13 +130,12 @@ class Worker final : public kafka::Listener {
   Assignment assignment_;
   PartitionErrors partition_errors_;
   OffsetCommits offset_commits_;
+  GroupMembership membership_;
+  HandlerWatchdog watchdog_;
+  PartitionReports partition_reports_;
 
-  bool join_anew_ = false;  // the group, outside of its callbacks
-  bool hangs_ = false;
   Clock::time_point last_report_{};
-  std::optional<Clock::time_point> waits_for_group_;  // since when; nothing: it has assigned
-  bool handlers_run_ = false;                         // when the worker left
-  Clock::time_point watched_from_{};                  // earlier time of a handler does not count
+  bool handlers_run_ = false;  // when the worker left
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Retention> retention_;

@@ -19,33 +19,11 @@ constexpr milliseconds kLeastForThreads{500};
 
 void Worker::on_assigned(const std::vector<TopicPartition>& partitions) {
   metrics_.rebalanced(observe::RebalanceEvent::assigned);
-  waits_for_group_.reset();
+  membership_.assigned();
   health_.joined();
   log::info("assigned", {{"partitions", partitions.size()}}, "the group assigned partitions");
-  for (const TopicPartition& id : assignment_.assigned(partitions)) {
-    log::warning("not_ours", {{"topic", id.first}, {"partition", id.second}},
-                 "the group assigned a topic that no route has, as it does to a static member "
-                 "that came back without it: joining the group again, so that it assigns again");
-    join_anew_ = true;
-  }
+  for (const TopicPartition& id : assignment_.assigned(partitions)) membership_.has_no_route(id);
   keeper_.joined();
-}
-
-void Worker::serve(const NobodyHas& nobody_has) {
-  log::warning("unassigned",
-               {{"topic", nobody_has.partition.first}, {"partition", nobody_has.partition.second}},
-               "the group is stable and no member has this partition: joining it again, so that "
-               "it assigns again");
-  join_anew_ = true;
-}
-
-void Worker::join_anew() {
-  if (!std::exchange(join_anew_, false)) return;
-  try {
-    consumer_.rejoin();
-  } catch (const std::exception& error) {
-    log::warning("rejoin_failed", {{"error", error.what()}}, "the next rebalance assigns it");
-  }
 }
 
 // What is queued is dropped, what runs is waited for, and the halts that it asked for are served:
@@ -83,7 +61,7 @@ void Worker::tell_running() const {
 
 void Worker::on_revoked(const std::vector<TopicPartition>& partitions, bool lost) {
   metrics_.rebalanced(lost ? observe::RebalanceEvent::lost : observe::RebalanceEvent::revoked);
-  waits_for_group_ = Clock::now();
+  membership_.waits();
   log::info("revoked", {{"partitions", partitions.size()}, {"lost", lost}},
             "the group takes partitions away");
   if (lost) health_.left();

@@ -7,10 +7,6 @@ namespace hapax::worker {
 namespace {
 
 struct AssignmentTest : PollGround {
-  AssignmentTest() {
-    routes[0].topic = "payments";
-    routes[1].topic = "orders";
-  }
   std::shared_ptr<Partition> run(const TopicPartition& which) {
     EXPECT_TRUE(assignment.assigned({which}).empty());
     return begin(which);
@@ -32,7 +28,7 @@ struct AssignmentTest : PollGround {
     return {partition, halt, false};
   }
 
-  std::vector<flow::Route> routes{2};
+  std::vector<flow::Route> routes{route_of("payments"), route_of("orders")};
   observe::Health health;
   Fetches fetches{partitions, consumer, clock()};
   Assignment assignment{routes, partitions, dispatcher, fetches, keeper, health, metrics};

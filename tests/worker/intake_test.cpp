@@ -83,14 +83,14 @@ TEST_F(IntakeTest, ARememberedMessageWaitsAsLongAsItDidBefore) {
 }
 
 TEST_F(IntakeTest, OrdersByPartitionByKeyOrNotAtAll) {
-  const auto partition = fetch(0);
+  std::int32_t number = 0;
   const auto strands = [&](config::Ordering ordering) {
     settings.ordering = ordering;
-    dispatcher.drop(*partition);
+    const auto partition = fetch(++number);
     for (const char* const key : {"a", "b", "a"})
-      intake.receive(partition,
-                     kafka::Record::copy(Message::Parts{
-                         .coordinates = {"payments", 0, partition->progress().next}, .key = key}));
+      intake.receive(partition, kafka::Record::copy(Message::Parts{
+                                    .coordinates = {"payments", number, partition->progress().next},
+                                    .key = key}));
     std::size_t count = 0;
     std::vector<Batch> taken;
     while (auto batch = dispatcher.take_now(1, now)) {

@@ -9,8 +9,6 @@ namespace {
 using Kind = kafka::PartitionError::Kind;
 
 struct PartitionErrorsTest : PollGround {
-  PartitionErrorsTest() { routes[0].topic = "payments"; }
-
   // Running, with offsets up to `next` received.
   std::shared_ptr<Partition> run(std::int32_t number, std::int64_t next, Beginning beginning = {}) {
     assignment.assigned({id(number)});
@@ -27,7 +25,7 @@ struct PartitionErrorsTest : PollGround {
   }
   const store::Halt& halt() const { return keeper.halts.at(0).first; }
 
-  std::vector<flow::Route> routes{1};
+  std::vector<flow::Route> routes{route_of("payments")};
   std::string name = "worker";
   observe::Health health;
   Fetches fetches{partitions, consumer, clock()};
@@ -136,8 +134,7 @@ struct RewrittenLogTest : PartitionErrorsTest {
                      std::size_t payload) {
     const auto partition = run(0, 3);
     const auto old = record(0, before, payload_before);
-    partition->read_before =
-        ReadRecord{1, before, old->message().timestamp_ms(), old->bytes()};
+    partition->read_before = ReadRecord{1, before, old->message().timestamp_ms(), old->bytes()};
     return errors.log_was_rewritten(partition, *record(0, found, payload));
   }
 };

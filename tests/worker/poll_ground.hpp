@@ -19,7 +19,11 @@ namespace hapax::worker {
 struct PollGround : testing::Test {
   using milliseconds = std::chrono::milliseconds;
 
-  PollGround() { route.topic = "payments"; }
+  static flow::Route route_of(const std::string& topic) {
+    flow::Route route;
+    route.topic = topic;
+    return route;
+  }
 
   static TopicPartition id(std::int32_t number) { return {"payments", number}; }
 
@@ -50,7 +54,7 @@ struct PollGround : testing::Test {
   }
 
   Clock::time_point now{std::chrono::hours(1)};
-  flow::Route route;
+  flow::Route route = route_of("payments");
   observe::Metrics metrics{{}};
   Partitions partitions;
   Dispatcher dispatcher;
