@@ -96,6 +96,7 @@ TEST_F(FetchesTest, PausingAllForgetsThatAPartitionIsAtItsEnd) {
 TEST_F(FetchesTest, APausedPartitionIsCountedOnce) {
   const auto partition = fetch(0);
   fetches.pause(*partition);
+  fetches.pause(*partition);
   fetches.pause_all();
   EXPECT_EQ(fetches.paused(), 1U);
   fetches.resume(*partition);
