@@ -134,4 +134,7 @@ MUTANTS = {
         "src/worker/keeper_starts.cpp",
         "std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains("
         "wanted.partition); });", "wanted_.clear();")], partitions=400),
+    "log-numbers-by-group": Mutant([(
+        "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
+        "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),
 }

@@ -25,6 +25,8 @@ from worlds import World, world
 MIRROR = "orders.mirror"
 SECOND, RENAMED, MIRRORS = "chaos-second", "chaos-renamed", "chaos-mirror"
 BURST = 10  # times as fast
+DECIDED_WITHIN_S = 30
+LEAVE_S = 20
 KINDS = ("second", "renamed", "mirror")
 
 
@@ -101,6 +103,8 @@ class Logs(World):
         self.gone = []        # messages of logs that were deleted
         self.mirror = None
         self.making = False   # whether the topic is being made again
+        self.number = 1       # of the log that the topic is now
+        self.hung = []        # complaints
 
     def configure(self, config):
         config["routes"][0] |= {"missing_key": "coordinates", "scope": "ledger"}
@@ -172,8 +176,8 @@ class Logs(World):
         return "; ".join(behind)
 
     def ended(self):
-        return [f"the mirror failed: {self.mirror.error!r}"] if self.mirror and self.mirror.error \
-            else []
+        failed = self.mirror and self.mirror.error
+        return self.hung + ([f"the mirror failed: {failed!r}"] if failed else [])
 
     def checker(self, site):
         return LogsChecker(site)
@@ -287,6 +291,27 @@ def made(site):
         return error.args[0].name() == "TOPIC_ALREADY_EXISTS"
 
 
+def decided(site):
+    """Whether each group that reads the topic has begun all of this log, by the same number."""
+    site.world.turn()
+    groups = [group for topic, names in site.world.logs() if topic == site.topic for group in names]
+    try:
+        begun = site.postgres.server.ask(
+            "SELECT count(*) FROM hapax.checkpoints WHERE topic = %s AND group_id = ANY(%s) AND "
+            "generation = %s AND next_offset IS NOT NULL AND start_as IS NULL",
+            site.topic, groups, site.world.number)[0][0]
+        return begun == len(groups) * site.partitions
+    except psycopg2.Error:
+        return False
+
+
+def until_decided(site):
+    """As the docs ask for if librdkafka cannot tell topic ids: no worker leaves, no group begins and
+    the topic stays until all groups have decided."""
+    deadline = time.monotonic() + DECIDED_WITHIN_S
+    yield from until(lambda: decided(site) or time.monotonic() > deadline)
+
+
 def made_again(site, chance, pause):
     """Another log under the topic's name. The old one is read before, for the checker."""
     found = []
@@ -302,6 +327,7 @@ def made_again(site, chance, pause):
     yield pause
     yield from until(lambda: made(site))
     site.world.gone += found[0]
+    site.world.number += 1
     if site.world.mirror:
         site.world.mirror.fresh.set()
     burst = chance.random() < 0.6
@@ -316,31 +342,52 @@ def made_again(site, chance, pause):
     site.world.making = False
 
 
-@fault("log", 3, rare=5, lasts=8, world="logs")
+@fault("all workers", 3, rare=8, lasts=8, world="logs")
 def topic_made_again(site, chance):
     """While workers run; sometimes they write on behind where the old one ended, before they look."""
+    yield from until_decided(site)
+    if not decided(site):
+        return
     yield from made_again(site, chance, chance.choice([0, 0.5, 3]))
     site.say("  the topic is another one now, and workers ran")
+    yield from until_decided(site)
+    if chance.random() < 0.7:
+        yield from group_renamed(site, chance)
 
 
 @fault("all workers", 2, rare=1.5, lasts=12, world="logs")
 def topic_made_again_while_workers_are_down(site, chance):
+    yield from until_decided(site)
+    if not decided(site):
+        return
     yield from stop_workers(site)
     yield from made_again(site, chance, 0)
     for worker in site.fleet.all:
         worker.start()
     site.say("  the topic is another one now, and no worker saw it")
+    yield from until_decided(site)
+    if chance.random() < 0.7:
+        yield from group_renamed(site, chance)
 
 
 def stop_workers(site):
     for worker in site.fleet.all:
         worker.leave()
+    deadline = time.monotonic() + LEAVE_S
+    yield from until(lambda: not any(worker.runs() for worker in site.fleet.all)
+                     or time.monotonic() > deadline)
+    for worker in site.fleet.all:
+        if worker.runs():
+            site.world.hung.append(f"worker {worker.name} was told to leave and did not in "
+                                   f"{LEAVE_S} s")
+            worker.kill()
     yield from until(lambda: not any(worker.runs() for worker in site.fleet.all))
 
 
 @fault("all workers", 2, rare=4, lasts=4, world="logs")
 def group_renamed(site, chance):
-    """As the docs say: the old one is stopped. Its offsets are taken along, or the log is read again."""
+    """As the docs say: the old one is stopped. Its offsets are taken along, or the log is read again.
+    Messages without a key are known only if the new group gives the log the old one's number."""
     if site.world.kind != "renamed":
         return
     yield from stop_workers(site)
