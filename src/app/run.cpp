@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <future>
 #include <string_view>
 #include <thread>
 
@@ -27,6 +29,7 @@ worker::StopSignal stop_signal{0};
 
 // Two that come together are one: a supervisor and its init both pass it on.
 constexpr std::int64_t kOneSignal = 500;  // milliseconds
+constexpr std::chrono::seconds kEndTimeout{5};
 std::atomic<std::int64_t> signalled_at{0};
 
 std::int64_t milliseconds_now() {
@@ -139,6 +142,17 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
   }
 }
 
+// All is settled and the group is left. librdkafka 2.0 may still wait for a thread of its own for
+// ever, for example after a topic was made again.
+void end(std::unique_ptr<worker::Worker> worker) {
+  std::packaged_task<void()> ending([&] { worker.reset(); });
+  const std::future<void> ended = ending.get_future();
+  std::thread(std::move(ending)).detach();
+  if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;
+  log::warning("gave_up_waiting", {}, "the Kafka client does not end; leaving all the same");
+  std::_Exit(kDone);
+}
+
 ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
   std::vector<std::string> warnings;
   const config::Config config = load(option, &warnings, &linked);
@@ -160,7 +174,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   }
   if (const auto problem = running->await_topics(stop_signal)) throw Stop(kUnreachable, *problem);
   switch (running->run(stop_signal)) {
-    case worker::Ended::stopped: return kDone;
+    case worker::Ended::stopped: end(std::move(running)); return kDone;
     case worker::Ended::gave_up_waiting:
       log::warning(
           "gave_up_waiting", {},

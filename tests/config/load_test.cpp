@@ -185,7 +185,7 @@ TEST(Load, RefusesTwoRetentionsForTheKeysOfOneScope) {
   EXPECT_TRUE(load(document).config);
   document["routes"][1]["retention"] = "7d";
   EXPECT_TRUE(has(problem_at(load(document), "routes[1].retention"), "that of routes[0]"));
-  document["routes"][1]["key"]["scope"] = "another";
+  document["routes"][1]["scope"] = "another";
   EXPECT_TRUE(load(document).config);
 }
 
