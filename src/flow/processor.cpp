@@ -133,15 +133,6 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler, const Next
   return outcome;
 }
 
-// Of a duplicate, whose transaction writes nothing.
-void Processor::forget_attempts(const Task& task) {
-  try {
-    if (session_) store::forget_attempts(*session_, source_of(task));
-  } catch (const store::DatabaseError&) {
-    session_.reset();  // it is settled all the same; `status` lists it until the checkpoint
-  }
-}
-
 // The way of a message through PostgreSQL. One transaction; every exception leaves through
 // process(), and the transaction's destructor rolls back.
 Outcome Processor::run(const Task& task, const key::Identity& identity, Handler& handler,
