@@ -107,6 +107,7 @@ void PartitionErrors::doubt(const std::shared_ptr<Partition>& partition) {
       {{"topic", id.first}, {"partition", id.second}, {"offset", partition->progress().next}},
       "the topic may have been deleted, and made again: the partition starts again, which "
       "looks whether its log is still the one that was read");
+  doubted_.insert(id);
   assignment_.start_again(partition, {});
 }
 
@@ -143,18 +144,24 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
   const Message& message = record.message();
   const std::optional<ReadRecord>& before = partition->read_before;
   if (!before || message.offset() < before->offset) return false;
-  const bool same = message.offset() > before->offset ||  // compacted: nobody can tell
-                    *before == ReadRecord{before->generation, message.offset(),
-                                          message.timestamp_ms(), record.bytes()};
+  // A record that is missing may have been compacted away. If the log is in doubt anyway, it was
+  // never there: a marker of a transaction may stand at its offset.
+  const bool doubted = doubted_.erase(partition->id()) > 0 || partition->short_since;
+  const bool same = message.offset() > before->offset
+                        ? !doubted
+                        : *before == ReadRecord{before->generation, message.offset(),
+                                                message.timestamp_ms(), record.bytes()};
+  const std::int64_t before_offset = before->offset;
   partition->read_before.reset();
   if (same) return false;
   store::Halt halt = halt_of(*partition, "offset_above_end");
   halt.offset = message.offset();
-  halt.detail = "at offset " + std::to_string(message.offset()) +
-                " stands another record than this worker read there: Kafka lost the end of the "
-                "log, and wrote on. What it wrote below " +
-                std::to_string(partition->beginning().offset) +
-                ", at which this worker went on, was left out";
+  halt.detail =
+      "at offset " + std::to_string(before_offset) +
+      " the record that this worker read is not there any more: Kafka lost the end of the "
+      "log, or the topic was made again, and wrote on. What it wrote below " +
+      std::to_string(partition->beginning().offset) +
+      ", at which this worker went on, was left out";
   assignment_.halt({partition, halt, false});
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "kafka/consumer.hpp"
@@ -34,7 +35,10 @@ class PartitionErrors {
   bool log_was_rewritten(const std::shared_ptr<Partition>& partition, const kafka::Record& record);
 
   // The group has taken this one away.
-  void forget(const TopicPartition& id) { asked_again_.erase(id); }
+  void forget(const TopicPartition& id) {
+    asked_again_.erase(id);
+    doubted_.erase(id);
+  }
 
  private:
   void serve_unread(const kafka::PartitionError& error);
@@ -50,6 +54,7 @@ class PartitionErrors {
   const Now now_;
 
   std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
+  std::set<TopicPartition> doubted_;  // whose log may be another one, until a record has told
 };
 
 }  // namespace hapax::worker

@@ -156,6 +156,22 @@ TEST_F(RewrittenLogTest, ACompactedRecordIsNoRewrite) {
   EXPECT_FALSE(partitions.at(id(0))->read_before);
 }
 
+// A marker of a transaction may stand at the offset in a topic that was made again.
+TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheLogSeemedTooShort) {
+  const auto partition = run(0, 3);
+  partition->short_since = Clock::now();
+  partition->read_before = ReadRecord{1, 2, 0, 10};
+  EXPECT_TRUE(errors.log_was_rewritten(partition, *record(0, 3, 10)));
+  EXPECT_EQ(halt().reason, "offset_above_end");
+}
+
+TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheTopicSeemedGone) {
+  errors.serve(LogDoubted{run(0, 3)});
+  const auto again = run(0, 3);
+  again->read_before = ReadRecord{1, 2, 0, 10};
+  EXPECT_TRUE(errors.log_was_rewritten(again, *record(0, 3, 10)));
+}
+
 TEST_F(RewrittenLogTest, AnEarlierRecordLeavesTheQuestionOpen) {
   EXPECT_FALSE(was_rewritten(2, 10, 1, 11));
   EXPECT_TRUE(partitions.at(id(0))->read_before);
