@@ -13,7 +13,8 @@ class Fenced : public FlowCase, public testing::WithParamInterface<How> {
     const std::vector<Header> headers = {{"id", "a"}, {"id", "b"}, {"id", "c"}};
     const std::vector<Message> messages = messages_of(headers);
     const std::string group = "group";
-    CountingHandler handler(book, runs);
+    const Body body = book;
+    CountingHandler handler(body, runs);
     std::vector<Job> jobs = jobs_of(messages, group, handler);
     for (Job& job : jobs) job.task.epoch = epoch;
     Processor processor = make_processor();
