@@ -148,8 +148,6 @@ Outcome Processor::run(const Task& task, const key::Identity& identity, Handler&
   store::Transaction& transaction = *opened;
   const store::Claim claim = ahead ? store::claim(transaction, request, std::move(ahead->taken))
                                    : store::claim(transaction, request);
-  // It stood still, perhaps for longer than retention keeps what its successor did.
-  if (claim.fenced) return later(Result::busy, "fenced", {}, kKeyHeldWait, task.attempts);
   if (auto decided = judge(task, request, claim, transaction)) {
     const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
     return hook ? run_duplicate(task, request, claim.nonce, transaction, handler) : *decided;
@@ -337,8 +335,8 @@ Outcome Processor::give_up(const Task& task, const key::Identity* identity, Outc
       if (!id) return redelivered(task.attempts);
       verdict.dead_letter = *id;
     } else {
-      const store::ClaimRequest request{*identity, task.route.key.scope, source,
-                                        task.route.retention};
+      const store::ClaimRequest request{
+          *identity, task.route.key.scope, source, task.route.retention, false, task.epoch};
       const store::Claim claim = store::claim(transaction, request);
       if (auto decided = judge(task, request, claim, transaction)) return *decided;
       verdict.dead_letter = store::fail(transaction, request, claim.nonce, letter).value_or(0);

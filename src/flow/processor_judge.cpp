@@ -14,11 +14,18 @@ namespace {
 // So many duplicates one after the other are a flood.
 constexpr int kFlood = 2;
 
+// The worker stood still, perhaps for longer than retention keeps what its successor did. The
+// keeper is about to find out.
+Outcome fenced(const Task& task) {
+  return later(Result::busy, "fenced", {}, kKeyHeldWait, task.attempts);
+}
+
 }  // namespace
 
 std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequest& request,
                                         const store::Claim& claim,
                                         store::Transaction& transaction) {
+  if (claim.fenced) return fenced(task);
   if (!claim.holder) {
     if (task.message.offset() >= task.guard_below && !task.remembered) return std::nullopt;
     return judge_coordinates(task, request.source, transaction);
@@ -32,7 +39,11 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
   if (holder.status == "failed" && holder.is(request.source)) return redelivered(task.attempts);
   if (holder.status == "failed")  // by another, perhaps after this one
     if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;
-  if (!store::take_over(transaction, request, holder)) return Outcome::of(Result::again);
+  switch (store::take_over(transaction, request, holder)) {
+    case store::TakeOver::ours: break;
+    case store::TakeOver::lost: return Outcome::of(Result::again);
+    case store::TakeOver::fenced: return fenced(task);
+  }
   return std::nullopt;
 }
 

@@ -188,7 +188,7 @@ std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter
     return "its key failed since for " + name_of(*claim.holder) +
            ", and it is older than routes[].retention, or was skipped as `unknown_below_highest`: "
            "whether the operation was completed before that cannot be told";
-  if (!store::take_over(transaction, request, *claim.holder))
+  if (store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
     throw store::DatabaseError(
         {store::Fault::Kind::sql, "55P03", "another transaction took the key at this moment"});
   return std::nullopt;

@@ -64,9 +64,18 @@ std::string read_text(Session& session, const ClaimRequest& request) {
   return session.execute(sql::kReadKey, key_parameters(request));
 }
 
+std::optional<std::int64_t> epoch_of(const Rows& rows) {
+  return rows[0]["epoch"].as<std::optional<std::int64_t>>();
+}
+
 void note(TakenKey& taken, const Rows& rows) {
   taken.ours = !rows.empty();
-  if (taken.ours) taken.epoch = rows[0]["epoch"].as<std::optional<std::int64_t>>();
+  if (taken.ours) taken.epoch = epoch_of(rows);
+}
+
+// `now`: the partition's epoch.
+bool is_fenced(const ClaimRequest& request, const std::optional<std::int64_t>& now) {
+  return request.epoch != 0 && now != request.epoch;
 }
 
 // `alone`: the transaction began with taking the key. Then a lost claim ends it with the next text:
@@ -88,7 +97,7 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
           {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
     note(taken, transaction.run(take_text(session, request, taken.nonce, session.lock_timeout())));
   }
-  return {std::move(taken.nonce), {}, request.epoch != 0 && taken.epoch != request.epoch};
+  return {std::move(taken.nonce), {}, is_fenced(request, taken.epoch)};
 }
 
 }  // namespace
@@ -115,13 +124,15 @@ Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey take
   return claim_taken(transaction, request, std::move(taken), true);
 }
 
-bool take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder) {
+TakeOver take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder) {
   std::vector<Parameter> parameters = claim_parameters(request);
   for (Parameter parameter :
        std::initializer_list<Parameter>{holder.status, holder.group, holder.topic,
                                         holder.generation, holder.partition, holder.offset})
     parameters.push_back(std::move(parameter));
-  return !transaction.run(sql::kTakeOver, parameters).empty();
+  const Rows rows = transaction.run(sql::kTakeOver, parameters);
+  if (rows.empty()) return TakeOver::lost;
+  return is_fenced(request, epoch_of(rows)) ? TakeOver::fenced : TakeOver::ours;
 }
 
 bool count_duplicate(Transaction& transaction, const ClaimRequest& request,

@@ -75,8 +75,11 @@ Claim claim(Transaction& transaction, const ClaimRequest& request);
 // The same where the key was taken, or not, by complete_and_take().
 Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey taken);
 
-// Takes a `failed` or `forgotten` key over from its holder. False when somebody else was faster.
-bool take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder);
+// What came of taking a key over. `lost`: somebody else was faster. `fenced`: see Claim.
+enum class TakeOver { ours, lost, fenced };
+
+// Takes a `failed` or `forgotten` key over from its holder.
+TakeOver take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder);
 
 // Counts a duplicate on the completed key, which arms the seal for what its handler writes.
 // False: the key is not completed any more.

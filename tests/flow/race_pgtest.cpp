@@ -98,7 +98,7 @@ TEST_F(Race, WhoeverGaveUpOnAMessageIsNotOvertakenByAnOlderRunOfIt) {
   ASSERT_EQ(claimed.holder->offset, 0);
   settle({.offset = 1}, [](const Message&, Context&) { throw Reject("no again"); });  // B
   ASSERT_EQ(key_row(), "failed@1");
-  EXPECT_FALSE(store::take_over(a, request, *claimed.holder));
+  EXPECT_EQ(store::take_over(a, request, *claimed.holder), store::TakeOver::lost);
 }
 
 class Accounts : public FlowCase {

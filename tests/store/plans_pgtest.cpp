@@ -35,7 +35,8 @@ class Plans : public testing::Test {
         const Claim claimed = claim(transaction, request);
         nonce = claimed.nonce;
         if (claimed.holder && claimed.holder->status == "completed") continue;
-        if (claimed.holder && !take_over(transaction, request, *claimed.holder)) continue;
+        if (claimed.holder && take_over(transaction, request, *claimed.holder) != TakeOver::ours)
+          continue;
         ++fresh;
         transaction.run(std::string(
             session.execute("UPDATE hapax.idempotency_keys SET result = $4 WHERE key = $1 AND "

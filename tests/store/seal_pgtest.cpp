@@ -69,7 +69,7 @@ TEST_F(SealInSql, RefusesToCommitATakeOver) {
   const ClaimRequest wanted = request("k");
   const Claim claimed = claim(transaction, wanted);
   ASSERT_EQ(claimed.holder->status, "failed");
-  EXPECT_TRUE(take_over(transaction, wanted, *claimed.holder));
+  EXPECT_EQ(take_over(transaction, wanted, *claimed.holder), TakeOver::ours);
   EXPECT_EQ(raw_commit(transaction), "HX001");
   EXPECT_EQ(database.value("SELECT status FROM hapax.idempotency_keys"), "failed");
 }
