@@ -53,7 +53,8 @@ class Keeper final : public KeeperInterface {
 
   bool logs_looked_at(std::chrono::steady_clock::time_point since) override;
   std::vector<std::shared_ptr<Partition>> with_another_log(
-      const std::vector<std::shared_ptr<Partition>>& partitions) const override;
+      const std::vector<std::shared_ptr<Partition>>& partitions,
+      std::chrono::milliseconds timeout) const override;
   void acquire(const std::vector<std::shared_ptr<Partition>>& partitions,
                std::chrono::milliseconds after) override;
   void halted(const store::Halt& halt, bool recorded) override;

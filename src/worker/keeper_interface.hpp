@@ -19,9 +19,11 @@ class KeeperInterface {
   virtual bool logs_looked_at(std::chrono::steady_clock::time_point since) = 0;
 
   // Those of these started partitions whose topic was made again, as far as Kafka can tell. Any
-  // thread. Throws: std::runtime_error if Kafka does not answer. Blocks: seconds at most.
+  // thread. Throws: std::runtime_error if Kafka does not answer. Blocks: at most `timeout` for each
+  // topic, and once more.
   virtual std::vector<std::shared_ptr<Partition>> with_another_log(
-      const std::vector<std::shared_ptr<Partition>>& partitions) const = 0;
+      const std::vector<std::shared_ptr<Partition>>& partitions,
+      std::chrono::milliseconds timeout) const = 0;
 
   // Agrees a start for each and posts Started, or HaltWanted. Tries until it works or the partition
   // is over. `after`: not before.

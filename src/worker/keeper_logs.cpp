@@ -37,7 +37,8 @@ void Keeper::look_at_logs() {
   }
   look_at_logs_ = now + kBetweenLooks;
   try {
-    for (const auto& partition : with_another_log(held())) notices_.post(LogDoubted{partition});
+    for (const auto& partition : with_another_log(held(), kLogsLookTimeout))
+      notices_.post(LogDoubted{partition});
     looked_at_logs_ = now;
   } catch (const std::exception&) {
     // Kafka is away, and the poll thread reports that. The next look comes soon.
@@ -45,7 +46,7 @@ void Keeper::look_at_logs() {
 }
 
 std::vector<std::shared_ptr<Partition>> Keeper::with_another_log(
-    const std::vector<std::shared_ptr<Partition>>& partitions) const {
+    const std::vector<std::shared_ptr<Partition>>& partitions, milliseconds timeout) const {
   std::vector<std::shared_ptr<Partition>> looked;
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) {
@@ -54,12 +55,12 @@ std::vector<std::shared_ptr<Partition>> Keeper::with_another_log(
     ids.push_back(partition->id());
   }
   if (ids.empty()) return {};
-  const auto committed = consumer_.committed(ids, kLogsLookTimeout);
+  const auto committed = consumer_.committed(ids, timeout);
   std::map<std::string, std::string> topics;
   std::erase_if(looked, [&](const std::shared_ptr<Partition>& partition) {
     const std::string& topic = partition->id().first;
     const auto [id, is_new] = topics.try_emplace(topic);
-    if (is_new) id->second = consumer_.topic_id(topic, kLogsLookTimeout);
+    if (is_new) id->second = consumer_.topic_id(topic, timeout);
     const std::string& began = partition->beginning().topic_id;
     const auto found = committed.find(partition->id());
     const bool lost = found != committed.end() && !found->second.offset;

@@ -13,9 +13,9 @@ namespace {
 using std::chrono::milliseconds;
 namespace log = observe::log;
 
-constexpr milliseconds kCommitAgain{500};    // after one that did not get through
-constexpr milliseconds kBetweenCommits{10};  // between two looks at all partitions
-constexpr milliseconds kLastCommitTimeout{2000};
+constexpr milliseconds kCommitAgain{500};         // after one that did not get through
+constexpr milliseconds kBetweenCommits{10};       // between two looks at all partitions
+constexpr milliseconds kLastCommitTimeout{2000};  // and of the look before it
 
 bool has_id(const Partition& partition) { return !partition.beginning().topic_id.empty(); }
 
@@ -82,12 +82,12 @@ std::vector<kafka::Commit> OffsetCommits::due_of(
 
 // At the end of partitions, when the keeper's next look would come too late.
 std::vector<kafka::Commit> OffsetCommits::last_of(
-    std::vector<std::shared_ptr<Partition>> partitions) const {
+    std::vector<std::shared_ptr<Partition>> partitions, milliseconds timeout) const {
   std::erase_if(partitions, [](const auto& partition) { return !partition->polling.started; });
   try {
     std::vector<std::shared_ptr<Partition>> without_id = partitions;
     std::erase_if(without_id, [](const auto& partition) { return has_id(*partition); });
-    const auto changed = keeper_.with_another_log(without_id);
+    const auto changed = keeper_.with_another_log(without_id, timeout);
     std::erase_if(partitions, [&](const auto& partition) {
       return std::ranges::find(changed, partition) != changed.end();
     });
@@ -101,17 +101,18 @@ std::vector<kafka::Commit> OffsetCommits::last_of(
 }
 
 void OffsetCommits::send_last(const std::vector<std::shared_ptr<Partition>>& partitions) {
-  consumer_.commit(last_of(partitions));
+  consumer_.commit(last_of(partitions, kLastCommitTimeout));
 }
 
 void OffsetCommits::send_last_and_wait(const std::vector<std::shared_ptr<Partition>>& partitions,
                                        Clock::time_point until) {
-  const std::vector<kafka::Commit> commits = last_of(partitions);
-  const auto left = std::chrono::duration_cast<milliseconds>(until - now_());
-  if (commits.empty() || left.count() <= 0) return;
+  const auto left = [&] { return std::chrono::duration_cast<milliseconds>(until - now_()); };
+  if (left().count() <= 0) return;
+  const auto commits = last_of(partitions, std::min(left(), kLastCommitTimeout));
+  if (commits.empty() || left().count() <= 0) return;
   try {
     for (const auto& [id, why] :
-         consumer_.commit_and_wait(commits, std::min(left, kLastCommitTimeout)))
+         consumer_.commit_and_wait(commits, std::min(left(), kLastCommitTimeout)))
       throw std::runtime_error(id.first + "/" + std::to_string(id.second) + ": " + why);
   } catch (const std::exception& error) {
     log::warning("last_commit_failed", {{"error", error.what()}},

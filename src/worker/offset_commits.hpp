@@ -31,10 +31,11 @@ class OffsetCommits {
   // Sends what is still due. Precondition: may_send(), and the notices were served since.
   void send();
 
-  // The last commit of partitions that the group takes away. Blocks: seconds at most.
+  // The last commit of partitions that the group takes away. Blocks: for a look at the logs, 2 s at
+  // most.
   void send_last(const std::vector<std::shared_ptr<Partition>>& partitions);
 
-  // The same at the worker's end, with its answer. Blocks: until `until`, and a look at the logs.
+  // The same at the worker's end, with its answer. Sends nothing after `until`. Blocks: until then.
   void send_last_and_wait(const std::vector<std::shared_ptr<Partition>>& partitions,
                           Clock::time_point until);
 
@@ -48,7 +49,8 @@ class OffsetCommits {
  private:
   std::vector<kafka::Commit> due_of(
       const std::vector<std::shared_ptr<Partition>>& partitions) const;
-  std::vector<kafka::Commit> last_of(std::vector<std::shared_ptr<Partition>> partitions) const;
+  std::vector<kafka::Commit> last_of(std::vector<std::shared_ptr<Partition>> partitions,
+                                     std::chrono::milliseconds timeout) const;
   const Partition* find(const kafka::Commit& commit) const;
 
   const Partitions& partitions_;

@@ -21,7 +21,8 @@ struct FakeKeeper final : KeeperInterface {
     look_wanted_since = since;
     return looked_at && *looked_at > since;
   }
-  Partitions with_another_log(const Partitions& partitions) const override {
+  Partitions with_another_log(const Partitions& partitions,
+                              std::chrono::milliseconds /*timeout*/) const override {
     if (kafka_is_away) throw std::runtime_error("Kafka does not answer");
     Partitions found;
     for (const auto& partition : partitions)
