@@ -54,7 +54,7 @@ void Intake::receive(const std::shared_ptr<Partition>& partition,
                      std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
   const std::size_t bytes = record->bytes();
-  if (!partition->receive(message.offset(), bytes, Clock::now())) return;
+  if (!partition->receive(message.offset(), bytes, now_())) return;
   flow::crash_point("received");
   partition->polling.refused.clear();
   partition->polling.at_end = false;

@@ -45,7 +45,7 @@ class Intake {
   // Blocks: 50 ms at most, while the queue is full and the lanes are busy.
   void receive(const std::shared_ptr<Partition>& partition, std::unique_ptr<kafka::Record> record);
 
-  // The partition has nothing more for now. `offset`: one more than its last.
+  // The partition has nothing more until its log grows. `offset`: one more than its last.
   void reached_end(Partition& partition, std::int64_t offset);
 
   // Counts what is in hand, and resumes the partitions that have room again.

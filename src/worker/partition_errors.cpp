@@ -137,15 +137,16 @@ bool PartitionErrors::asks_again(const std::shared_ptr<Partition>& partition,
   return true;
 }
 
-// If the log had lost its tail, and had grown again beyond what was read of it when it was asked,
-// other records stand at the old offsets, and below the checkpoint nobody reads them.
+// The log may have lost its tail, and grown again before anybody asked for its end. Then other
+// records stand at the old offsets, and nobody reads those below the checkpoint.
 bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partition,
                                         const kafka::Record& record) {
   const Message& message = record.message();
   const std::optional<ReadRecord>& before = partition->read_before;
+  if (!before) doubted_.erase(partition->id());  // nothing was read that could be compared
   if (!before || message.offset() < before->offset) return false;
-  // A record that is missing may have been compacted away. If the log is in doubt anyway, it was
-  // never there: a marker of a transaction may stand at its offset.
+  // Compaction may have removed the record. If the log is in doubt anyway, hapax does not guess: a
+  // marker of a transaction may stand there in another log.
   const bool doubted = doubted_.erase(partition->id()) > 0 || partition->short_since;
   const bool same = message.offset() > before->offset
                         ? !doubted
