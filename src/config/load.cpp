@@ -57,11 +57,11 @@ void check_together(Reader& reader, const Config& config) {
     });
     if (other - config.routes.begin() < static_cast<std::ptrdiff_t>(i))
       reader.problem("routes[" + std::to_string(i) + "].retention",
-                     "is another one than that of routes[" +
-                         std::to_string(other - config.routes.begin()) + "], which has the scope " +
-                         route.key.scope +
-                         ", too: an operation would take effect again once the shorter one has "
-                         "forgotten it; give both the same retention");
+                     "differs from that of routes[" +
+                         std::to_string(other - config.routes.begin()) +
+                         "], and both have the scope " + route.key.scope +
+                         ": once the shorter one has forgotten an operation, the other one would "
+                         "let it take effect again; write the same retention in both");
   }
   // A revoke waits without polling. Half of it: the checkpoint and the offset commit come after.
   if (config.worker.revoke_timeout > interval / 2) {

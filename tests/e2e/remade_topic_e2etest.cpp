@@ -38,6 +38,15 @@ void accept(Site& site, const WorkerProcess& worker) {
   EXPECT_EQ(said.code, 0) << said.text;
 }
 
+// It halts; once an operator has decided, all of both logs stands once, and the worker leaves.
+void expect_halt_then_all(Site& site, WorkerProcess& worker) {
+  site.await(kHalts, "1");
+  accept(site, worker);
+  site.await_no_lag();
+  site.expect_exact(80);
+  expect_leaves(worker);
+}
+
 TEST(RemadeTopic, HaltsAWorkerThatRunsAndNothingOfItIsPassedOver) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
@@ -48,10 +57,7 @@ TEST(RemadeTopic, HaltsAWorkerThatRunsAndNothingOfItIsPassedOver) {
   site.await(kHalts, "1");
   worker->await_not_ready("halted: ");
   EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
-  accept(site, *worker);
-  site.await_no_lag();
-  site.expect_exact(80);
-  expect_leaves(*worker);
+  expect_halt_then_all(site, *worker);
 }
 
 // It saw nothing of it: no error, and an offset that the new log has.
@@ -63,11 +69,7 @@ TEST(RemadeTopic, HaltsAWorkerThatStoodStillMeanwhile) {
   worker->freeze();
   make_again(site);
   worker->thaw();
-  site.await(kHalts, "1");
-  accept(site, *worker);
-  site.await_no_lag();
-  site.expect_exact(80);
-  expect_leaves(*worker);
+  expect_halt_then_all(site, *worker);
 }
 
 // What it settled of the new log must not become the group's offset there.
@@ -82,11 +84,7 @@ TEST(RemadeTopic, IsNotHiddenByAWorkerThatLeavesBeforeItLooked) {
   site.await_booked(21);
   expect_leaves(*worker);
   worker->start_again();
-  site.await(kHalts, "1");
-  accept(site, *worker);
-  site.await_no_lag();
-  site.expect_exact(80);
-  expect_leaves(*worker);
+  expect_halt_then_all(site, *worker);
 }
 
 }  // namespace
