@@ -8,7 +8,7 @@ class Payments final : public hapax::Handler {
   // Runs inside an open PostgreSQL transaction that hapax commits together with the payment's
   // idempotency key. Both happen, or neither.
   void handle(const hapax::Message& message, hapax::Context& context) override {
-    const auto payment = message.json();  // Reject where it is not JSON
+    const auto payment = message.json();  // Reject if it is not JSON
     if (!payment.contains("amount_minor") || payment["amount_minor"] <= 0)
       throw hapax::Reject("amount_minor must be positive");
     context.insert("payments", {"id", "account", "amount_minor"}, payment.at("id"),
