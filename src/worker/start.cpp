@@ -72,18 +72,19 @@ StartHalt checkpoint_missing(const StartFacts& facts) {
               "before this partition's first start, or postgres.url names the wrong database"};
 }
 
-Start with_row(const StartFacts& facts, bool ours) {
+Start with_row(const StartFacts& facts, bool here, bool ours) {
   const store::CheckpointRow& row = *facts.row;
   const bool no_kafka = !facts.committed.has_value();
   if (!row.next_offset) {
-    // Killed between the commit to Kafka and the row, or on purpose by an operator. But where this
-    // store's workers have got further, it has lost all that came behind the taking.
-    if (ours && !facts.provenance->first) return checkpoint_missing(facts);
+    // Killed between the commit to Kafka and the row, or on purpose by an operator. But if this
+    // store's workers have got further, it has lost all that came behind the taking. If those of
+    // another store have, what took effect there did not here.
+    if (here && !(ours && facts.provenance->first)) return checkpoint_missing(facts);
     return no_kafka ? Start(initial(facts))
                     : in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start);
   }
   if (ours) return in_range(facts, *row.next_offset, "the checkpoint");
-  if (facts.provenance && facts.provenance->cluster_id == facts.cluster_id)
+  if (here)
     return StartHalt{"other_store",
                      "Kafka's offset " + text(*facts.committed) +
                          " was committed by hapax on store " + facts.provenance->store_id +
@@ -126,7 +127,7 @@ Start decide_offset(const StartFacts& facts) {
   if (decided == "checkpoint" && facts.row->next_offset)
     return in_range(facts, *facts.row->next_offset, "the checkpoint");
   if (facts.reached > facts.high) return in_range(facts, facts.reached, "what was read of it");
-  return with_row(facts, ours);
+  return with_row(facts, here, ours);
 }
 
 }  // namespace

@@ -91,6 +91,17 @@ TEST(Start, AnotherStoreOfThisClusterBesideACheckpointHaltsUntilSomebodyDecides)
   EXPECT_EQ(at(all), (StartAt{50, false, 0}));
 }
 
+// This store's worker had taken the partition and died. The group then worked on another store.
+TEST(Start, AnotherStoreOfThisClusterBesideAPartitionThatWasOnlyTakenHaltsUntilAnOperatorDecides) {
+  StartFacts all = with(60, true, row(std::nullopt));
+  all.provenance->store_id = "store-2";
+  EXPECT_EQ(halt(all), "checkpoint_missing");
+  all.provenance->first = true;
+  EXPECT_EQ(halt(all), "checkpoint_missing");
+  all.row->start_as = "kafka";
+  EXPECT_EQ(at(all), (StartAt{60, false, 0, Jump::decision}));
+}
+
 TEST(Start, AMirroredCommitIsForeign) {
   StartFacts all = with(60, true, std::nullopt);
   all.provenance->cluster_id = "cluster-2";
