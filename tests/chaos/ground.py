@@ -241,6 +241,7 @@ class Site:
         while left and time.monotonic() < deadline:
             self.fleet.keep_alive()
             self.world.turn()
+            self.kafka.refuse_dead()
             self.start_lost_partitions()
             left = self.left(reader)
             time.sleep(0.3)

@@ -73,10 +73,11 @@ class Broker:
         (folder / "server.properties").write_text(
             "".join(f"{name}={value}\n" for name, value in settings.items()))
         self.process = None
-        self.frozen = False
+        self.down = True  # on purpose
 
     def java(self, main_class):
-        return ["java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
+        return ["java", "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC", "-Xshare:auto",
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                 "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
                 "-cp", f"{jars()}/*", main_class]
@@ -90,6 +91,7 @@ class Broker:
         self.starts = self.log_text().count(STARTED)
         self.process = Child(self.java("kafka.Kafka") + ["server.properties"],
                              self.folder / "kafka.log", cwd=self.folder)
+        self.down = False
 
     def log_text(self):
         log = self.folder / "kafka.log"
@@ -101,9 +103,11 @@ class Broker:
         return self.log_text().count(STARTED) > self.starts
 
     def kill(self):
+        self.down = True
         self.process.kill()
 
     def stop(self):
+        self.down = True
         self.process.signal(signal.SIGTERM)
 
     def freeze(self):
@@ -128,3 +132,9 @@ class Kafka:
             wait_until(f"broker {broker.node}", broker.ready, 90)
         self.bootstrap = ",".join(f"127.0.0.1:{b.port}" for b in self.brokers)
         self.proxied = ",".join(f"127.0.0.1:{p}" for p in proxied_ports)
+
+    def refuse_dead(self):
+        """Raises RuntimeError if a broker ended by itself: the run then says nothing of hapax."""
+        for broker in self.brokers:
+            if not broker.down and not broker.process.runs():
+                raise RuntimeError(f"broker {broker.node} ended: {broker.log_text()[-1000:]}")
