@@ -1,6 +1,6 @@
 -- A claimed replay with its message, as the first statement of its run. Bytes as hex, headers in their
 -- order as [name, value], null staying null.
--- $1 replay, $2 its runs as claimed, $3 the route's retention in seconds.
+-- $1 replay, $2 its runs as claimed.
 -- One row, or none if it ended or another worker has claimed it since.
 -- Locks the replay until the end of the transaction.
 SELECT r.edited, d.group_id, d.topic, d.generation, d.partition, d.kafka_offset,
@@ -10,13 +10,7 @@ SELECT r.edited, d.group_id, d.topic, d.generation, d.partition, d.kafka_offset,
                         ORDER BY h.i), '[]'::json)
         FROM unnest(d.header_names, d.header_values) WITH ORDINALITY AS h (name, value, i))
          AS headers,
-       d.scope, d.key, d.tenant, d.ended_as,
-       -- Not if it was skipped because hapax did not know whether it had been completed before.
-       d.created_at + make_interval(secs => $3) > clock_timestamp() AND NOT EXISTS (
-         SELECT FROM hapax.halts h
-         WHERE h.group_id = d.group_id AND h.topic = d.topic AND h.generation = d.generation
-           AND h.partition = d.partition AND h.kafka_offset = d.kafka_offset
-           AND h.reason = 'unknown_below_highest') AS keys_are_kept
+       d.scope, d.key, d.tenant, d.ended_as
 FROM hapax.replays r JOIN hapax.dead_letters d ON d.id = r.dead_letter
 WHERE r.id = $1 AND r.runs = $2 AND r.ended_at IS NULL
 FOR UPDATE OF r

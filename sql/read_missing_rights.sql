@@ -8,7 +8,7 @@ SELECT to_json(r) FROM (
                ('dead_letters', 'SELECT INSERT UPDATE'), ('incarnation', 'SELECT INSERT'),
                ('position_changes', 'SELECT INSERT'), ('replays', 'SELECT UPDATE'),
                ('logs', 'SELECT INSERT UPDATE'), ('passed', 'SELECT INSERT UPDATE'),
-               ('store', 'SELECT'), ('schema_migrations', 'SELECT')) AS w (name, privileges),
+               ('store', 'SELECT'), ('schema_migrations', 'SELECT'), ('forgotten', 'SELECT')) AS w (name, privileges),
        to_regclass('hapax.' || w.name) AS found,
        unnest(string_to_array(w.privileges, ' ')) AS p (privilege)
   WHERE found IS NOT NULL

@@ -45,12 +45,15 @@ void check_durability(const config::Config& config, const Json& server, Findings
 
 void check_role(const Json& server, Findings& findings) {
   const std::string role = cell(server.at("role"));
+  const bool by_client = server.at("default_read_only_by") == "client";
   findings.judge(
       server.at("default_read_only") == "on", "role is read-only by default",
-      "default_transaction_read_only is " + cell(server.at("default_read_only")) + " for " + role,
-      "ALTER ROLE " + role +
-          " SET default_transaction_read_only = on (sql/roles.sql): "
-          "what a handler writes after a ROLLBACK of its own then fails");
+      "default_transaction_read_only is " + cell(server.at("default_read_only")) + " for " + role +
+          (by_client ? ", by the options of postgres.url or PGOPTIONS" : ""),
+      (by_client
+           ? "take it out of these options, which stand above the role's setting: "
+           : "ALTER ROLE " + role + " SET default_transaction_read_only = on (sql/roles.sql): ") +
+          std::string("what a handler writes after a ROLLBACK of its own then fails"));
   findings.judge(!server.at("acts_as_superuser").get<bool>(), "role is no superuser",
                  role + (server.at("acts_as_superuser").get<bool>() ? " is one" : ""),
                  "give the worker a role of its own (sql/roles.sql): a superuser can switch the "

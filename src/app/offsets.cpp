@@ -1,5 +1,6 @@
-// hapax offsets show|rewind|skip: where the group stands, and moving it on purpose.
+// hapax offsets show|rewind|skip|forget-group: where the group stands, and moving it on purpose.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
 #include "app/coordinates.hpp"
@@ -23,6 +24,8 @@ struct OffsetsOptions {
   ConfigOption config;
   OperatorOptions change;
   std::string place, to;
+  std::string group;
+  store::OptionalText topic;
   bool json = false;
 };
 
@@ -215,6 +218,67 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   });
 }
 
+// A group that lives would halt without its checkpoints. What Kafka does not tell is not believed.
+void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone, const Json& rows) {
+  const kafka::Consumer& consumer = reader.consumer();
+  const std::string cluster = consumer.cluster_id(kKafkaTimeout);
+  for (const Json& row : rows)
+    if (const Json& of = row.at("cluster_id"); !of.is_null() && of != cluster)
+      throw Stop(kFailed, "group " + gone.group + " read " + cell(row.at("topic")) +
+                              " in the cluster " + cell(of) + ", and this one is " + cluster +
+                              ": give the configuration of that cluster");
+  // To a user who may not describe the group it looks like one without members.
+  try {
+    (void)consumer.committed({{rows.at(0).at("topic"), rows.at(0).at("partition")}}, kKafkaTimeout);
+  } catch (const std::runtime_error& error) {
+    throw Stop(kUnreachable, "Kafka does not tell whether group " + gone.group +
+                                 " is gone; may this user describe it? " + error.what());
+  }
+  const kafka::Members members = consumer.members(gone.group, kKafkaTimeout);
+  if (members.count == 0) return;
+  const bool reads = !gone.topic || members.state != "Stable" ||
+                     std::ranges::any_of(members.partitions,
+                                         [&](const auto& one) { return one.first == *gone.topic; });
+  if (reads)
+    throw Stop(kFailed, "group " + gone.group + " is not gone: it has " +
+                            std::to_string(members.count) + " members in Kafka (" + members.state +
+                            ")");
+}
+
+ExitCode forget_group(const OffsetsOptions& options) {
+  config::Config config = load(options.config);
+  store::Session session = open_store(config, options.change.url);
+  const store::ForgottenGroup gone{options.group, options.topic, operator_name(options.change.who),
+                                   options.change.why};
+  config.kafka.properties["group.id"] = gone.group;
+  return change("the schema's owner", [&] {
+    const Json rows = store::read_group(session, gone);
+    for (const Json& row : rows)
+      print_line(cell(row.at("topic")) + "/" + cell(row.at("partition")) + "  checkpoint " +
+                 cell(row.at("next_offset")) + ", written " + time_cell(row.at("updated_at")));
+    // Never ended: librdkafka 2.0.2 would wait without bound for a group that no broker describes.
+    static KafkaReader& reader = *new KafkaReader(config);
+    const auto ask = [&] {
+      asking_kafka([&] {
+        reader.reach(kKafkaTimeout);
+        refuse_living(reader, gone, rows);
+      });
+    };
+    ask();
+    if (options.change.dry_run) {
+      print_line("dry run: nothing was changed");
+      return kDone;
+    }
+    confirm(options.change, "forget-group",
+            "the group's checkpoints are deleted; if it comes back, its partitions halt");
+    if (!options.change.yes) ask();  // an answer may take its time
+    store::forget_group(session, gone, rows);
+    print_line("forgotten: " + std::to_string(rows.size()) +
+               " checkpoints, which hold no keys any more");
+    return kDone;
+  });
+}
+
 ExitCode rewind(const OffsetsOptions& options) { return move(options, store::Jump::rewind); }
 ExitCode skip(const OffsetsOptions& options) { return move(options, store::Jump::skip); }
 
@@ -252,6 +316,14 @@ void add_offsets(CLI::App& app, CommandLine& line) {
         ->required();
     add_operator(*sub, options->change);
   }
+  auto* const forgetting = command->add_subcommand(
+      "forget-group", "Delete the checkpoints of a group that is gone for good; they hold keys");
+  add_config(*forgetting, options->config);
+  forgetting->add_option("GROUP", options->group, "Its group.id")->required();
+  forgetting->add_option("--topic", options->topic, "Only this one, which it reads no more");
+  add_operator(*forgetting, options->change);
+  forgetting->callback(
+      [&line, options] { line.command = [options] { return forget_group(*options); }; });
 }
 
 }  // namespace hapax::app

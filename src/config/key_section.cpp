@@ -27,7 +27,7 @@ struct Name {
   Source::Kind kind;
 
   std::optional<std::string> operator()(Reader& reader, const Value& value) const {
-    if (kind == Source::Kind::header) return Text{"the name of a header", 200}(reader, value);
+    if (kind == Source::Kind::header) return Text{"the name of a header", 200, true}(reader, value);
     const auto pointer = reader.text(value, "a JSON pointer such as \"/id\"");
     if (!pointer) return std::nullopt;
     const auto error = key::json_pointer_error(*pointer);

@@ -17,7 +17,10 @@ std::string found(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return value.empty() ? "an empty array" : "an array";
   const std::string text = value.dump(-1, ' ', true);
-  return text.size() <= kLongest ? text : "a string of " + std::to_string(text.size()) + " bytes";
+  if (text.size() <= kLongest) return text;
+  const std::size_t size = value.is_string() ? value.get_ref<const std::string&>().size() : 0;
+  return "a " + std::string(size > 0 ? "string" : "number") + " of " +
+         std::to_string(size > 0 ? size : text.size()) + " bytes";
 }
 
 }  // namespace

@@ -15,9 +15,12 @@ bool is_indirect_string(const nlohmann::json& value) {
 
 std::optional<std::string> Text::operator()(Reader& reader, const Value& value) const {
   const auto text = reader.text(value, what);
-  if (!text || (!text->empty() && text->size() <= longest)) return text;
-  reader.refuse(value,
-                what + (text->empty() ? "" : ", of at most " + std::to_string(longest) + " bytes"));
+  if (!text) return text;
+  const bool blank = !may_be_blank && text->find_first_not_of(" \t\r\n") == std::string::npos;
+  if (!text->empty() && !blank && text->size() <= longest) return text;
+  reader.refuse(value, what + (text->empty() ? ""
+                               : blank       ? ", not only blanks"
+                                       : ", of at most " + std::to_string(longest) + " bytes"));
   return std::nullopt;
 }
 

@@ -21,6 +21,7 @@ namespace hapax::config {
 struct Text {
   std::string what = "a string that is not empty";
   std::size_t longest = 4'096;
+  bool may_be_blank = false;  // of spaces and tabs alone
   std::optional<std::string> operator()(Reader& reader, const Value& value) const;
 };
 

@@ -51,7 +51,8 @@ std::optional<Outcome> Processor::judge(const Task& task, const store::ClaimRequ
 // and is not. Nothing: it may run.
 std::optional<Outcome> Processor::judge_coordinates(const Task& task, const store::Source& source,
                                                     store::Transaction& transaction) {
-  const store::Known known = store::known_coordinates(transaction, source, task.route.retention);
+  const store::Known known =
+      store::known_coordinates(transaction, source, task.route.key.scope, task.route.retention);
   if (known.dead_letter) return redelivered(task.attempts);
   if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;
   return halt(Result::halt_partition, "unknown_below_highest",

@@ -114,7 +114,7 @@ std::optional<store::ReplayNote> Replayer::run(const Claimed& claimed, const Rou
                                                Handler& handler) {
   phase_ = Phase::claim;
   store::Transaction transaction(*session_);
-  const auto letter = store::lock_replay(transaction, claimed, route.retention);
+  const auto letter = store::lock_replay(transaction, claimed);
   if (!letter) return put_back({});  // another's by now, so this changes nothing
   if (letter->discarded) return Note{What::refused, "the dead letter was ended meanwhile"};
   partition_ = letter->source.partition;
@@ -135,7 +135,7 @@ std::optional<store::ReplayNote> Replayer::run(const Claimed& claimed, const Rou
   const key::Identity& identity = std::get<key::Identity>(derived);
   const store::ClaimRequest request{identity, route.key.scope, letter->source, route.retention};
   const store::Claim claim = store::claim(transaction, request);
-  if (auto why = refusal(*letter, request, claim, transaction))
+  if (auto why = refusal(claimed, route, *letter, request, claim, transaction))
     return Note{What::refused, std::move(*why)};
   crash_point("replay_claimed");
 
@@ -158,12 +158,16 @@ std::optional<store::ReplayNote> Replayer::run(const Claimed& claimed, const Rou
 }
 
 // The key rules of a replay: why it must not run; nothing where the key is ours.
-std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter,
+std::optional<std::string> Replayer::refusal(const Claimed& claimed, const Route& route,
+                                             const store::ReplayedLetter& letter,
                                              const store::ClaimRequest& request,
                                              const store::Claim& claim,
                                              store::Transaction& transaction) {
   const key::Identity& identity = request.identity;
   const bool same = letter.key == identity.key && letter.tenant == identity.tenant;
+  const auto keys_are_kept = [&] {
+    return store::keys_are_kept(transaction, claimed, request.scope, route.retention);
+  };
   if (letter.scope != request.scope)
     return "it was given up on in scope \"" + letter.scope + "\", and the route's is \"" +
            request.scope + "\" now: what happened to its operation since cannot be told";
@@ -174,20 +178,21 @@ std::optional<std::string> Replayer::refusal(const store::ReplayedLetter& letter
     if (letter.key && same)
       return "its key is not known any more (routes[].retention): whether the operation was "
              "completed meanwhile cannot be told";
-    if (letter.keys_are_kept) return std::nullopt;
-    return "it is older than routes[].retention, or was skipped as `unknown_below_highest`: "
-           "whether the operation was completed since, and its key forgotten, cannot be told";
+    if (keys_are_kept()) return std::nullopt;
+    return "it is older than routes[].retention, or than a key that was forgotten, or was skipped "
+           "as `unknown_below_highest`: whether the operation was completed since, and its key "
+           "forgotten, cannot be told";
   }
   if (claim.holder->status == "completed")
     return "the operation was completed meanwhile by " + name_of(*claim.holder);
   if (claim.holder->status == "started")
     return "the key is `started` by " + name_of(*claim.holder) +
            ", which no worker of this mode leaves behind";
-  if (claim.holder->status == "failed" && !claim.holder->is(request.source) &&
-      !letter.keys_are_kept)
+  if (claim.holder->status == "failed" && !claim.holder->is(request.source) && !keys_are_kept())
     return "its key failed since for " + name_of(*claim.holder) +
-           ", and it is older than routes[].retention, or was skipped as `unknown_below_highest`: "
-           "whether the operation was completed before that cannot be told";
+           ", and it is older than routes[].retention, or than a key that was forgotten, or was "
+           "skipped as `unknown_below_highest`: whether the operation was completed before that "
+           "cannot be told";
   if (store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
     throw store::DatabaseError(
         {store::Fault::Kind::sql, "55P03", "another transaction took the key at this moment"});

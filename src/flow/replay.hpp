@@ -85,7 +85,8 @@ class Replayer {
   Replayed run_claimed(const Claimed& claimed);
   // What is to be noted of it; nothing where it completed.
   std::optional<Note> run(const Claimed& claimed, const Route& route, Handler& handler);
-  std::optional<std::string> refusal(const store::ReplayedLetter& letter,
+  std::optional<std::string> refusal(const Claimed& claimed, const Route& route,
+                                     const store::ReplayedLetter& letter,
                                      const store::ClaimRequest& request, const store::Claim& claim,
                                      store::Transaction& transaction);
   Note failed(const Claimed& claimed, const Route& route, const std::exception_ptr& error);

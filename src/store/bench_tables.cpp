@@ -43,6 +43,7 @@ void BenchTables::remove(const std::string& prefix) {
   transaction.run("SET LOCAL statement_timeout TO 0");
   transaction.run("DROP SCHEMA " + name_ + " CASCADE");
   transaction.run(sql::kDeleteBench, {Parameter(prefix)});
+  transaction.run(sql::kDeleteBenchForgotten, {Parameter(prefix)});
   transaction.commit();
 }
 

@@ -2,6 +2,7 @@
 
 #include "sql_statements.hpp"
 #include "store/quote.hpp"
+#include "store/retention.hpp"
 
 namespace hapax::store {
 namespace {
@@ -143,10 +144,11 @@ bool count_duplicate(Transaction& transaction, const ClaimRequest& request,
   return true;
 }
 
-Known known_coordinates(Transaction& transaction, const Source& source,
+Known known_coordinates(Transaction& transaction, const Source& source, const std::string& scope,
                         std::chrono::seconds retention) {
   std::vector<Parameter> parameters = source.parameters();
   parameters.emplace_back(retention.count());
+  parameters.emplace_back(forgotten_until(transaction, scope));
   const Rows rows = transaction.run(sql::kKnownCoordinates, parameters);
   return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
 }

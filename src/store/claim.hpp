@@ -92,7 +92,8 @@ struct Known {
 };
 
 // Whether a message is remembered by its coordinates though its key is not.
-Known known_coordinates(Transaction& transaction, const Source& source,
+// Precondition: the key was claimed before.
+Known known_coordinates(Transaction& transaction, const Source& source, const std::string& scope,
                         std::chrono::seconds retention);
 
 // The completion: what was added to the transaction, the result, the seal and COMMIT, together.

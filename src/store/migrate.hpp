@@ -10,7 +10,7 @@
 namespace hapax::store {
 
 // The newest migration in this binary, and the oldest schema that this worker can run on.
-inline constexpr int kSchema = 7;
+inline constexpr int kSchema = 8;
 inline constexpr int kOldestSchema = 5;
 
 struct MigrationState {

@@ -119,4 +119,38 @@ json forget_key(Session& session, const KeyName& key, const json& seen, const st
   return before;
 }
 
+namespace {
+
+std::string name_of(const ForgottenGroup& gone) {
+  return gone.group + (gone.topic ? " " + *gone.topic : std::string());
+}
+
+json delete_group(Transaction& transaction, const ForgottenGroup& gone) {
+  json rows = json::array();
+  for (const Row row : transaction.run(sql::kDeleteGroup, {gone.group, Parameter(gone.topic)}))
+    rows.push_back(json::parse(row[0].text()));
+  return rows;
+}
+
+}  // namespace
+
+json read_group(Session& session, const ForgottenGroup& gone) {
+  Transaction transaction(session);  // and rolls back
+  json rows = delete_group(transaction, gone);
+  if (rows.empty())
+    throw Refused("group " + gone.group + " has no checkpoints" +
+                  (gone.topic ? " of topic " + *gone.topic : std::string()));
+  return rows;
+}
+
+void forget_group(Session& session, const ForgottenGroup& gone, const json& seen) {
+  Transaction transaction(session);
+  transaction.add("SET LOCAL synchronous_commit = on");
+  if (delete_group(transaction, gone) != seen)
+    throw Refused("a worker of group " + gone.group + " wrote a checkpoint meanwhile: is it gone?");
+  log_operation(transaction, {gone.who, "offsets forget-group", name_of(gone), gone.why,
+                              json{{"before", seen}}});
+  transaction.commit();
+}
+
 }  // namespace hapax::store

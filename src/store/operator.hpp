@@ -61,4 +61,20 @@ struct KeyName {
 nlohmann::json forget_key(Session& session, const KeyName& key, const nlohmann::json& seen,
                           const std::string& who, const std::string& why, bool dry_run);
 
+struct ForgottenGroup {
+  std::string group;
+  std::optional<std::string> topic;  // nothing: all
+  std::string who;
+  std::string why;
+};
+
+// The group's checkpoints. Throws: Refused if there is none, DatabaseError.
+nlohmann::json read_group(Session& session, const ForgottenGroup& gone);
+
+// Deletes the checkpoints of a group that is gone for good, so that it holds no keys any more.
+// `seen`: as read_group() told, before Kafka told that no member of the group is left.
+// Needs the schema's owner.
+// Throws: Refused if they are others by now, DatabaseError. Blocks: at most lock_timeout.
+void forget_group(Session& session, const ForgottenGroup& gone, const nlohmann::json& seen);
+
 }  // namespace hapax::store

@@ -5,6 +5,7 @@
 #include "sql_statements.hpp"
 #include "store/dead_letter.hpp"
 #include "store/quote.hpp"
+#include "store/retention.hpp"
 
 namespace hapax::store {
 namespace {
@@ -50,10 +51,9 @@ std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& g
                        rows[0]["abandoned"].as<bool>()};
 }
 
-std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay,
-                                          std::chrono::seconds retention) {
+std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay) {
   using Text = std::optional<std::string>;
-  const Rows rows = transaction.run(sql::kLockReplay, {replay.id, replay.runs, retention.count()});
+  const Rows rows = transaction.run(sql::kLockReplay, {replay.id, replay.runs});
   if (rows.empty()) return std::nullopt;
   const Row row = rows[0];
   ReplayedLetter letter;
@@ -74,8 +74,15 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
   letter.key = row["key"].as<Text>();
   letter.tenant = row["tenant"].as<Text>();
   letter.discarded = !row["ended_as"].is_null();
-  letter.keys_are_kept = row["keys_are_kept"].as<bool>();
   return letter;
+}
+
+bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
+                   std::chrono::seconds retention) {
+  const std::string forgotten = forgotten_until(transaction, scope);
+  return transaction
+      .run(sql::kKeysAreKept, {replay.dead_letter, retention.count(), forgotten})[0][0]
+      .as<bool>();
 }
 
 // The letter first: operators lock letters, then look at their replays.

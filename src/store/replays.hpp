@@ -39,7 +39,6 @@ struct ReplayedLetter {
   std::string scope;
   std::optional<std::string> key, tenant;  // nothing: it was given up on before it had any
   bool discarded = false;
-  bool keys_are_kept = false;  // keys that were completed since it was given up on are still known
 };
 
 // How many of a group's replays have not ended, counted up to 10,000.
@@ -54,8 +53,12 @@ std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& g
 
 // Locks the replay for this transaction; nothing if it ended or was claimed again since.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout.
-std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay,
-                                          std::chrono::seconds retention);
+std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay);
+
+// Whether keys of the scope that were completed since the letter was given up on are still known.
+// Precondition: the key was claimed before. Throws: DatabaseError (Phase::claim).
+bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
+                   std::chrono::seconds retention);
 
 // Adds to the transaction's text: the replay completed, and its dead letter is ended as replayed.
 // Precondition: lock_replay has locked it.

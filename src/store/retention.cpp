@@ -63,4 +63,12 @@ Removed expire_keys(Session& session, std::size_t limit, const std::optional<std
   return removed;
 }
 
+std::string forgotten_until(Transaction& transaction, const std::string& scope) {
+  constexpr const char* kNever = "-infinity";
+  // Migration 8; a worker of this release also runs on the schema before.
+  if (transaction.run("SELECT to_regclass('hapax.forgotten')")[0][0].is_null()) return kNever;
+  const Rows rows = transaction.run(sql::kReadForgotten, {scope});
+  return rows.empty() ? kNever : rows[0][0].text();
+}
+
 }  // namespace hapax::store

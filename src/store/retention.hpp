@@ -19,6 +19,8 @@
 
 namespace hapax::store {
 
+class Transaction;
+
 // True when `holder` has the lease for `time` from now on.
 bool take_lease(Session& session, const std::string& name, const std::string& holder,
                 std::chrono::seconds time);
@@ -68,5 +70,10 @@ struct Removed {
 // the oldest first. No scope: of all that have no checkpoint.
 Removed expire_keys(Session& session, std::size_t limit, const std::optional<std::string>& scope,
                     const std::string& from, const std::string& before);
+
+// Until when the removed keys of a scope were completed: what is not younger may have been, and
+// nobody knows. "-infinity": none was removed. Ask after the claim, because a key may be removed
+// until then. Throws: DatabaseError (Phase::claim).
+std::string forgotten_until(Transaction& transaction, const std::string& scope);
 
 }  // namespace hapax::store

@@ -35,9 +35,19 @@ class Transaction::Work final : public pqxx::dbtransaction {
   }
   ~Work() override { close(); }
 
- private:
 #endif
-  void do_commit() override {}
+ public:
+  void commit_ours() {
+    ours_ = true;
+    commit();
+  }
+  bool committed_by_handler() const { return committed_by_handler_; }
+
+ private:
+  void do_commit() override { committed_by_handler_ = !ours_; }
+
+  bool ours_ = false;
+  bool committed_by_handler_ = false;
 };
 
 Transaction::Transaction(Session& session) : session_(session) {}
@@ -272,7 +282,7 @@ void Transaction::commit() {
   }
   run_with_commit("COMMIT");
   try {
-    work_->commit();
+    work_->commit_ours();
   } catch (...) {
     rethrow(session_.state_->connection, "COMMIT");
   }
@@ -308,7 +318,7 @@ void Transaction::rollback() noexcept {
   done_ = true;
   try {
     // A ROLLBACK that went with another text is not sent again.
-    if (work_) begun_ ? work_->abort() : work_->commit();
+    if (work_) begun_ ? work_->abort() : work_->commit_ours();
     work_.reset();
   } catch (const std::exception&) {
     work_.reset();
@@ -357,6 +367,7 @@ void Transaction::refuse_ended() {
     } catch (const DatabaseError& error) {
       if (error.fault().kind != Fault::Kind::aborted) throw;
       // The handler has ended what libpqxx knows of; what PostgreSQL does is another matter.
+      const bool committed = work_->committed_by_handler();
       work_.reset();
       done_ = true;
       try {
@@ -366,6 +377,7 @@ void Transaction::refuse_ended() {
         rethrow(session_.state_->connection, text);
       }
       roll_back_by_hand();
+      if (committed) throw error;  // it would be a COMMIT, had hapax not kept libpqxx from it
     }
   } catch (const DatabaseError& error) {
     if (classify(Phase::handler, error.fault()) == FailureClass::outage) throw;

@@ -147,7 +147,7 @@ void Retention::say_held(const store::HeldScope& scope) {
        {"partition", partition},
        {"seconds", scope.since.count()}},
       "keys stay beyond their retention, because messages wait in this partition that may have "
-      "them. If the group is gone for good, the owner deletes its rows in hapax.checkpoints");
+      "them. If the group is gone for good: `hapax offsets forget-group`");
 }
 
 }  // namespace hapax::worker

@@ -84,6 +84,13 @@ TEST(KafkaSection, SaysWhyAndHowToMend) {
   EXPECT_TRUE(has(refusal("group.protocol", "consumer"), "2.12"));
 }
 
+TEST(KafkaSection, RefusesAGroupWithoutAName) {
+  EXPECT_EQ(refusal("group.id", " \t"),
+            "found \" \\t\"; allowed: the name of the consumer group, not only blanks");
+  EXPECT_EQ(refusal("group.id", ""), "found \"\"; allowed: the name of the consumer group");
+  EXPECT_EQ(refusal("group.id", " a"), "");
+}
+
 TEST(KafkaSection, TellsATypoInItsOwnNamesFromAProperty) {
   EXPECT_TRUE(has(refusal("intial", "latest"), "did you mean initial?"));
   EXPECT_TRUE(has(refusal("group_id", "x"), "did you mean group.id?"));

@@ -98,7 +98,10 @@ TEST(KeySection, ReadsThePolicies) {
   EXPECT_EQ(spec("missing_key", R"("coordinates")").missing_key, key::MissingKey::coordinates);
   EXPECT_EQ(spec("tombstone", R"("handle")").tombstone, key::Tombstone::handle);
   EXPECT_EQ(spec("scope", R"("billing")").scope, "billing");
-  EXPECT_FALSE(problem("scope", "\"" + std::string(201, 'x') + "\"").empty());
+  EXPECT_EQ(
+      problem("scope", "\"" + std::string(201, 'x') + "\""),
+      "found a string of 201 bytes; allowed: the name of the operation's consumer, of at most "
+      "200 bytes");
 }
 
 }  // namespace

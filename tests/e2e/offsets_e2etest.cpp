@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "sandbox/temporary_folder.hpp"
 #include "support/command.hpp"
 #include "support/site.hpp"
 
@@ -121,6 +124,58 @@ TEST_F(Offsets, WhatDoesNotExistIsSaidWithWhatDoes) {
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.text, HasSubstr("operator"));
   EXPECT_EQ(site->database().value("SELECT next_offset FROM hapax.checkpoints"), "20");
+  expect_leaves(*worker);
+}
+
+TEST_F(Offsets, AGroupIsForgottenOnceItIsGone) {
+  const auto forget = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"offsets", "forget-group", site->group(), "--why", "renamed"});
+    return run(std::move(more));
+  };
+  const auto checkpoints = [&] {
+    return site->database().count("SELECT count(*) FROM hapax.checkpoints");
+  };
+  const Said lives = forget({"--yes"});
+  EXPECT_EQ(lives.code, 1) << lives.text;
+  EXPECT_THAT(lives.text, HasSubstr("is not gone: it has 1 members"));
+  EXPECT_EQ(forget({"--yes", "--topic", site->topic()}).code, 1);
+  expect_leaves(*worker);
+  EXPECT_EQ(forget({}).code, 2) << "asked nobody";
+  EXPECT_EQ(forget({"--dry-run"}).code, 0);
+  EXPECT_EQ(forget({"--yes", "--topic", "another"}).code, 1) << "it has none of that";
+  EXPECT_EQ(checkpoints(), 1);
+  const Said gone = forget({"--yes"});
+  EXPECT_EQ(gone.code, 0) << gone.text;
+  EXPECT_EQ(checkpoints(), 0);
+  EXPECT_EQ(site->database().count("SELECT count(*) FROM hapax.passed"), 0);
+  EXPECT_EQ(site->database().value("SELECT action, target, why, facts->'before'->0->>'next_offset' "
+                                   "FROM hapax.operator_log"),
+            "offsets forget-group|" + site->group() + "|renamed|20");
+  // It comes back: nothing runs before an operator has decided.
+  worker->start_again();
+  EXPECT_EQ(worker->await("halted").at("reason"), "checkpoint_missing");
+  site->expect_exact(20);
+  expect_leaves(*worker);
+}
+
+// The worker lives each time, and who is asked cannot know it.
+TEST_F(Offsets, AGroupIsNotForgottenWhereKafkaDoesNotTell) {
+  const auto forget = [&](const std::string& bootstrap) {
+    const sandbox::TemporaryFolder folder("offsets");
+    const auto path = folder.path() / "worker.json";
+    std::ofstream(path)
+        << site->options("w", {{"kafka", {{"bootstrap.servers", bootstrap}}}}).config.dump();
+    Said said = hapax({"offsets", "forget-group", site->group(), "--why", "renamed", "--yes",
+                       "--url", site->database().owner().url},
+                      path);
+    EXPECT_EQ(site->database().count("SELECT count(*) FROM hapax.checkpoints"), 1) << said.text;
+    return said;
+  };
+  const Said away = forget("127.0.0.1:1");
+  EXPECT_EQ(away.code, 4) << away.text;
+  const Said other = forget(Site::mock_cluster().bootstrap());
+  EXPECT_EQ(other.code, 1) << other.text;
+  EXPECT_THAT(other.text, HasSubstr("give the configuration of that cluster"));
   expect_leaves(*worker);
 }
 

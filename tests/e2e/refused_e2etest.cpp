@@ -37,6 +37,15 @@ TEST(Refused, APartitionThatKafkaDoesNotLetUsReadIsNotReadyUntilItDoes) {
   EXPECT_EQ(hapax({"status"}, worker->config()).code, 0);
   site.pay(producer, 5, 5);
   site.await_booked(10);
+
+  // Then Kafka shows this user a group without members.
+  deny_describe(kafka.bootstrap(), site.group());
+  const Said forget = hapax({"offsets", "forget-group", site.group(), "--why", "renamed", "--yes",
+                             "--url", site.database().owner().url},
+                            worker->config());
+  EXPECT_EQ(forget.code, 4) << forget.text;
+  EXPECT_NE(forget.text.find("may this user describe it?"), std::string::npos) << forget.text;
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.checkpoints"), 1);
   expect_leaves(*worker);
   site.expect_exact(10);
 }

@@ -135,6 +135,18 @@ TEST_F(Guard, HaltsAtAMessageThatFailedLongerAgoThanRetentionAndWasJumpedOver) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// The same, and the key expired by a shorter retention than the present one.
+TEST_F(Guard, HaltsAtAMessageThatFailedBeforeWhatIsForgottenAndWasJumpedOver) {
+  const auto fail = [](const Message&, Context&) { throw std::runtime_error("not yet"); };
+  EXPECT_EQ(process({.offset = 4}, fail).result, Result::retry);
+  jump(4, 5);
+  EXPECT_EQ(process({.offset = 20}).result, Result::completed);
+  database.run("DELETE FROM hapax.idempotency_keys");  // as retention does
+  const Outcome outcome = process({.offset = 4}, book, {.guard_below = 9, .attempts = 1});
+  EXPECT_EQ(outcome.reason, "unknown_below_highest");
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 // Else its coordinates would count as known and unfinished once its key has expired.
 TEST_F(Guard, HaltsAtAMessageThatFailedFirstThenCompletedAndWasForgotten) {
   const auto fail = [](const Message&, Context&) { throw std::runtime_error("not yet"); };

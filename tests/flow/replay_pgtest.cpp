@@ -1,5 +1,7 @@
 // Second runs of dead letters: the message as it was, and the key rules.
 
+#include <thread>
+
 #include "flow/replay_case.hpp"
 
 namespace hapax::flow {
@@ -139,6 +141,40 @@ TEST_F(Replay, IsRefusedWhereItsKeyFailedAgainAfterItCouldBeForgotten) {
   database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");
   want(letter);
   expect_refused(letter, "older than routes[].retention");
+}
+
+// By a shorter retention: the present one would still know it.
+TEST_F(Replay, IsRefusedWhereACompletionSinceItWasForgotten) {
+  process({}, book, {.skip = "ann: why not"});
+  EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);  // the corrected message
+  database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM effects");
+  want(1);
+  expect_refused(1, "or than a key that was forgotten");
+}
+
+TEST_F(Replay, RunsWhereOnlyCompletionsBeforeItWereForgotten) {
+  EXPECT_EQ(process({.key = "k2", .offset = 9}).result, flow::Result::completed);
+  database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM effects");
+  process({}, book, {.skip = "ann: why not"});
+  want(1);
+  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Replay, IsRefusedWhereACompletionIsForgottenWhileItWaitsForTheKey) {
+  process({}, book, {.skip = "ann: why not"});
+  EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);
+  database.run("DELETE FROM effects");
+  want(1);
+  store::Session remover(options);
+  store::Transaction removal(remover);
+  removal.run(std::string("DELETE FROM hapax.idempotency_keys"));
+  std::jthread replay([&] { expect_refused(1, "or than a key that was forgotten"); });
+  database.wait_until(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event_type = 'Lock'",
+      "1");
+  removal.commit();
 }
 
 // Whether it had taken effect before was what nobody knew.

@@ -66,8 +66,8 @@ TEST_F(ReplayRun, ClaimThatIsNotTheLastOneDoesNothing) {
   store::write_note(session, *first, {store::ReplayNote::What::failed, "late"}, "w", "group");
   EXPECT_EQ(replay_row(), "open|null");
   store::Transaction transaction(session);
-  EXPECT_FALSE(store::lock_replay(transaction, *first, std::chrono::seconds(0)));
-  EXPECT_TRUE(store::lock_replay(transaction, *second, std::chrono::seconds(0)));
+  EXPECT_FALSE(store::lock_replay(transaction, *first));
+  EXPECT_TRUE(store::lock_replay(transaction, *second));
 }
 
 TEST_F(ReplayRun, LosesAgainstTheProducersNextTryOrWinsButNeverBoth) {

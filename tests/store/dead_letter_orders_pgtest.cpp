@@ -134,7 +134,7 @@ TEST_F(Orders, DiscardLeavesAloneWhatAWorkerRuns) {
   // And what has the row locked, though its lease has run out.
   Session worker(database.worker());
   Transaction run(worker);
-  ASSERT_TRUE(lock_replay(run, *claimed, std::chrono::hours(1)));
+  ASSERT_TRUE(lock_replay(run, *claimed));
   const Discarded done = discard(*session, {"g", "ann", "old"}, all);
   EXPECT_EQ(done.running, 1U);
   EXPECT_EQ(done.letters.size(), 0U);

@@ -118,7 +118,8 @@ TEST_F(Plans, OfCoordinatesAreBoundedToo) {
   Source source{"group", "payments", 1, 0, 0};
   {
     Transaction transaction(session);
-    for (int i = 0; i < 10; ++i) known_coordinates(transaction, source, std::chrono::hours(1));
+    for (int i = 0; i < 10; ++i)
+      known_coordinates(transaction, source, "booking", std::chrono::hours(1));
   }
   database.run(
       "ALTER TABLE hapax.attempts SET (autovacuum_enabled = off);"
@@ -130,7 +131,7 @@ TEST_F(Plans, OfCoordinatesAreBoundedToo) {
   Transaction transaction(session);
   for (int i = 1; i <= 1000; ++i) {
     source.offset = i;
-    EXPECT_TRUE(known_coordinates(transaction, source, std::chrono::hours(1)).attempted);
+    EXPECT_TRUE(known_coordinates(transaction, source, "booking", std::chrono::hours(1)).attempted);
   }
   transaction.run(std::string("SELECT pg_stat_force_next_flush()"));
   transaction.commit();

@@ -35,6 +35,9 @@ TEST_F(Rights, TheWorkerCannotChangeTheSchemaOrTheSeal) {
                           "CREATE TABLE hapax.mine (n int)", "DROP FUNCTION hapax.seal(text)",
                           "CREATE OR REPLACE FUNCTION hapax.seal(nonce text) RETURNS void "
                           "LANGUAGE sql AS ''",
+                          "CREATE TEMP TABLE mine (n int); CREATE TRIGGER t AFTER DELETE ON mine "
+                          "EXECUTE FUNCTION hapax.note_forgotten()",
+                          "ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER forgotten",
                           "SET session_replication_role = replica"})
     EXPECT_EQ(state_of(sql), "42501") << sql;
 }
@@ -48,8 +51,9 @@ TEST_F(Rights, TheWorkerCannotRewriteOrForgetHistory) {
         "UPDATE hapax.schema_migrations SET checksum = ''", "DELETE FROM hapax.schema_migrations",
         "INSERT INTO hapax.operator_log (who, action, target, why, facts) "
         "VALUES ('w', 'a', 't', 'y', '{}')",
-        "DELETE FROM hapax.operator_log", "DELETE FROM hapax.position_changes",
-        "UPDATE hapax.position_changes SET who = ''", "DELETE FROM hapax.replays",
+        "UPDATE hapax.forgotten SET until = '-infinity'", "DELETE FROM hapax.operator_log",
+        "DELETE FROM hapax.position_changes", "UPDATE hapax.position_changes SET who = ''",
+        "DELETE FROM hapax.replays",
         "INSERT INTO hapax.replays (dead_letter, who, why) VALUES (1, 'w', 'y')"})
     EXPECT_EQ(state_of(sql), "42501") << sql;
 }
@@ -67,6 +71,7 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.attempts DELETE INSERT SELECT UPDATE\n"
             "hapax.checkpoints INSERT SELECT UPDATE\n"
             "hapax.dead_letters INSERT SELECT\n"
+            "hapax.forgotten SELECT\n"
             "hapax.halts INSERT SELECT UPDATE\n"
             "hapax.idempotency_keys DELETE INSERT SELECT UPDATE\n"
             "hapax.incarnation INSERT SELECT\n"

@@ -1,6 +1,16 @@
 -- The schema that all migrations make, as pg_dump shows it, for reviews and for the test that
 -- holds it. After a new migration: HAPAX_WRITE_SCHEMA=1 hapax_pgtests --gtest_filter='Migrate.*Dump'
 CREATE SCHEMA hapax;
+CREATE FUNCTION hapax.note_forgotten() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+  INSERT INTO hapax.forgotten AS f (scope, until)
+    SELECT scope, max(updated_at) FROM gone WHERE status = 'completed' GROUP BY scope ORDER BY scope
+  ON CONFLICT (scope) DO UPDATE SET until = excluded.until WHERE f.until < excluded.until;
+  RETURN NULL;
+END $$;
 CREATE FUNCTION hapax.refuse_unsealed() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog'
@@ -104,6 +114,11 @@ ALTER TABLE hapax.dead_letters ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE hapax.forgotten (
+    scope text NOT NULL COLLATE pg_catalog."C",
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
 CREATE TABLE hapax.halts (
     id bigint NOT NULL,
     group_id text NOT NULL COLLATE pg_catalog."C",
@@ -265,6 +280,8 @@ ALTER TABLE ONLY hapax.dead_letters
     ADD CONSTRAINT dead_letters_coordinates UNIQUE (group_id, topic, generation, partition, kafka_offset);
 ALTER TABLE ONLY hapax.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.forgotten
+    ADD CONSTRAINT forgotten_pkey PRIMARY KEY (scope);
 ALTER TABLE ONLY hapax.halts
     ADD CONSTRAINT halts_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.idempotency_keys
@@ -299,6 +316,7 @@ CREATE INDEX idempotency_keys_by_expiry ON hapax.idempotency_keys USING btree (e
 CREATE INDEX position_changes_by_partition ON hapax.position_changes USING btree (group_id, topic, partition, id);
 CREATE INDEX replays_by_dead_letter ON hapax.replays USING btree (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);
+CREATE TRIGGER forgotten AFTER DELETE ON hapax.idempotency_keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION hapax.note_forgotten();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
 ALTER TABLE ONLY hapax.replays
     ADD CONSTRAINT replays_dead_letter_fkey FOREIGN KEY (dead_letter) REFERENCES hapax.dead_letters(id);

@@ -102,26 +102,35 @@ namespace {
 
 using Acl = std::unique_ptr<rd_kafka_AclBinding_t, kafka::Destroyer<rd_kafka_AclBinding_destroy>>;
 
-Acl acl(const std::string& topic, rd_kafka_AclOperation_t operation,
+Acl acl(rd_kafka_ResourceType_t type, const std::string& name, rd_kafka_AclOperation_t operation,
         rd_kafka_AclPermissionType_t permission) {
   char error[512];
-  Acl made(rd_kafka_AclBinding_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str(),
-                                   RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*", operation,
-                                   permission, error, sizeof error));
+  Acl made(rd_kafka_AclBinding_new(type, name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*",
+                                   "*", operation, permission, error, sizeof error));
   if (!made) throw std::runtime_error(error);
   return made;
+}
+
+// Everything is allowed but this.
+void deny(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std::string& name,
+          rd_kafka_AclOperation_t operation) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  const Acl allow = acl(type, name, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
+  const Acl denied = acl(type, name, operation, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
+  rd_kafka_AclBinding_t* both[] = {allow.get(), denied.get()};
+  rd_kafka_CreateAcls(admin.get(), both, 2, nullptr, queue.get());
+  (void)answer(queue.get(), "deny");
 }
 
 }  // namespace
 
 void deny_read(const std::string& bootstrap, const std::string& topic) {
-  const Client admin = client(bootstrap);
-  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
-  const Acl allow = acl(topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
-  const Acl deny = acl(topic, RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
-  rd_kafka_AclBinding_t* both[] = {allow.get(), deny.get()};
-  rd_kafka_CreateAcls(admin.get(), both, 2, nullptr, queue.get());
-  (void)answer(queue.get(), "deny_read");
+  deny(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_ACL_OPERATION_READ);
+}
+
+void deny_describe(const std::string& bootstrap, const std::string& group) {
+  deny(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_DESCRIBE);
 }
 
 void allow_read(const std::string& bootstrap, const std::string& topic) {

@@ -32,6 +32,9 @@ void delete_records(const std::string& bootstrap, const std::string& topic, std:
 void deny_read(const std::string& bootstrap, const std::string& topic);
 void allow_read(const std::string& bootstrap, const std::string& topic);
 
+// No user may describe the group. On a server with an authorizer.
+void deny_describe(const std::string& bootstrap, const std::string& group);
+
 struct GroupOffset {
   std::int64_t offset = 0;
   std::string metadata;
