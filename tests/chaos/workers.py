@@ -176,6 +176,8 @@ class Fleet:
 
     def stop(self, seconds):
         """What went wrong while leaving; nothing else may end a healthy worker."""
+        # A message may have killed it since keep_alive() looked.
+        dead = [worker.name for worker in self.all if not worker.runs()]
         for worker in self.all:
             worker.thaw()
             worker.leave()
@@ -184,7 +186,7 @@ class Fleet:
             code = worker.child.wait(seconds)
             complaints += [f"worker {worker.name} died of signal {number}, and we sent none"
                            for number in worker.aborts]
-            if code != 0:
+            if code != 0 and not (worker.name in dead and code == -signal.SIGKILL):
                 complaints.append(f"worker {worker.name} was told to leave and ended with {code}")
             if code is None:
                 worker.tell_stacks()
