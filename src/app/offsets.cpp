@@ -218,7 +218,7 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   });
 }
 
-// A group that lives would halt without its checkpoints. What Kafka does not tell is not believed.
+// A group that lives would halt without its checkpoints. If Kafka does not tell, this refuses, too.
 void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone, const Json& rows) {
   const kafka::Consumer& consumer = reader.consumer();
   const std::string cluster = consumer.cluster_id(kKafkaTimeout);
@@ -297,7 +297,8 @@ void add_offsets(CLI::App& app, CommandLine& line) {
       "  hapax offsets rewind -c worker.json --url $OPERATOR payments --to 2h --why 'ledger "
       "restored'\n"
       "  hapax offsets skip -c worker.json --url $OPERATOR payments/3 --to 1042 --why 'test data' "
-      "--yes");
+      "--yes\n"
+      "  hapax offsets forget-group -c worker.json --url $OWNER old-group --why 'renamed'");
   const auto options = std::make_shared<OffsetsOptions>();
   const auto add = [&](const char* name, const char* what, ExitCode (*run)(const OffsetsOptions&)) {
     auto* const sub = command->add_subcommand(name, what);
@@ -317,7 +318,8 @@ void add_offsets(CLI::App& app, CommandLine& line) {
     add_operator(*sub, options->change);
   }
   auto* const forgetting = command->add_subcommand(
-      "forget-group", "Delete the checkpoints of a group that is gone for good; they hold keys");
+      "forget-group",
+      "Delete the checkpoints of a group that is gone for good, so that it holds no keys");
   add_config(*forgetting, options->config);
   forgetting->add_option("GROUP", options->group, "Its group.id")->required();
   forgetting->add_option("--topic", options->topic, "Only this one, which it reads no more");
