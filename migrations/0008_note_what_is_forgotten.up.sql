@@ -1,8 +1,8 @@
--- What retention has forgotten, as a fact: the present setting says nothing of keys that a shorter
--- one removed.
+-- Keeps what retention has forgotten as a fact. If the setting is raised, it no longer tells which keys
+-- a shorter one removed.
 --
--- By a trigger, so that it holds for whoever removes keys: a worker of the schema before, or an
--- owner by hand. In a table of its own, so that such workers go on.
+-- A trigger notes it, so that a worker of the schema before and an owner's own DELETE are noted, too.
+-- It is a table of its own, so that such workers go on.
 
 CREATE TABLE hapax.forgotten (
   scope text COLLATE "C" NOT NULL,
@@ -10,8 +10,8 @@ CREATE TABLE hapax.forgotten (
   CONSTRAINT forgotten_pkey PRIMARY KEY (scope)
 ) WITH (fillfactor = 50);
 
--- With its owner's rights: workers may read this table and not write it. By scope in one order, so
--- that two that remove keys cannot wait for each other.
+-- It runs with its owner's rights, because workers may read this table and not write it. It locks
+-- scopes in one order, so that two workers that remove keys cannot wait for each other.
 CREATE FUNCTION hapax.note_forgotten() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -22,7 +22,7 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION hapax.note_forgotten() FROM PUBLIC;
 
--- What was removed before nobody noted, so it may be anything up to now.
+-- Removals before this migration were not noted. So each scope may have forgotten a key until now.
 INSERT INTO hapax.forgotten (scope, until)
   SELECT scope, now() FROM hapax.checkpoints UNION SELECT scope, now() FROM hapax.dead_letters;
 

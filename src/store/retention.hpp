@@ -71,9 +71,10 @@ struct Removed {
 Removed expire_keys(Session& session, std::size_t limit, const std::optional<std::string>& scope,
                     const std::string& from, const std::string& before);
 
-// Until when the removed keys of a scope were completed: what is not younger may have been, and
-// nobody knows. "-infinity": none was removed. Ask after the claim, because a key may be removed
-// until then. Throws: DatabaseError (Phase::claim).
+// When the newest completion of a scope took effect whose key was removed. An operation that is not
+// younger may have completed without a trace. "-infinity": no key was removed.
+// Precondition: the caller has claimed the key, because it may be removed until then.
+// Throws: DatabaseError (Phase::claim).
 std::string forgotten_until(Transaction& transaction, const std::string& scope);
 
 }  // namespace hapax::store

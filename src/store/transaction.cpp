@@ -377,7 +377,7 @@ void Transaction::refuse_ended() {
         rethrow(session_.state_->connection, text);
       }
       roll_back_by_hand();
-      if (committed) throw error;  // it would be a COMMIT, had hapax not kept libpqxx from it
+      if (committed) throw error;  // do_commit() kept libpqxx from sending it
     }
   } catch (const DatabaseError& error) {
     if (classify(Phase::handler, error.fault()) == FailureClass::outage) throw;

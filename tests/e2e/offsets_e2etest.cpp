@@ -158,7 +158,7 @@ TEST_F(Offsets, AGroupIsForgottenOnceItIsGone) {
   expect_leaves(*worker);
 }
 
-// The worker lives each time, and who is asked cannot know it.
+// The worker lives each time, and the Kafka that the command asks cannot tell.
 TEST_F(Offsets, AGroupIsNotForgottenWhereKafkaDoesNotTell) {
   const auto forget = [&](const std::string& bootstrap) {
     const sandbox::TemporaryFolder folder("offsets");
