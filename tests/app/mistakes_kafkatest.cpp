@@ -71,11 +71,13 @@ TEST(Mistakes, OfTwoHandlersOfANameNoneIsTaken) {
 TEST(Mistakes, InAHandlersOptionsAreFoundByCheck) {
   const sandbox::TemporaryFolder folder("mistakes");
   const auto config = folder.path() / "worker.json";
-  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": ")" +
+                               Site::mock_cluster().bootstrap() +
+                               R"(", "group.id": "g"},
     "postgres": {"url": "postgresql://127.0.0.1:1/x"},
     "routes": [{"topic": "t", "handler": "scripted", "key": {"header": "k"},
                 "options": {"journal": 3}, "plugin": ")" HAPAX_BINARY_DIR
-                           "/lib/libscripted.so\"}]}";
+                               "/lib/libscripted.so\"}]}";
   const Said said = hapax({"check"}, config);
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.text, HasSubstr("ok    handler scripted: "));
@@ -139,7 +141,8 @@ TEST(Mistakes, AreNoneInAPluginBesideTheConfiguration) {
   const auto config = folder.path() / "worker.json";
   std::filesystem::create_symlink(HAPAX_BINARY_DIR "/lib/libscripted.so",
                                   folder.path() / "libmine.so");
-  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": ")" +
+                               Site::mock_cluster().bootstrap() + R"(", "group.id": "g"},
     "postgres": {"url": "postgresql://127.0.0.1:1/x"},
     "routes": [{"topic": "t", "handler": "scripted", "plugin": "./libmine.so",
                 "key": {"header": "k"}}]})";
@@ -169,7 +172,8 @@ TEST(Mistakes, InKafkasCredentialsThatDoNothingAreFoundByCheck) {
   const sandbox::TemporaryFolder folder("mistakes");
   const auto config = folder.path() / "worker.json";
   const auto said = [&](const std::string& kafka) {
-    std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", )" +
+    std::ofstream(config) << R"({"kafka": {"bootstrap.servers": ")" +
+                                 Site::mock_cluster().bootstrap() + R"(", "group.id": "g", )" +
                                  kafka +
                                  R"(}, "postgres": {"url": "postgresql://127.0.0.1:1/x"},
       "routes": [{"topic": "t", "handler": "h", "key": {"header": "k"}}]})";
