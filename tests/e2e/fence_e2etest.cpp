@@ -9,7 +9,7 @@ namespace hapax::support {
 namespace {
 
 constexpr int kPartitions = 5;
-constexpr int kPayments = 6'000;
+constexpr int kFencePayments = 6'000;
 constexpr int kMostRounds = 5;
 
 TEST(Fence, AWorkerThatWakesUpTooLateDoublesNothingAndMovesNoCheckpoint) {
@@ -27,16 +27,16 @@ TEST(Fence, AWorkerThatWakesUpTooLateDoublesNothingAndMovesNoCheckpoint) {
   int paid = 0;
   // It wakes up with checkpoints to write; sometimes Kafka tells it first that they are not its
   // own.
-  while (!has_been_fenced() && paid < kMostRounds * kPayments) {
-    site.pay(producer, paid, kPayments);
-    site.await_booked(paid + kPayments / 10);
+  while (!has_been_fenced() && paid < kMostRounds * kFencePayments) {
+    site.pay(producer, paid, kFencePayments);
+    site.await_booked(paid + kFencePayments / 10);
     site.await("SELECT count(*) > 0 FROM hapax.checkpoints WHERE owner = 'sleeper'", "t");
     sleeper->freeze();
     // PostgreSQL ends its open transactions after idle_in_transaction_timeout; Kafka its session.
     site.await("SELECT count(*) FROM hapax.checkpoints WHERE owner = 'heir'",
                std::to_string(kPartitions));
     site.await_no_lag();
-    site.expect_exact(paid += kPayments);
+    site.expect_exact(paid += kFencePayments);
     const std::string before = site.database().value(offsets);
     const auto assignments = sleeper->count("assigned");
     sleeper->thaw();

@@ -8,8 +8,8 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPayments = 60;
-constexpr int kPoison = 20;  // the offset
+constexpr int kDeathPayments = 60;
+constexpr int kPoisonOffset = 20;  // the offset
 constexpr int kMostLives = 12;
 
 struct Death {
@@ -26,11 +26,11 @@ class HandlerDeath : public testing::TestWithParam<Death> {
   // One partition, so that all are neighbours.
   void send(const Site& site) const {
     Producer producer(site.bootstrap());
-    site.pay(producer, 0, kPoison);
+    site.pay(producer, 0, kPoisonOffset);
     Outgoing poison = site.payment(1'000'000, {{"do", GetParam().by}});
     poison.key = "poison";
     producer.send(poison);
-    site.pay(producer, kPoison, kPayments - kPoison);
+    site.pay(producer, kPoisonOffset, kDeathPayments - kPoisonOffset);
   }
 };
 
@@ -49,13 +49,13 @@ TEST_P(HandlerDeath, IsTheDeathOfItsMessageAndOfNoNeighbour) {
   }
   EXPECT_GE(lives, GetParam().lives);
   site.await_no_lag();
-  site.expect_exact(kPayments, 1);
+  site.expect_exact(kDeathPayments, 1);
   EXPECT_EQ(site.database().value("SELECT kafka_offset FROM hapax.dead_letters"),
-            std::to_string(kPoison));
+            std::to_string(kPoisonOffset));
   EXPECT_EQ(site.database().value("SELECT reason, attempts FROM hapax.dead_letters"),
             GetParam().letter);
   EXPECT_EQ(site.database().value("SELECT kafka_offset FROM hapax.attempts"),
-            std::to_string(kPoison))
+            std::to_string(kPoisonOffset))
       << "a neighbour was blamed";
   expect_leaves(*worker);
 }
@@ -107,13 +107,13 @@ TEST_P(DeathAhead, BehindSlowMessagesDoesNotCostALifeForEachOfThem) {
 // The backlog of others is queued first, and comes back by the thousand.
 TEST(DeathBeside, ABacklogOfOtherPartitionsDoesNotEndCaution) {
   HAPAX_NEEDS_KAFKA();
-  constexpr int kPartitions = 4, kBacklog = 12'000;
-  Site site(kPartitions);
+  constexpr int kFourPartitions = 4, kBacklog = 12'000;
+  Site site(kFourPartitions);
   Producer producer(site.bootstrap());
   for (int n = 0; n <= kBacklog; ++n) {
     const bool kills = n == kBacklog;
     Outgoing message = site.payment(n, {{"do", kills ? "abort" : "sleep"}, {"seconds", 0.002}});
-    message.partition = kills ? kPartitions - 1 : n % (kPartitions - 1);
+    message.partition = kills ? kFourPartitions - 1 : n % (kFourPartitions - 1);
     message.key = "k" + std::to_string(n);
     producer.produce(message);
   }

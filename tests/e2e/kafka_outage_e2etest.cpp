@@ -9,7 +9,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPayments = 3'000;
+constexpr int kOutagePayments = 3'000;
 
 // Does one thing to Kafka now and its opposite at end(), or at the end of the test.
 class KafkaAway {
@@ -29,26 +29,26 @@ class KafkaAway {
 };
 
 // A worker with a backlog before it, some of it done.
-struct Running {
+struct WorkerUnderWay {
   Site site{2};
   std::unique_ptr<WorkerProcess> worker = site.worker("w");
 
-  Running() {
+  WorkerUnderWay() {
     Producer producer(site.bootstrap());
-    site.pay(producer, 0, kPayments);
-    site.await_booked(kPayments / 10);
+    site.pay(producer, 0, kOutagePayments);
+    site.await_booked(kOutagePayments / 10);
   }
 
   void expect_done() {
     site.await_no_lag();
-    site.expect_exact(kPayments);
+    site.expect_exact(kOutagePayments);
     expect_leaves(*worker);
   }
 };
 
 TEST(KafkaOutage, AFrozenBrokerIsWaitedFor) {
   HAPAX_NEEDS_KAFKA();
-  Running running;
+  WorkerUnderWay running;
   KafkaAway frozen(&KafkaServer::freeze, &KafkaServer::thaw);
   running.worker->await("revoked", {{"lost", true}});  // its session is over
   frozen.end();
@@ -57,7 +57,7 @@ TEST(KafkaOutage, AFrozenBrokerIsWaitedFor) {
 
 TEST(KafkaOutage, AFrozenBrokerDoesNotKeepAWorkerFromLeaving) {
   HAPAX_NEEDS_KAFKA();
-  Running running;
+  WorkerUnderWay running;
   KafkaAway frozen(&KafkaServer::freeze, &KafkaServer::thaw);
   expect_leaves(*running.worker);
   frozen.end();
@@ -67,7 +67,7 @@ TEST(KafkaOutage, AFrozenBrokerDoesNotKeepAWorkerFromLeaving) {
 
 TEST(KafkaOutage, ARestartIsWaitedOut) {
   HAPAX_NEEDS_KAFKA();
-  Running running;
+  WorkerUnderWay running;
   KafkaAway stopped(&KafkaServer::stop, &KafkaServer::start);
   running.worker->await_not_ready("no broker is reachable");
   stopped.end();

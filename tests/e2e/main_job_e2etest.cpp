@@ -8,8 +8,8 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPartitions = 8;
-constexpr int kPayments = 90'000;
+constexpr int kJobPartitions = 8;
+constexpr int kJobPayments = 90'000;
 constexpr int kDuplicates = 10'000;  // of every ninth payment, sent once more
 
 Outgoing by_key(Outgoing record) {
@@ -22,8 +22,8 @@ Outgoing by_key(Outgoing record) {
 void send_all(const Site& site) {
   constexpr int kBehind = 5'000;
   Producer producer(site.bootstrap(), {{"linger.ms", "20"}, {"compression.codec", "lz4"}});
-  for (int number = 0; number < kPayments + kBehind; ++number) {
-    if (number < kPayments) producer.produce(by_key(site.payment(number)));
+  for (int number = 0; number < kJobPayments + kBehind; ++number) {
+    if (number < kJobPayments) producer.produce(by_key(site.payment(number)));
     const int again = number - kBehind;
     if (again >= 0 && again % 9 == 0) producer.produce(by_key(site.payment(again)));
   }
@@ -32,7 +32,7 @@ void send_all(const Site& site) {
 
 TEST(MainJob, BooksEachOf100000PaymentsOnceThoughAWorkerIsKilledHalfWay) {
   HAPAX_NEEDS_KAFKA();
-  Site site(kPartitions);
+  Site site(kJobPartitions);
   send_all(site);
   const nlohmann::json payments = {{"handler", "payments"},
                                    {"plugin", HAPAX_BINARY_DIR "/lib/libpayments.so"}};
@@ -40,19 +40,19 @@ TEST(MainJob, BooksEachOf100000PaymentsOnceThoughAWorkerIsKilledHalfWay) {
   const auto one = site.worker("one", patch);
   const auto two = site.worker("two", patch);
 
-  site.await_booked(kPayments / 2);
+  site.await_booked(kJobPayments / 2);
   EXPECT_GT(one->count("partition_started"), 0U);
   EXPECT_GT(two->count("partition_started"), 0U);
   one->kill();
   one->start_again();
   site.await_no_lag(std::chrono::seconds(180));
 
-  site.expect_exact(kPayments);
+  site.expect_exact(kJobPayments);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.idempotency_keys"),
-            std::to_string(kPayments));
+            std::to_string(kJobPayments));
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");
   EXPECT_EQ(site.database().value("SELECT sum(next_offset) FROM hapax.checkpoints"),
-            std::to_string(kPayments + kDuplicates))
+            std::to_string(kJobPayments + kDuplicates))
       << "all were delivered, the duplicates too";
   one->await("partition_started");  // it has joined again and does its share
   expect_leaves(*one);

@@ -12,7 +12,7 @@ namespace hapax::support {
 namespace {
 
 constexpr int kEach = 333;
-constexpr int kAll = 3 * kEach;
+constexpr int kAllPartitions = 3 * kEach;
 
 // The three topics are the site's own, with one partition, and these.
 class ManyPartitions : public testing::Test {
@@ -38,7 +38,7 @@ class ManyPartitions : public testing::Test {
   // One payment into each partition.
   void pay(int first) {
     Producer producer(site_->bootstrap());
-    for (int n = 0; n < kAll; ++n) {
+    for (int n = 0; n < kAllPartitions; ++n) {
       Outgoing payment = site_->payment(first + n);
       payment.topic = topic(kNames[static_cast<std::size_t>(n % 3)]);
       payment.partition = n / 3;
@@ -65,11 +65,12 @@ TEST_F(ManyPartitions, StartInOneGoAndTellHowLongItTook) {
   pay(0);
   const auto worker = site_->worker("w", patch());
   const auto assigned = worker->await("assigned");
-  const auto last = worker->await("partition_started", {}, kAll, std::chrono::seconds(60));
+  const auto last =
+      worker->await("partition_started", {}, kAllPartitions, std::chrono::seconds(60));
   const double taken = seconds_between(assigned, last);
   RecordProperty("seconds", std::to_string(taken));
-  site_->await_booked(kAll);
-  site_->expect_exact(kAll);
+  site_->await_booked(kAllPartitions);
+  site_->expect_exact(kAllPartitions);
   expect_leaves(*worker);
   const Said audit = hapax({"audit", "--topic", topic("-a")}, worker->config());
   EXPECT_EQ(audit.code, 0) << audit.text;
@@ -77,15 +78,15 @@ TEST_F(ManyPartitions, StartInOneGoAndTellHowLongItTook) {
 
 TEST_F(ManyPartitions, MoveBetweenWorkersAndNothingEndsOrDoubles) {
   const auto stays = site_->worker("stays", patch());
-  stays->await("partition_started", {}, kAll, std::chrono::seconds(60));
+  stays->await("partition_started", {}, kAllPartitions, std::chrono::seconds(60));
   for (int round = 0; round < 3; ++round) {
     const auto comes = site_->worker("comes", patch());
     comes->await("partition_started", {}, 1, std::chrono::seconds(60));
-    pay(round * kAll);
+    pay(round * kAllPartitions);
     expect_leaves(*comes);  // amid its starts
   }
-  site_->await_booked(3 * kAll);
-  site_->expect_exact(3 * kAll);
+  site_->await_booked(3 * kAllPartitions);
+  site_->expect_exact(3 * kAllPartitions);
   EXPECT_EQ(stays->count("halted") + stays->count("cautious"), 0U);
   expect_leaves(*stays);
 }

@@ -6,7 +6,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPayments = 4'000;
+constexpr int kPaymentsOfTwo = 4'000;
 
 // PostgreSQL is there again at the end of a test, however it ends.
 class PostgresAway {
@@ -22,23 +22,23 @@ class PostgresAway {
 };
 
 // Two workers with all of a topic before them, some of it done.
-struct Running {
+struct TwoWorkers {
   Site site{4};
   std::unique_ptr<WorkerProcess> one = site.worker("one");
   std::unique_ptr<WorkerProcess> two = site.worker("two");
 
-  Running() {
+  TwoWorkers() {
     one->await("partition_started");
     two->await("partition_started");
     Producer producer(site.bootstrap());
-    site.pay(producer, 0, kPayments);
-    site.await_booked(kPayments / 10);
+    site.pay(producer, 0, kPaymentsOfTwo);
+    site.await_booked(kPaymentsOfTwo / 10);
   }
 
   void expect_goes_on() {
     for (WorkerProcess* worker : {one.get(), two.get()}) worker->await("postgres_up");
     site.await_no_lag();
-    site.expect_exact(kPayments);
+    site.expect_exact(kPaymentsOfTwo);
     EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0")
         << "an outage is not the message's failure";
     for (WorkerProcess* worker : {one.get(), two.get()}) {
@@ -51,7 +51,7 @@ struct Running {
 
 TEST(PostgresOutage, IsWaitedOutUncountedWithOneLineAWorker) {
   HAPAX_NEEDS_KAFKA();
-  Running running;
+  TwoWorkers running;
   PostgresAway away(&sandbox::PostgresServer::stop);
   for (WorkerProcess* worker : {running.one.get(), running.two.get()}) {
     worker->await("postgres_down");
@@ -64,7 +64,7 @@ TEST(PostgresOutage, IsWaitedOutUncountedWithOneLineAWorker) {
 // Crash recovery empties hapax.incarnation: whoever ran before it starts again from its checkpoint.
 TEST(PostgresOutage, ACrashIsSurvivedFromTheCheckpoints) {
   HAPAX_NEEDS_KAFKA();
-  Running running;
+  TwoWorkers running;
   PostgresAway away(&sandbox::PostgresServer::kill);
   for (WorkerProcess* worker : {running.one.get(), running.two.get()})
     worker->await("postgres_down");
@@ -107,13 +107,13 @@ TEST(PostgresOutage, AtStartIsWaitedFor) {
 
 TEST(PostgresOutage, DoesNotKeepAWorkerFromLeaving) {
   HAPAX_NEEDS_KAFKA();
-  Running running;
+  TwoWorkers running;
   PostgresAway away(&sandbox::PostgresServer::stop);
   running.one->await("postgres_down");
   expect_leaves(*running.one);
   away.end();
   running.site.await_no_lag();
-  running.site.expect_exact(kPayments);
+  running.site.expect_exact(kPaymentsOfTwo);
   expect_leaves(*running.two);
 }
 

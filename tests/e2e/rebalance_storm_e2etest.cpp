@@ -7,15 +7,15 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPartitions = 6;
+constexpr int kStormPartitions = 6;
 constexpr int kAccounts = 10;  // as in Site::payment
-constexpr int kPayments = 20'000;
+constexpr int kStormPayments = 20'000;
 constexpr int kRounds = 4;
 constexpr int kWaves = 3 * kRounds;
 
 // The scripted handler rejects it unless all before it of its account are booked.
 void send_wave(const Site& site, Producer& producer, int wave) {
-  for (int n = kPayments * wave / kWaves; n < kPayments * (wave + 1) / kWaves; ++n) {
+  for (int n = kStormPayments * wave / kWaves; n < kStormPayments * (wave + 1) / kWaves; ++n) {
     Outgoing record = site.payment(n, {{"do", "next"}, {"sequence", n / kAccounts}});
     record.partition = -1;  // by the account
     producer.produce(record);
@@ -25,10 +25,10 @@ void send_wave(const Site& site, Producer& producer, int wave) {
 
 TEST(RebalanceStorm, BooksEachOnceAndEachKeyInItsOrder) {
   HAPAX_NEEDS_KAFKA();
-  Site site(kPartitions);
+  Site site(kStormPartitions);
   Producer producer(site.bootstrap());
   const auto stays = site.worker("stays");
-  stays->await("partition_started", {}, kPartitions);
+  stays->await("partition_started", {}, kStormPartitions);
   for (int round = 0; round < kRounds; ++round) {
     send_wave(site, producer, 3 * round);
     const auto leaves = site.worker("leaves");
@@ -41,7 +41,7 @@ TEST(RebalanceStorm, BooksEachOnceAndEachKeyInItsOrder) {
     dies->kill();
   }
   site.await_no_lag();
-  site.expect_exact(kPayments);
+  site.expect_exact(kStormPayments);
   EXPECT_EQ(
       site.database().value(
           "SELECT count(*) FROM (SELECT amount_minor < lag(amount_minor) OVER "

@@ -10,7 +10,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr const char* kOpenHalts =
+constexpr const char* kOpenHaltsWithReasons =
     "SELECT partition, reason FROM hapax.halts WHERE ended_at IS NULL ORDER BY 1";
 
 // As `hapax resume` does it.
@@ -66,7 +66,7 @@ TEST(Start, HaltsAtAMessageBelowTheHighestCheckpointThatNobodyRemembers) {
   reset_offset(site->bootstrap(), site->group(), site->topic(), 0, {0, ""});
   const auto worker = site->worker("w");
   worker->await("halted", {{"partition", 0}, {"offset", 2}, {"reason", "unknown_below_highest"}});
-  site->await(kOpenHalts, "0|unknown_below_highest");
+  site->await(kOpenHaltsWithReasons, "0|unknown_below_highest");
   EXPECT_EQ(site->database().value("SELECT count(*) FROM payments"), "20");
   expect_leaves(*worker);
 }
@@ -78,12 +78,12 @@ TEST(Start, HaltsAboveTheEndAloneAndGoesOnOnceTheHaltIsEnded) {
   const auto worker = site->worker("w");
   worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}});
   worker->await_not_ready("halted: offset_above_end");
-  site->await(kOpenHalts, "0|offset_above_end");
+  site->await(kOpenHaltsWithReasons, "0|offset_above_end");
 
   Producer producer(site->bootstrap());
   site->pay(producer, 20, 10);
   site->await("SELECT count(*) FROM payments WHERE substr(id, 2)::int >= 20", "5");
-  EXPECT_EQ(site->database().value(kOpenHalts), "0|offset_above_end");
+  EXPECT_EQ(site->database().value(kOpenHaltsWithReasons), "0|offset_above_end");
 
   end_halts(*site);  // by now the log goes beyond 12
   worker->await("resumed", {{"partition", 0}}, 1, std::chrono::seconds(5));
@@ -100,7 +100,7 @@ TEST(Start, AHaltIsKeptWhenTheWorkerLeavesAtOnce) {
   const auto worker = site->worker("w", {{"worker", {{"checkpoint_interval", "1m"}}}});
   worker->await("halted");
   expect_leaves(*worker);
-  EXPECT_EQ(site->database().value(kOpenHalts), "0|offset_above_end");
+  EXPECT_EQ(site->database().value(kOpenHaltsWithReasons), "0|offset_above_end");
 }
 
 // As after an unclean election that cut the log's tail.
@@ -111,7 +111,7 @@ TEST(Start, GoesOnAtTheEndWhereAnOperatorSaysThatTheTailWasLost) {
       "UPDATE hapax.checkpoints SET next_offset = 14, highest = 14 WHERE partition = 0");
   const auto worker = site->worker("w");
   worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}});
-  site->await(kOpenHalts, "0|offset_above_end");
+  site->await(kOpenHaltsWithReasons, "0|offset_above_end");
   const auto run = [&](std::vector<std::string> arguments) {
     for (const std::string& more :
          {std::string("--why"), std::string("tail lost"), std::string("--yes"),
@@ -176,7 +176,7 @@ TEST(Start, HaltsOnADatabaseThatHasNoCheckpointForTheGroupsOffsets) {
   lost->await_not_ready("halted: checkpoint_missing");
   EXPECT_EQ(wrong.value("SELECT count(*) FROM hapax.idempotency_keys"), "0");
   expect_leaves(*lost);
-  EXPECT_EQ(wrong.value(kOpenHalts), "0|checkpoint_missing\n1|checkpoint_missing");
+  EXPECT_EQ(wrong.value(kOpenHaltsWithReasons), "0|checkpoint_missing\n1|checkpoint_missing");
 
   Producer producer(site->bootstrap());
   site->pay(producer, 20, 10);
@@ -213,7 +213,7 @@ struct Overtaken {
 TEST(Start, HaltsWhereKafkaDeletesWhatAWorkerWouldReadNext) {
   HAPAX_NEEDS_KAFKA();
   Overtaken overtaken("halt");
-  overtaken.site.await(kOpenHalts, "0|offset_out_of_range");
+  overtaken.site.await(kOpenHaltsWithReasons, "0|offset_out_of_range");
   expect_leaves(*overtaken.worker);
 }
 
@@ -241,7 +241,7 @@ TEST_P(StartOfALoss, HaltsAndMakesAgainWhatWasTakenBack) {
       "DELETE FROM hapax.idempotency_keys WHERE partition = 1 AND kafka_offset >= 3;"
       "DELETE FROM payments WHERE id IN ('p7', 'p9', 'p11', 'p13', 'p15', 'p17', 'p19')");
   const auto worker = site->worker("w");
-  site->await(kOpenHalts, "1|checkpoint_missing");
+  site->await(kOpenHaltsWithReasons, "1|checkpoint_missing");
   const Said said = hapax({"resume", site->topic() + "/1", "--decision", "earliest", "--why",
                            "restored", "--yes", "--url", site->database().owner().url},
                           worker->config());

@@ -16,7 +16,7 @@ class Guard : public FlowCase {
   }
 };
 
-void refuse(const Message&, Context&) { throw std::runtime_error("not today"); }
+void refuse_today(const Message&, Context&) { throw std::runtime_error("not today"); }
 
 // Cautious mode announces whatever comes: that is no memory of it.
 TEST_F(Guard, HaltsAForgottenMessageInCautionToo) {
@@ -41,7 +41,7 @@ TEST_F(Guard, SettlesADuplicateWhoseKeyIsStillThere) {
 }
 
 TEST_F(Guard, RunsAMessageThatFailedAndWasJumpedOver) {
-  EXPECT_EQ(process({.offset = 4}, refuse).result, Result::retry);
+  EXPECT_EQ(process({.offset = 4}, refuse_today).result, Result::retry);
   jump(4, 6);
   EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9}).result, Result::completed);
   EXPECT_EQ(effects(), "k1=10");
@@ -49,9 +49,9 @@ TEST_F(Guard, RunsAMessageThatFailedAndWasJumpedOver) {
 
 // The attempts of another group, topic generation or offset are not this message's.
 TEST_F(Guard, KnowsAMessageByItsOwnCoordinatesOnly) {
-  process({.offset = 4}, refuse);
+  process({.offset = 4}, refuse_today);
   jump(0, 5);
-  process({.offset = 5}, refuse);
+  process({.offset = 5}, refuse_today);
   EXPECT_EQ(process({.offset = 5}, book, {.guard_below = 9}).result, Result::halt_partition)
       << "nobody jumped over it";
   for (const Given& given :

@@ -9,6 +9,10 @@
 
 namespace hapax::flow {
 
+using ReplayResult = Replayed::Result;
+
+inline constexpr const char* kReplayedByAnn = "replayed by ann: mended";
+
 inline void reject_it(const Message&, Context&) { throw Reject("no"); }
 
 class BodyHandler final : public Handler {

@@ -7,20 +7,17 @@
 namespace hapax::flow {
 namespace {
 
-using Result = Replayed::Result;
 class Replay : public ReplayCase {};
-
-constexpr const char* kDone = "replayed by ann: mended";
 
 TEST_F(Replay, RunsOnceAndEndsTheDeadLetter) {
   const auto letter = dead();
-  EXPECT_EQ(run_next().result, Result::nothing) << "nobody wants it";
+  EXPECT_EQ(run_next().result, ReplayResult::nothing) << "nobody wants it";
   want(letter);
-  EXPECT_EQ(run_next().result, Result::completed);
-  EXPECT_EQ(run_next().result, Result::nothing);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::nothing);
   EXPECT_EQ(effects(), "k1=10");
   EXPECT_EQ(key_row(), "completed@0");
-  EXPECT_EQ(state_of(letter), kDone);
+  EXPECT_EQ(state_of(letter), kReplayedByAnn);
   EXPECT_EQ(replay_row(), "completed|null");
 }
 
@@ -52,7 +49,7 @@ TEST_F(Replay, GivesTheHandlerTheMessageAsItWas) {
               EXPECT_EQ(message.headers()[2].value, "");
               EXPECT_EQ(message.headers()[3].value, std::string("\0x", 2));
             }).result,
-            Result::completed);
+            ReplayResult::completed);
 }
 
 TEST_F(Replay, GivesTombstonesAsTombstones) {
@@ -61,13 +58,13 @@ TEST_F(Replay, GivesTombstonesAsTombstones) {
   EXPECT_EQ(run_next([](const Message& message, Context&) {
               EXPECT_EQ(message.payload(), std::nullopt);
             }).result,
-            Result::completed);
+            ReplayResult::completed);
 }
 
 TEST_F(Replay, RunsAnEditedPayloadAndKeepsTheOriginal) {
   const auto letter = dead();
   want(letter, "11");
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=11");
   EXPECT_EQ(database.value("SELECT convert_from(payload, 'UTF8') FROM hapax.dead_letters"), "10");
   EXPECT_EQ(process({}).result, flow::Result::duplicate) << "the original, delivered again";
@@ -79,14 +76,14 @@ TEST_F(Replay, TakesOverAFailedKeyOfAnotherMessage) {
   const auto letter = dead();
   dead({.offset = 5});  // the producer tried again, and was rejected again
   want(letter);
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
   EXPECT_EQ(key_row(), "completed@0");
 }
 
 TEST_F(Replay, TakesOverAForgottenKey) {
   want(dead());
   database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
 }
 
 TEST_F(Replay, IsRefusedWhereTheProducersNextTryCompleted) {
@@ -130,7 +127,7 @@ TEST_F(Replay, RunsAKeylessLetterWhileKeysSinceThenAreKept) {
   const std::string reason = "skipped_by_operator";
   EXPECT_EQ(process({}, book, {.skip = "ann: why not"}).reason, reason);
   want(1);
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10");
 }
 
@@ -217,10 +214,10 @@ TEST_F(Replay, RunsAnEditedPayloadUnderItsOwnKeyOnlyWhileKeysAreKept) {
       std::to_string(old));
   want(young, R"({"id":"a2"})");
   want(old, R"({"id":"b2"})");
-  EXPECT_EQ(run_next(book_payload).result, Result::completed);
+  EXPECT_EQ(run_next(book_payload).result, ReplayResult::completed);
   EXPECT_EQ(key_row("a2"), "completed@0");
   const Replayed replayed = run_next(book_payload);
-  EXPECT_EQ(replayed.result, Result::refused) << replayed.detail;
+  EXPECT_EQ(replayed.result, ReplayResult::refused) << replayed.detail;
   EXPECT_EQ(effects(), "a2=x");
 }
 
@@ -235,7 +232,7 @@ TEST_F(Replay, IsRefusedWhereTheLetterWasEndedBesideIt) {
   const auto letter = dead();
   want(letter);
   database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
-  EXPECT_EQ(run_next().result, Result::refused);
+  EXPECT_EQ(run_next().result, ReplayResult::refused);
   EXPECT_EQ(runs, 0);
 }
 

@@ -11,10 +11,7 @@
 namespace hapax::flow {
 namespace {
 
-using Result = Replayed::Result;
 class ReplayRun : public ReplayCase {};
-
-constexpr const char* kDone = "replayed by ann: mended";
 
 // Who races whom.
 
@@ -46,10 +43,10 @@ TEST_F(ReplayRun, RunIsNotTakenAwayThoughItsLeaseRanOut) {
   lease = std::chrono::seconds(0);
   want(dead());
   EXPECT_EQ(run_next([&](const Message& message, Context& context) {
-              EXPECT_EQ(run_next().result, Result::nothing) << "its row is locked";
+              EXPECT_EQ(run_next().result, ReplayResult::nothing) << "its row is locked";
               book(message, context);
             }).result,
-            Result::completed);
+            ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10");
 }
 
@@ -77,7 +74,7 @@ TEST_F(ReplayRun, LosesAgainstTheProducersNextTryOrWinsButNeverBoth) {
     Processor other = make_processor(2);
     EXPECT_FALSE(is_settled(process_on(other, {.offset = 9}, book).result)) << "the key is held";
   });
-  EXPECT_EQ(replayed.result, Result::completed);
+  EXPECT_EQ(replayed.result, ReplayResult::completed);
   EXPECT_EQ(process({.offset = 9}).result, flow::Result::duplicate);
   EXPECT_EQ(effects(), "k1=10");
 }
@@ -87,12 +84,12 @@ TEST_F(ReplayRun, LosesAgainstTheProducersNextTryOrWinsButNeverBoth) {
 TEST_F(ReplayRun, FailsForGoodWhereTheHandlerRejectsItAndCanBeWantedAgain) {
   const auto letter = dead();
   want(letter);
-  EXPECT_EQ(run_next(reject_it).result, Result::failed);
+  EXPECT_EQ(run_next(reject_it).result, ReplayResult::failed);
   EXPECT_EQ(replay_row(), "failed|rejected: no");
   EXPECT_EQ(state_of(letter), "open");
   EXPECT_EQ(key_row(), "failed@0");
   want(letter);
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10");
 }
 
@@ -106,7 +103,7 @@ TEST_F(ReplayRun, IsTriedAgainLaterUntilItsAttemptsAreExhausted) {
     runs = 0;
     const Replayed replayed = run_next(fail);
     EXPECT_EQ(runs, 1);
-    EXPECT_EQ(replayed.result, i < 3 ? Result::later : Result::failed);
+    EXPECT_EQ(replayed.result, i < 3 ? ReplayResult::later : ReplayResult::failed);
     EXPECT_EQ(database.value("SELECT runs, last_error, next_try > wanted_at FROM hapax.replays"),
               std::to_string(i) + (i < 3 ? "|boom|t" : "|attempts_exhausted: boom|t"));
     database.run("UPDATE hapax.replays SET next_try = now()");
@@ -122,10 +119,10 @@ TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAnewBeforeItIsCounted) {
   });
   Replayer replayer = make_replayer(handler);
   want(dead());
-  EXPECT_EQ(replayer.run_next().result, Result::completed);
+  EXPECT_EQ(replayer.run_next().result, ReplayResult::completed);
   want(dead({.key = "k2", .offset = 1}));
   runs = 1;
-  EXPECT_EQ(replayer.run_next().result, Result::later);
+  EXPECT_EQ(replayer.run_next().result, ReplayResult::later);
   EXPECT_EQ(database.value("SELECT runs FROM hapax.replays WHERE ended_at IS NULL"), "0");
   EXPECT_EQ(replayer.count_open(), 1U);
   for (int i = 1; i < 2 * route.retry.max_attempts; ++i) {
@@ -138,9 +135,9 @@ TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAnewBeforeItIsCounted) {
 TEST_F(ReplayRun, WaitsForItsTime) {
   want(dead());
   run_next([](const Message&, Context&) { throw Retry("later", std::chrono::hours(1)); });
-  EXPECT_EQ(run_next().result, Result::nothing);
+  EXPECT_EQ(run_next().result, ReplayResult::nothing);
   database.run("UPDATE hapax.replays SET next_try = now()");
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
 }
 
 TEST_F(ReplayRun, CountsNothingWherePostgresqlGoesAwayInTheHandler) {
@@ -152,13 +149,13 @@ TEST_F(ReplayRun, CountsNothingWherePostgresqlGoesAwayInTheHandler) {
     context.sql("SELECT 1");
   });
   Replayer replayer = make_replayer(handler);
-  EXPECT_EQ(replayer.run_next().result, Result::outage);
+  EXPECT_EQ(replayer.run_next().result, ReplayResult::outage);
   test::postgres().start();
   // It owes PostgreSQL that the run does not count, and says so before it claims another.
-  EXPECT_EQ(replayer.run_next().result, Result::nothing);
+  EXPECT_EQ(replayer.run_next().result, ReplayResult::nothing);
   EXPECT_EQ(database.value("SELECT runs, claimed_until FROM hapax.replays"), "0|null");
   database.run("UPDATE hapax.replays SET next_try = now()");
-  EXPECT_EQ(replayer.run_next().result, Result::completed);
+  EXPECT_EQ(replayer.run_next().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10");
 }
 
@@ -168,7 +165,7 @@ TEST_F(ReplayRun, ConnectionThatItsHandlerLosesIsAFailedRun) {
     book(message, context);
     context.sql("SELECT pg_terminate_backend(pg_backend_pid())");
   });
-  EXPECT_EQ(replayed.result, Result::later) << replayed.detail;
+  EXPECT_EQ(replayed.result, ReplayResult::later) << replayed.detail;
   EXPECT_EQ(database.value("SELECT runs, last_error IS NULL FROM hapax.replays"), "1|f");
 }
 
@@ -187,13 +184,13 @@ TEST_F(ReplayRun, TakesEffectOnceWhateverBecomesOfTheAnswerToCommit) {
     BodyHandler handler(book);
     Replayer replayer = make_replayer(handler);
     proxy.cut_next(";COMMIT", when);
-    EXPECT_EQ(replayer.run_next().result, Result::later);
+    EXPECT_EQ(replayer.run_next().result, ReplayResult::later);
     EXPECT_EQ(proxy.cuts(), offset);
     database.run(
         "UPDATE hapax.replays SET next_try = now(), claimed_until = NULL "
         "WHERE ended_at IS NULL");
     replayer.run_next();
-    EXPECT_EQ(state_of(letter), kDone);
+    EXPECT_EQ(state_of(letter), kReplayedByAnn);
     EXPECT_EQ(database.count("SELECT count(*) FROM effects WHERE key = '" + key + "'"), 1);
   }
 }
@@ -205,7 +202,7 @@ TEST_F(ReplayRun, IsNotBegunAgainByARunThatKillsTheProcess) {
   for (int i = 0; i < 2; ++i)
     ASSERT_TRUE(
         store::claim_replay(session, "group", {"payments"}, "died", std::chrono::seconds(0)));
-  EXPECT_EQ(run_next().result, Result::failed);
+  EXPECT_EQ(run_next().result, ReplayResult::failed);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(replay_row().substr(0, 15), "failed|crashed:");
 }
@@ -214,18 +211,18 @@ TEST_F(ReplayRun, IsNotRunWhereTheRouteIsHalted) {
   want(dead());
   store::Session session(options);
   store::open_halt(session, "group", {0, "payments", 0, true, 1, {}, "breaker", "", {}, "w"});
-  EXPECT_EQ(run_next().result, Result::nothing);
+  EXPECT_EQ(run_next().result, ReplayResult::nothing);
   database.run("UPDATE hapax.halts SET ended_at = now()");
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
 }
 
 TEST_F(ReplayRun, IsNotForAnotherGroupOrTopic) {
   want(dead());
   route.topic = "other";
-  EXPECT_EQ(run_next().result, Result::nothing);
+  EXPECT_EQ(run_next().result, ReplayResult::nothing);
   route.topic = "payments";
   database.run("UPDATE hapax.dead_letters SET group_id = 'other'");
-  EXPECT_EQ(run_next().result, Result::nothing);
+  EXPECT_EQ(run_next().result, ReplayResult::nothing);
 }
 
 // The seal under attack: what a handler may try with the transaction of a replay.
@@ -241,7 +238,7 @@ TEST_P(ReplaySeal, HoldsAndHaltsTheRoute) {
     } catch (const std::exception&) {
     }
   });
-  EXPECT_EQ(replayed.result, Result::failed) << replayed.detail;
+  EXPECT_EQ(replayed.result, ReplayResult::failed) << replayed.detail;
   EXPECT_TRUE(replayed.halted);
   EXPECT_EQ(effects(), "");
   EXPECT_EQ(key_row(), "failed@0");
@@ -264,7 +261,7 @@ TEST_F(ReplayRun, SwallowedSqlErrorIsAFailedRun) {
               } catch (const std::exception&) {
               }
             }).result,
-            Result::later);
+            ReplayResult::later);
   EXPECT_EQ(effects(), "");
   EXPECT_EQ(replay_row(), "open|null");
 }
@@ -276,7 +273,7 @@ TEST_F(ReplayRun, DeferredWriteThatFailsIsTheHandlers) {
               book(message, context);
               context.write("INSERT INTO effects (key, id) VALUES ('x', $1)", "no number");
             }).result,
-            Result::later);
+            ReplayResult::later);
   EXPECT_EQ(effects(), "");
   EXPECT_EQ(state_of(letter), "open");
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kQueue = 20;
 constexpr int kReach = 10 * kQueue;
-constexpr int kPayments = kReach + 40;
+constexpr int kBlockedPayments = kReach + 40;
 
 TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
   Site site = Site::on_mock_cluster(1);
@@ -22,7 +22,7 @@ TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
   // One lane, busy for 2 s: a queue that is full because of it is not what this is about.
   for (int n = 1; n < kQueue; ++n)
     producer.produce(site.payment(n, {{"do", "sleep"}, {"seconds", 0.1}}));
-  site.pay(producer, kQueue, kPayments - kQueue);
+  site.pay(producer, kQueue, kBlockedPayments - kQueue);
   const auto worker = site.worker(
       "w", {{"route", {{"retry", {{"max_attempts", 1'000'000}, {"first", "2s"}, {"max", "2s"}}}}},
             {"worker", {{"lanes", 1}, {"queue", {{"messages", kQueue}}}}}});
@@ -46,7 +46,7 @@ TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
   site.database().run("SELECT pg_advisory_unlock(1)");
   worker->await("partition_goes_on", {{"partition", 0}});
   site.await_no_lag();
-  site.expect_exact(kPayments);
+  site.expect_exact(kBlockedPayments);
   worker->await_metric(oldest + "0");
   EXPECT_EQ(worker->count("partition_paused"), 1U);
   EXPECT_THAT(worker->get("/metrics").body,

@@ -9,7 +9,7 @@ namespace {
 
 using Cut = test::CuttingProxy::Cut;
 
-constexpr int kPayments = 40;
+constexpr int kPaymentsInDoubt = 40;
 
 class CommitCut : public testing::TestWithParam<Cut> {};
 
@@ -18,13 +18,13 @@ TEST_P(CommitCut, IsAskedForAgainAndBookedOnce) {
   test::CuttingProxy proxy(test::postgres().port());
   proxy.cut_next(";COMMIT", GetParam());
   Producer producer(site.bootstrap());
-  site.pay(producer, 0, kPayments);
+  site.pay(producer, 0, kPaymentsInDoubt);
   const std::string url = test::through_port(site.database().worker(), proxy.port()).url;
   const auto worker = site.worker("w", {{"postgres", {{"url", url}}}});
   site.await_no_lag();
 
   EXPECT_EQ(proxy.cuts(), 1);
-  site.expect_exact(kPayments);
+  site.expect_exact(kPaymentsInDoubt);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0")
       << "the network's failure is not the message's";
   expect_leaves(*worker);

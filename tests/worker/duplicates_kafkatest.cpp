@@ -6,7 +6,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPayments = 20;
+constexpr int kDuplicatedPayments = 20;
 
 // The producer sends each once more, to the other partition; every second one stored a result.
 TEST(Duplicates, AreAnsweredWithTheResultThatTheFirstOneStored) {
@@ -14,7 +14,7 @@ TEST(Duplicates, AreAnsweredWithTheResultThatTheFirstOneStored) {
   const auto worker = site.worker("w", {{"route", {{"handler", "answering"}}}});
   Producer producer(site.bootstrap());
   const auto send = [&](int partition_shift) {
-    for (int n = 0; n < kPayments; ++n) {
+    for (int n = 0; n < kDuplicatedPayments; ++n) {
       Outgoing record = site.payment(n, {{"answer", n % 2 == 0}});
       record.partition = (n + partition_shift) % 2;
       producer.produce(record);
@@ -23,10 +23,10 @@ TEST(Duplicates, AreAnsweredWithTheResultThatTheFirstOneStored) {
     site.await_no_lag();
   };
   send(0);
-  site.expect_exact(kPayments);
+  site.expect_exact(kDuplicatedPayments);
   send(1);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM payments WHERE account <> 'answers'"),
-            std::to_string(kPayments))
+            std::to_string(kDuplicatedPayments))
       << "an effect stands twice";
   EXPECT_EQ(site.database().value(
                 "SELECT count(*) FILTER (WHERE id = 'nothing stored' AND amount_minor % 2 = 0), "

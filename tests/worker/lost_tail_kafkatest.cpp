@@ -14,7 +14,7 @@ namespace hapax::support {
 namespace {
 
 constexpr int kBefore = 100;  // below a checkpoint
-constexpr int kPayments = 300;
+constexpr int kTailPayments = 300;
 
 struct Crash {
   int booked;  // what everybody could see before it
@@ -42,8 +42,8 @@ Crash crash_under(Site& site, WorkerProcess& worker) {
     EXPECT_EQ(::kill(writer, SIGSTOP), 0) << type;
   }
 
-  site.pay(producer, kBefore, kPayments - kBefore);
-  site.await_booked(kPayments);
+  site.pay(producer, kBefore, kTailPayments - kBefore);
+  site.await_booked(kTailPayments);
   worker.freeze();
   Crash crash{};
   crash.booked = database.count("SELECT count(*) FROM payments");
@@ -66,14 +66,14 @@ TEST(LostTail, OfEffectsThatWaitForTheCheckpointIsBookedAgainOnce) {
   Site site = Site::on_mock_cluster(2);
   const auto worker = site.worker("w", durability("checkpoint"));
   const Crash crash = crash_under(site, *worker);
-  EXPECT_EQ(crash.booked, kPayments);
-  EXPECT_LT(crash.kept, kPayments) << "nothing was lost: the rest of this test shows nothing";
+  EXPECT_EQ(crash.booked, kTailPayments);
+  EXPECT_LT(crash.kept, kTailPayments) << "nothing was lost: the rest of this test shows nothing";
   EXPECT_GE(crash.kept, kBefore) << "what a checkpoint covers must survive";
   EXPECT_EQ(crash.keys, crash.kept) << "effects and keys go together";
   worker->await("fenced");
-  site.await_booked(kPayments);
+  site.await_booked(kTailPayments);
   site.await_no_lag();
-  site.expect_exact(kPayments);
+  site.expect_exact(kTailPayments);
   expect_leaves(*worker);
 }
 
@@ -81,10 +81,10 @@ TEST(LostTail, ThereIsNoneOfEffectsThatWaitForTheDisk) {
   Site site = Site::on_mock_cluster(2);
   const auto worker = site.worker("w", durability("synchronous"));
   const Crash crash = crash_under(site, *worker);
-  EXPECT_EQ(crash.kept, kPayments);
-  EXPECT_EQ(crash.keys, kPayments);
+  EXPECT_EQ(crash.kept, kTailPayments);
+  EXPECT_EQ(crash.keys, kTailPayments);
   site.await_no_lag();
-  site.expect_exact(kPayments);
+  site.expect_exact(kTailPayments);
   expect_leaves(*worker);
 }
 

@@ -6,7 +6,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPayments = 40;
+constexpr int kRefusedPayments = 40;
 
 // The trigger refuses the payments of one account of ten; a sequence, which no rollback takes back,
 // counts how often.
@@ -21,9 +21,9 @@ TEST(FullDisk, IsOneLineAWorkerAndOneAtItsEndThoughOtherWorkGoesOn) {
   Site site = Site::on_mock_cluster(2);
   site.database().run(kFullDisk);
   Producer producer(site.bootstrap());
-  site.pay(producer, 0, kPayments);
+  site.pay(producer, 0, kRefusedPayments);
   const auto worker = site.worker("w");
-  site.await_booked(kPayments * 9 / 10);
+  site.await_booked(kRefusedPayments * 9 / 10);
   site.await("SELECT last_value >= 10 FROM refused", "t");
   EXPECT_EQ(worker->count("postgres_down", {{"sqlstate", "53100"}}), 1U);
   EXPECT_EQ(worker->count("postgres_up"), 0U) << worker->output();
@@ -32,7 +32,7 @@ TEST(FullDisk, IsOneLineAWorkerAndOneAtItsEndThoughOtherWorkGoesOn) {
   site.database().run("DROP TRIGGER refuse ON payments");
   worker->await("postgres_up");
   site.await_no_lag();
-  site.expect_exact(kPayments);
+  site.expect_exact(kRefusedPayments);
   EXPECT_EQ(worker->count("postgres_down"), 1U);
   EXPECT_EQ(worker->count("postgres_up"), 1U);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");

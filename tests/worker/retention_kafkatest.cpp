@@ -7,7 +7,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPayments = 200;
+constexpr int kRetainedPayments = 200;
 
 TEST(Retention, RemovesExpiredKeysByOneWorkerWhileClaimsGoOn) {
   Site site = Site::on_mock_cluster(2);
@@ -17,20 +17,20 @@ TEST(Retention, RemovesExpiredKeysByOneWorkerWhileClaimsGoOn) {
       "partition, kafka_offset, expires_at) SELECT 'old' || n, 'scripted', 'completed', 'g', 't', "
       "1, 0, n, now() - interval '1 minute' FROM generate_series(1, 2500) n");
   Producer producer(site.bootstrap());
-  site.pay(producer, 0, kPayments);
+  site.pay(producer, 0, kRetainedPayments);
   const auto one = site.worker("one");
   const auto two = site.worker("two");
   site.await("SELECT count(*) FROM hapax.idempotency_keys WHERE key LIKE 'old%'", "0");
   site.await_no_lag();
-  site.expect_exact(kPayments);
+  site.expect_exact(kRetainedPayments);
   EXPECT_EQ(site.database().value("SELECT count(*), bool_and(holder IN ('one', 'two')) "
                                   "FROM hapax.leases WHERE name = 'retention'"),
             "1|t");
   // An expired key is a forgotten one: its operation may take effect again.
-  Outgoing again = site.payment(kPayments);
+  Outgoing again = site.payment(kRetainedPayments);
   again.headers = {{"idempotency-key", "old1"}};
   producer.send(again);
-  site.await_booked(kPayments + 1);
+  site.await_booked(kRetainedPayments + 1);
   expect_leaves(*one);
   expect_leaves(*two);
 }

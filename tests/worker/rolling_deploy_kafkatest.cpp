@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kPayments = 400;
+constexpr int kDeployPayments = 400;
 
 // What may change at any time.
 const nlohmann::json kNew = {
@@ -22,21 +22,21 @@ const nlohmann::json kNew = {
 TEST(RollingDeploy, HandsPartitionsOverAndBooksEachOnce) {
   Site site = Site::on_mock_cluster(4);
   Producer producer(site.bootstrap());
-  site.pay(producer, 0, kPayments);
+  site.pay(producer, 0, kDeployPayments);
   auto old_one = site.worker("old-1");
   auto old_two = site.worker("old-2");
-  site.await_booked(kPayments / 2);
+  site.await_booked(kDeployPayments / 2);
   const auto new_one = site.worker("new-1", kNew);
   new_one->await("partition_started");
   expect_leaves(*old_one);
-  site.pay(producer, kPayments, kPayments);
+  site.pay(producer, kDeployPayments, kDeployPayments);
   const auto new_two = site.worker("new-2", kNew);
   new_two->await("partition_started");
   expect_leaves(*old_two);
-  site.pay(producer, 2 * kPayments, kPayments);
-  site.await_booked(3 * kPayments);
+  site.pay(producer, 2 * kDeployPayments, kDeployPayments);
+  site.await_booked(3 * kDeployPayments);
   site.await_no_lag();
-  site.expect_exact(3 * kPayments);
+  site.expect_exact(3 * kDeployPayments);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.checkpoints "
                                   "WHERE owner IN ('new-1', 'new-2')"),
             "4");
