@@ -154,7 +154,7 @@ TEST_F(Replay, RunsWhereOnlyCompletionsBeforeItWereForgotten) {
   database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM effects");
   process({}, book, {.skip = "ann: why not"});
   want(1);
-  EXPECT_EQ(run_next().result, Result::completed);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10");
 }
 
@@ -189,7 +189,7 @@ TEST_F(Replay, WaitsWhereTheDatabaseIsACopy) {
   const auto letter = dead();
   want(letter);
   database.run("UPDATE hapax.store SET database_oid = 1");
-  EXPECT_EQ(run_next().result, Replayed::Result::outage);
+  EXPECT_EQ(run_next().result, ReplayResult::outage);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(state_of(letter), "open");
 }
