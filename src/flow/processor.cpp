@@ -53,11 +53,10 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
     return held();
   }
   // Whichever lane it comes to: what this process announced and lives to tell was no crash.
-  if (task.announced) announced_ = source_of(task);
+  if (task.announced) session_.set_announced(source_of(task));
   Outcome outcome = process_once(task, handler, next);
   if (std::exchange(run_anew_, false)) outcome = process_once(task, handler, {});
-  if (!is_settled(outcome.result))
-    outcome.announced = std::exchange(announced_, std::nullopt).has_value();
+  if (!is_settled(outcome.result)) outcome.announced = session_.take_announced();
   if (task.breaker != nullptr) task.breaker->learn(outcome);
   return outcome;
 }
@@ -65,10 +64,10 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
 Outcome Processor::process_once(const Task& task, Handler& handler, const Next& next) {
   if (ahead_ && ahead_->message != &task.message) abandon();
   std::string why;
-  has_new_session_ = !session_;
-  if (!reachable(why)) return halt(Result::outage, "postgres", why);
+  has_new_session_ = !session_.is_open();
+  if (!session_.is_reachable(why)) return halt(Result::outage, "postgres", why);
   try {
-    if (is_behind_a_loss(task))
+    if (session_.is_behind_a_loss(task.incarnation))
       return later(Result::busy, "tail_lost", {}, kKeyHeldWait, task.attempts);
   } catch (...) {
     return account_failed(std::current_exception());
@@ -78,7 +77,7 @@ Outcome Processor::process_once(const Task& task, Handler& handler, const Next& 
   if (!task.cautious) return derive_and_run(task, handler, next);
   if (auto decided = announce(task)) return *decided;
   Outcome outcome = derive_and_run(task, handler, {});
-  if (session_) reachable(why);
+  if (session_.is_open()) session_.is_reachable(why);
   return outcome;
 }
 
@@ -86,14 +85,15 @@ Outcome Processor::process_once(const Task& task, Handler& handler, const Next& 
 // process names itself, and after max_crashes is kept without being run.
 std::optional<Outcome> Processor::announce(const Task& task) {
   int crashes = 0;
-  announced_ = source_of(task);  // also where the answer is lost: it may stand
+  const store::Source source = source_of(task);
+  session_.set_announced(source);  // also if the answer is lost: it may stand
   try {
-    crashes = store::announce_run(*session_, *announced_, task.route.handler.name);
+    crashes = store::announce_run(*session_, source, task.route.handler.name);
   } catch (...) {
     return account_failed(std::current_exception());
   }
   if (crashes <= task.route.retry.max_crashes) return std::nullopt;
-  announced_.reset();
+  session_.take_announced();
   return give_up(task, nullptr,
                  gave_up("crashed",
                          "the worker process ended " + std::to_string(crashes - 1) +
@@ -126,7 +126,7 @@ Outcome Processor::derive_and_run(const Task& task, Handler& handler, const Next
   } catch (...) {
     outcome = failed(task, identity, std::current_exception());
   }
-  clean_session();
+  session_.clean();
   if (is_settled(outcome.result)) batch_limit_.passed(1);
   duplicates_in_a_row_ = outcome.result == Result::duplicate ? duplicates_in_a_row_ + 1 : 0;
   if (task.is_in_attempts() && outcome.result == Result::duplicate) forget_attempts(task);
@@ -221,7 +221,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
   switch (meaning) {
     case FailureClass::again: return again(task, identity, fault, "serialization");
     case FailureClass::again_reconnected:
-      session_.reset();
+      session_.drop();
       return again(task, identity, fault, "reconnect");
     case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);
     case FailureClass::busy:
@@ -230,7 +230,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
     case FailureClass::attempt:
     case FailureClass::refused:
       if (store::may_be_stale(fault) && !has_new_session_) {
-        session_.reset();
+        session_.drop();
         run_anew_ = true;
         return later(Result::again, "reconnect", fault, {}, task.attempts);
       }
@@ -243,7 +243,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
                       fault.text,
                   fault.sqlstate);
     case FailureClass::transaction_ended:
-      session_.reset();
+      session_.drop();
       return halt(Result::halt_route, "handler_ended_transaction",
                   "handler \"" + task.route.handler.name +
                       "\" ended the transaction it was lent (COMMIT, ROLLBACK, SET CONSTRAINTS or "
@@ -252,7 +252,7 @@ Outcome Processor::failed(const Task& task, const key::Identity& identity,
                   fault.sqlstate);
     case FailureClass::halt: break;
   }
-  session_.reset();
+  session_.drop();
   return halt(Result::halt_partition, "unexpected_error", fault.text, fault.sqlstate);
 }
 
@@ -261,7 +261,7 @@ Outcome Processor::again(const Task& task, const key::Identity& identity, const 
                          const char* reason) {
   const bool in_handler = phase_ == Phase::handler || phase_ == Phase::complete;
   std::string why;
-  if (in_handler && task.agains >= kMaxAgains && reachable(why))
+  if (in_handler && task.agains >= kMaxAgains && session_.is_reachable(why))
     return count_attempt(task, identity, fault, std::nullopt);
   return later(Result::again, reason, fault, {}, task.attempts);
 }
@@ -271,9 +271,9 @@ Outcome Processor::again(const Task& task, const key::Identity& identity, const 
 Outcome Processor::lost_connection(const Task& task, const key::Identity& identity,
                                    const store::Fault& fault) {
   const bool in_handler = phase_ == Phase::handler || phase_ == Phase::complete;
-  session_.reset();
+  session_.drop();
   std::string why;
-  if (in_handler && !store::is_the_servers(fault) && reachable(why) &&
+  if (in_handler && !store::is_the_servers(fault) && session_.is_reachable(why) &&
       (fault.sqlstate.empty() || store::is_of_a_transaction_that_took_long(fault) ||
        task.outages + 1 >= kMaxOutages))
     return count_attempt(task, identity, fault, std::nullopt);
@@ -287,9 +287,9 @@ Outcome Processor::lost_connection(const Task& task, const key::Identity& identi
 // run for ever.
 Outcome Processor::commit_in_doubt(const Task& task, const key::Identity& identity,
                                    const store::Fault& fault) {
-  session_.reset();
+  session_.drop();
   std::string why;
-  if (task.outages + 1 >= kMaxOutages && reachable(why))
+  if (task.outages + 1 >= kMaxOutages && session_.is_reachable(why))
     return count_attempt(task, identity, fault, std::nullopt);
   Outcome outcome = later(Result::again, "reconnect", fault, {}, task.attempts);
   outcome.lost_in_handler = true;
@@ -304,7 +304,8 @@ Outcome Processor::count_attempt(const Task& task, const key::Identity& identity
       std::clamp(after.value_or(task.route.retry.wait(task.attempts + 1, jitter(random_))),
                  std::chrono::milliseconds(0), std::chrono::milliseconds(kLongestRetryWait));
   const store::Source source = source_of(task);
-  if (std::string why; !reachable_for_account(why)) return halt(Result::outage, "postgres", why);
+  if (std::string why; !session_.is_reachable_and_clean(why))
+    return halt(Result::outage, "postgres", why);
   store::FailedRuns runs;
   try {
     phase_ = Phase::account;
@@ -324,7 +325,8 @@ Outcome Processor::count_attempt(const Task& task, const key::Identity& identity
 // Else: A gives up on m after losing the partition, B completed m, A overwrites, m runs twice.
 Outcome Processor::give_up(const Task& task, const key::Identity* identity, Outcome verdict) {
   phase_ = Phase::account;
-  if (std::string why; !reachable_for_account(why)) return halt(Result::outage, "postgres", why);
+  if (std::string why; !session_.is_reachable_and_clean(why))
+    return halt(Result::outage, "postgres", why);
   const store::Source source = source_of(task);
   const store::DeadLetter letter = letter_of(task, source, identity, verdict);
   try {
@@ -370,7 +372,7 @@ std::optional<Outcome> Processor::give_up_without_bytes(const Task& task,
 Outcome Processor::account_failed(const std::exception_ptr& error) {
   const store::Fault fault = store::fault_of(error);
   const FailureClass meaning = store::classify(Phase::account, fault);
-  session_.reset();
+  session_.drop();
   if (fault.sqlstate == "XX000" && !has_new_session_)  // may be the old session's
     return later(Result::busy, "account", fault, kKeyHeldWait, 0);
   switch (meaning) {

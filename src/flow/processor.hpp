@@ -14,6 +14,7 @@
 
 #include "flow/batch_limit.hpp"
 #include "flow/breaker.hpp"
+#include "flow/lane_session.hpp"
 #include "flow/outcome.hpp"
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
@@ -67,7 +68,7 @@ struct Job {
 // Thread safety: none; each lane has its own.
 class Processor {
  public:
-  using Connect = std::function<store::Session()>;
+  using Connect = LaneSession::Connect;
   using Clock = std::chrono::steady_clock;
   using HandlerWatch = std::function<void(const Task*, Clock::time_point now)>;
   using Next = std::function<const Task*()>;
@@ -76,10 +77,9 @@ class Processor {
   // `watch`: called before each run of a handler, and with null after it; may be empty.
   // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
   Processor(Connect connect, std::uint64_t seed, HandlerWatch watch = {},
-            std::function<void(store::Session&)> about_to_clean = {})
-      : connect_(std::move(connect)),
+            LaneSession::Look about_to_clean = {})
+      : session_(std::move(connect), std::move(about_to_clean)),
         watch_(std::move(watch)),
-        about_to_clean_(std::move(about_to_clean)),
         random_(seed) {}
 
   // Processes the message once. Whatever happens is in the Outcome; after a settled one the facts
@@ -108,9 +108,7 @@ class Processor {
   // True when PostgreSQL answers; makes the session if need be, and withdraws a cautious run.
   // `why` tells why not.
   // Blocks: at most the connect timeout.
-  bool reachable(std::string& why);
-  // The same, on a session in which no handler has left anything or dropped hapax's statements.
-  bool reachable_for_account(std::string& why);
+  bool reachable(std::string& why) { return session_.is_reachable(why); }
 
  private:
   // A handler runs, as the watchdog sees it, while this lives.
@@ -156,7 +154,6 @@ class Processor {
   void complete(std::unique_ptr<store::Transaction> transaction, const Task& task,
                 const store::ClaimRequest& request, const std::string& nonce,
                 const std::optional<std::string>& result, const Next& next);
-  bool has_its_session(const Task& task) const;
   Outcome run_duplicate(const Task& task, const store::ClaimRequest& request,
                         const std::string& nonce, store::Transaction& transaction,
                         Handler& handler);
@@ -173,9 +170,7 @@ class Processor {
   Outcome account_failed(const std::exception_ptr& error);
   std::optional<Outcome> give_up_without_bytes(const Task& task, const key::Identity* identity,
                                                Outcome verdict, const store::Fault& fault);
-  void clean_session();
   void forget_attempts(const Task& task);
-  bool is_behind_a_loss(const Task& task);
 
   // processor_batch.cpp
   enum class Tried { done, some_alone, in_the_way, smaller, given_up };
@@ -206,16 +201,12 @@ class Processor {
                          std::size_t running);
   store::Source source_of(const Task& task) const;
 
-  Connect connect_;
+  LaneSession session_;
   HandlerWatch watch_;
-  std::function<void(store::Session&)> about_to_clean_;
   BatchLimit batch_limit_;
-  std::optional<store::Session> session_;
-  std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
-  std::optional<store::Source> announced_;  // a cautious run that was not withdrawn
-  std::optional<Ahead> ahead_;              // after session_, which it uses
-  bool has_new_session_ = false;            // made for this run: nothing in it can be stale
-  bool run_anew_ = false;                   // what failed may be the old session's fault
+  std::optional<Ahead> ahead_;    // after session_, which it uses
+  bool has_new_session_ = false;  // made for this run: nothing in it can be stale
+  bool run_anew_ = false;         // what failed may be the old session's fault
   int duplicates_in_a_row_ = 0;
   store::Phase phase_ = store::Phase::connect;
   std::minstd_rand random_;

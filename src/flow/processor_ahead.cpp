@@ -33,7 +33,7 @@ void Processor::complete(std::unique_ptr<store::Transaction> transaction, const 
 
 std::optional<Processor::Ahead> Processor::look_ahead(const Task* following) const {
   if (following == nullptr || following->skip != nullptr || following->cautious ||
-      following->outages >= kMaxOutages || !has_its_session(*following) ||
+      following->outages >= kMaxOutages || !session_.is_of(following->incarnation) ||
       following->route.retry.exhausted(following->attempts, following->failing))
     return std::nullopt;
   key::Derived derived =

@@ -130,21 +130,21 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
 Processor::Attempt Processor::try_segment(std::span<const Job> jobs, Identities identities,
                                           std::span<Outcome> outcomes) {
   std::string why;
-  if (!reachable(why))
+  if (!session_.is_reachable(why))
     return {Tried::given_up, {}, {.result = Result::outage, .reason = "postgres", .detail = why}};
   std::size_t running = kNone;
   Attempt attempt;
   try {
     phase_ = Phase::claim;
     for (std::size_t i = 0; i < jobs.size(); ++i)
-      if (is_behind_a_loss(jobs[i].task)) return {Tried::some_alone, {i}};
+      if (session_.is_behind_a_loss(jobs[i].task.incarnation)) return {Tried::some_alone, {i}};
     attempt = run_segment(jobs, identities, outcomes, running);
   } catch (...) {
     attempt = segment_failed(std::current_exception(), jobs, running);
   }
   if (attempt.tried != Tried::done)
     std::ranges::fill(outcomes, Outcome::of(Result::waits));  // nothing took effect
-  clean_session();
+  session_.clean();
   return attempt;
 }
 
@@ -264,7 +264,7 @@ std::optional<Processor::FailedRun> Processor::failed_run_of(const Task& task,
 
 Outcome Processor::count_run_of_batch(const Job& job, const FailedRun& run) {
   std::string why;
-  if (!reachable(why))
+  if (!session_.is_reachable(why))
     return {.result = Result::outage, .reason = "postgres", .detail = std::move(why)};
   const auto derived = key::identify(job.task.route.key, job.task.message, job.task.generation);
   return count_attempt(job.task, std::get<key::Identity>(derived), run.fault, run.after);
@@ -293,18 +293,18 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
       return {Tried::smaller};
     case FailureClass::halt: return {Tried::smaller};
     case FailureClass::again_reconnected:
-      session_.reset();
+      session_.drop();
       verdict.result = Result::again;
       verdict.reason = "reconnect";
       verdict.lost_in_handler = true;  // so that it runs alone the next time
       return {Tried::given_up, {}, verdict};
     case FailureClass::in_doubt:
     case FailureClass::outage: {
-      session_.reset();
+      session_.drop();
       const bool servers = store::is_the_servers(fault);
       const bool in_claim = phase_ == Phase::claim;
       std::string why;
-      if (!servers && reachable(why)) {
+      if (!servers && session_.is_reachable(why)) {
         if (in_one) return {Tried::some_alone, {running}};
         // PostgreSQL is there: one of them may be the reason, or all together took too long.
         // Whether they were committed, the claim tells.
@@ -317,7 +317,7 @@ Processor::Attempt Processor::segment_failed(const std::exception_ptr& error,
       return {Tried::given_up, {}, verdict};
     }
     case FailureClass::transaction_ended:
-      session_.reset();
+      session_.drop();
       verdict.result = Result::halt_route;
       verdict.reason = "handler_ended_transaction";
       verdict.of_batch = true;

@@ -106,9 +106,9 @@ Outcome Processor::judge_completed(const Task& task, const store::ClaimRequest& 
 // Of a duplicate, whose transaction writes nothing.
 void Processor::forget_attempts(const Task& task) {
   try {
-    if (session_) store::forget_attempts(*session_, source_of(task));
+    if (session_.is_open()) store::forget_attempts(*session_, source_of(task));
   } catch (const store::DatabaseError&) {
-    session_.reset();  // it is settled all the same; `status` lists it until the checkpoint
+    session_.drop();  // it is settled all the same; `status` lists it until the checkpoint
   }
 }
 

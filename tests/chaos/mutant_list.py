@@ -61,7 +61,7 @@ MUTANTS = {
          "AND (d.incarnation IS NOT NULL")],
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "none"}),
     "runs-behind-a-lost-tail": Mutant([(
-        "src/flow/processor_session.cpp", "if (*incarnation_ == task.incarnation) return false;",
+        "src/flow/lane_session.cpp", "if (*incarnation_ == incarnation) return false;",
         "return false;")],
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "key",
                    "checkpoint_interval": "1s"}),

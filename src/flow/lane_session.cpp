@@ -1,0 +1,62 @@
+#include "flow/lane_session.hpp"
+
+#include "store/checkpoints.hpp"
+#include "store/dead_letter.hpp"
+
+namespace hapax::flow {
+
+// PostgreSQL lost its tail (a crash, a failover) since the partition's start, or the url leads to a
+// copy by now. What this message follows in its order may be gone. The keeper is about to start the
+// partition again, from the checkpoint. If the message ran before that, it would take effect ahead
+// of the lost ones.
+bool LaneSession::is_behind_a_loss(std::string_view incarnation) {
+  if (is_of(incarnation)) return false;
+  // Asked, not remembered: a session from before the loss is dead, and only its use tells.
+  store::StoreIdentity store = store::read_store(*session_);
+  incarnation_ = std::move(store.incarnation);
+  if (store.copied) {
+    drop();  // the next connection may lead to the original
+    return true;
+  }
+  if (*incarnation_ == incarnation) return false;
+  drop();  // of an old primary, perhaps, that still lives: the next one tells
+  return true;
+}
+
+bool LaneSession::is_of(std::string_view incarnation) const {
+  return incarnation.empty() || incarnation_ == incarnation;
+}
+
+bool LaneSession::is_reachable(std::string& why) {
+  try {
+    if (!session_) {
+      incarnation_.reset();
+      session_.emplace(connect_());
+    }
+    // Whatever became of the run: the process lives. If its connection was lost, the next one
+    // withdraws it, or every outage would count as a crash.
+    if (announced_) store::withdraw_run(*session_, *announced_);
+    announced_.reset();
+    return true;
+  } catch (const store::DatabaseError& error) {
+    drop();
+    why = error.what();
+    return false;
+  }
+}
+
+bool LaneSession::is_reachable_and_clean(std::string& why) {
+  if (session_ && !session_->is_clean()) drop();
+  return is_reachable(why);
+}
+
+void LaneSession::clean() {
+  try {
+    if (session_ && about_to_clean_) about_to_clean_(*session_);
+    if (session_ && !session_->clean()) drop();
+  } catch (const store::DatabaseError&) {
+    drop();  // a new one is clean
+  }
+}
+
+}  // namespace hapax::flow
