@@ -14,6 +14,7 @@
 
 #include "flow/batch_limit.hpp"
 #include "flow/breaker.hpp"
+#include "flow/failure_policy.hpp"
 #include "flow/lane_session.hpp"
 #include "flow/outcome.hpp"
 #include "flow/route.hpp"
@@ -24,13 +25,6 @@
 #include "store/source.hpp"
 
 namespace hapax::flow {
-
-// A message in flight at this many lost connections is taken for their cause: each is a failed run.
-inline constexpr int kMaxOutages = 3;
-
-// Serialization failures and statements that are not prepared are not counted. After so many runs
-// in a row that ended so, the handler is taken for the cause, and one failed run is counted.
-inline constexpr int kMaxAgains = 20;
 
 // One message to process, with what the worker knows of it.
 struct Task {
