@@ -1,5 +1,5 @@
 // What became of an offset: Kafka's record, its key and PostgreSQL's rows held against each other.
-// This is the claim table (flow/processor_judge.cpp) read backwards. Each settled message leaves
+// This is the claim table (flow/judge.cpp) read backwards. Each settled message leaves
 // one of these facts behind. If there is none, the verdict is `unaccounted`; it is never guessed.
 //
 // Pure.

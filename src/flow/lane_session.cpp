@@ -32,6 +32,7 @@ bool LaneSession::is_reachable(std::string& why) {
     if (!session_) {
       incarnation_.reset();
       session_.emplace(connect_());
+      ++number_;
     }
     // Whatever became of the run: the process lives. If its connection was lost, the next one
     // withdraws it, or every outage would count as a crash.
@@ -48,6 +49,12 @@ bool LaneSession::is_reachable(std::string& why) {
 bool LaneSession::is_reachable_and_clean(std::string& why) {
   if (session_ && !session_->is_clean()) drop();
   return is_reachable(why);
+}
+
+Action LaneSession::follow(const Decision& decision) {
+  if (decision.drop_session) drop();
+  std::string why;
+  return decision.ask && !is_reachable(why) ? Action::end : decision.action;
 }
 
 void LaneSession::clean() {

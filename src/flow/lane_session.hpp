@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "flow/failure_policy.hpp"
 #include "store/session.hpp"
 #include "store/source.hpp"
 
@@ -25,6 +26,9 @@ class LaneSession {
 
   bool is_open() const { return session_.has_value(); }
 
+  // Of the open session, or the last one that was: they are counted from 1.
+  int number() const { return number_; }
+
   // Precondition: is_open().
   store::Session& operator*() { return *session_; }
   store::Session* operator->() { return &*session_; }
@@ -35,6 +39,10 @@ class LaneSession {
 
   // The same, on a session in which no handler has left anything or dropped hapax's statements.
   bool is_reachable_and_clean(std::string& why);
+
+  // Drops the session and asks PostgreSQL, as decided. What remains to be done: nothing but to end
+  // if PostgreSQL was asked and does not answer. Blocks: at most the connect timeout.
+  Action follow(const Decision& decision);
 
   // Closes it, because it is lost or spoilt; is_reachable() makes another.
   void drop() { session_.reset(); }
@@ -59,6 +67,7 @@ class LaneSession {
   Connect connect_;
   Look about_to_clean_;
   std::optional<store::Session> session_;
+  int number_ = 0;
   std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
   std::optional<store::Source> announced_;
 };

@@ -20,10 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "flow/lane_session.hpp"
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
-#include "key/identity.hpp"
-#include "store/claim.hpp"
 #include "store/replays.hpp"
 #include "store/session.hpp"
 
@@ -79,35 +78,38 @@ class Replayer {
   using Claimed = store::ClaimedReplay;
   using Note = store::ReplayNote;
 
-  bool reachable(std::string& why);
-  void drop_session();
-  void clean_session();
+  // One run of a claimed replay; a local of run_claimed().
+  struct Run {
+    const Claimed& claimed;
+    const Route& route;
+    Handler& handler;
+    bool session_was_new;                      // no handler has run in it
+    store::Phase phase = store::Phase::claim;  // which says what an exception means
+    std::int32_t partition = 0;                // of the message, once it is read
+    std::int32_t generation = 1;
+  };
+  // Runs of a replay that were not counted, in this process.
+  struct Uncounted {
+    int agains = 0;   // in a row
+    int outages = 0;  // connections lost while it ran
+  };
+
   Replayed run_claimed(const Claimed& claimed);
-  // What is to be noted of it; nothing where it completed.
-  std::optional<Note> run(const Claimed& claimed, const Route& route, Handler& handler);
-  std::optional<std::string> refusal(const Claimed& claimed, const Route& route,
-                                     const store::ReplayedLetter& letter,
-                                     const store::ClaimRequest& request, const store::Claim& claim,
-                                     store::Transaction& transaction);
-  Note failed(const Claimed& claimed, const Route& route, const std::exception_ptr& error);
-  Note again(const Claimed& claimed, const Route& route, const store::Fault& fault);
-  Note lost_connection(const Claimed& claimed, const Route& route, const store::Fault& fault);
-  Note count_run(const Claimed& claimed, const Route& route, const store::Fault& fault,
+  // What is to be noted of it; nothing if it completed.
+  std::optional<Note> run(Run& current);
+  Note failed(const Run& current, const std::exception_ptr& error);
+  Note count_run(const Run& current, const store::Fault& fault,
                  std::optional<std::chrono::milliseconds> after);
-  Note ended_transaction(const Route& route, const store::Fault& fault) const;
+  Note ended_transaction(const Run& current, const store::Fault& fault) const;
   void pay();  // throws: DatabaseError
 
   Setup setup_;
   std::vector<std::string> topics_;
-  std::optional<store::Session> session_;
-  bool has_new_session_ = false;  // no handler has run in it: nothing in it can be stale
-  store::Phase phase_ = store::Phase::connect;
-  std::int32_t partition_ = 0;  // of the message that runs
-  std::int32_t generation_ = 1;
+  LaneSession session_;
+  int ran_in_ = 0;  // the number of the session in which a handler ran last
   // What PostgreSQL does not know yet of a run; nothing else is claimed before it does.
   std::optional<std::pair<Claimed, Note>> owed_;
-  std::map<std::int64_t, int> lost_;    // connections lost while it ran, by replay
-  std::map<std::int64_t, int> agains_;  // runs in a row that were not counted, by replay
+  std::map<std::int64_t, Uncounted> uncounted_;  // by replay
   std::minstd_rand random_;
 };
 

@@ -24,8 +24,9 @@ struct RetryPolicy {
   std::chrono::milliseconds max{30000};
   std::optional<std::chrono::milliseconds> max_elapsed = std::nullopt;  // since the first failure
 
-  // The wait after the `failures`-th failed run; `jitter` is in [0, 1).
-  std::chrono::milliseconds wait(int failures, double jitter) const;
+  // The wait after the `failures`-th failed run; `jitter` is in [0, 1). `asked`: by its Retry.
+  std::chrono::milliseconds wait(int failures, double jitter,
+                                 std::optional<std::chrono::milliseconds> asked = {}) const;
 
   // Whether a message that failed so often, the last time `lasting` after the first, is given up.
   bool exhausted(int failures, std::chrono::milliseconds lasting) const;

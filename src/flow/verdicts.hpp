@@ -1,30 +1,29 @@
-// Making Outcomes, for flow/processor*.cpp.
+// Makes the Outcomes of one message.
 #pragma once
 
 #include <string>
 #include <utility>
 
+#include "flow/attempt.hpp"
 #include "flow/outcome.hpp"
-#include "flow/processor.hpp"
 #include "store/dead_letter.hpp"
 #include "store/fault.hpp"
 
 namespace hapax::flow {
 
-inline store::DeadLetter letter_of(const Task& task, const store::Source& source,
-                                   const key::Identity* identity, const Outcome& verdict) {
-  return {task.message,
-          source,
-          verdict.reason,
-          verdict.detail,
-          verdict.sqlstate,
-          verdict.attempts,
-          task.route.handler.name,
-          task.route.handler.version,
-          task.route.key.scope,
-          identity,
-          std::nullopt,
-          task.keep_bytes};
+inline store::DeadLetter letter_of(const Attempt& attempt, const Outcome& verdict) {
+  const Route& route = attempt.task.route;
+  return {.message = attempt.task.message,
+          .source = attempt.source,
+          .reason = verdict.reason,
+          .error = verdict.detail,
+          .sqlstate = verdict.sqlstate,
+          .attempts = verdict.attempts,
+          .handler = route.handler.name,
+          .handler_version = route.handler.version,
+          .scope = route.key.scope,
+          .identity = attempt.identity ? &*attempt.identity : nullptr,
+          .keep_bytes = attempt.keep_bytes};
 }
 
 inline std::string name_of(const store::KeyHolder& holder) {
@@ -62,13 +61,16 @@ inline Outcome held() {
   return {.result = Result::waits, .reason = "breaker", .wait = std::chrono::seconds(1)};
 }
 
-inline Outcome later(Result result, std::string reason, const store::Fault& fault,
-                     std::chrono::milliseconds wait, int attempts) {
-  return {.result = result,
+// PostgreSQL is away.
+inline Outcome away(std::string why) {
+  return {.result = Result::outage, .reason = "postgres", .detail = std::move(why)};
+}
+
+// Not run now, nor counted; something that is about to change stands in its way.
+inline Outcome later(std::string reason, int attempts) {
+  return {.result = Result::busy,
           .reason = std::move(reason),
-          .detail = fault.text,
-          .sqlstate = fault.sqlstate,
-          .wait = wait,
+          .wait = kKeyHeldWait,
           .attempts = attempts};
 }
 

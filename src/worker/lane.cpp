@@ -42,23 +42,22 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
   const Beginning& beginning = partition.beginning();
   const Message& message = item.record->message();
   const auto skip = beginning.ahead.skips.find(message.offset());
-  return {partition.route(),
-          message,
-          setup_.group,
-          beginning.generation,
-          beginning.guard_below,
-          item.attempts,
-          item.outages,
-          cautious,
-          skip == beginning.ahead.skips.end() ? nullptr : &skip->second,
-          item.failing,
-          true,
-          beginning.incarnation,
-          item.announced,
-          item.remembered,
-          &setup_.breakers[partition.route_index()],
-          item.agains,
-          beginning.epoch};
+  return {.route = partition.route(),
+          .message = message,
+          .group = setup_.group,
+          .generation = beginning.generation,
+          .guard_below = beginning.guard_below,
+          .attempts = item.attempts,
+          .outages = item.outages,
+          .cautious = cautious,
+          .skip = skip == beginning.ahead.skips.end() ? nullptr : &skip->second,
+          .failing = item.failing,
+          .incarnation = beginning.incarnation,
+          .announced = item.announced,
+          .remembered = item.remembered,
+          .breaker = &setup_.breakers[partition.route_index()],
+          .agains = item.agains,
+          .epoch = beginning.epoch};
 }
 
 // True when PostgreSQL is away.

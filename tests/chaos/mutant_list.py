@@ -42,7 +42,7 @@ MUTANTS = {
     "claim-without-guard": Mutant([(
         "sql/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
     "redelivery-runs-again": Mutant([(
-        "src/flow/processor_judge.cpp",
+        "src/flow/judge.cpp",
         'if (holder.status == "completed") return',
         'if (holder.status == "completed" && holder.is(request.source)) return std::nullopt;\n'
         '  if (holder.status == "completed") return')]),
@@ -51,9 +51,9 @@ MUTANTS = {
         "  AND c.epoch = d.epoch AND c.next_offset = d.last\n", "  AND d.last IS NOT NULL\n")],
         "worker-zombie"),
     "give-up-without-claim": Mutant([(
-        "src/flow/processor.cpp",
-        "      if (auto decided = judge(task, request, claim, transaction)) return *decided;\n"
-        "      verdict.dead_letter = store::fail", "      verdict.dead_letter = store::fail")]),
+        "src/flow/account.cpp",
+        "    if (auto decided = judge(attempt, request, claim, transaction)) return *decided;\n"
+        "    verdict.dead_letter = store::fail", "    verdict.dead_letter = store::fail")]),
     "incarnation-never-changes": Mutant([
         ("sql/read_store.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
         ("sql/read_held.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
@@ -76,14 +76,15 @@ MUTANTS = {
     "attempts-not-kept": Mutant([(
         "sql/record_attempt.sql", "SET count = a.count + 1,", "SET count = 1,")]),
     "doubt-is-success": Mutant([(
-        "src/flow/processor.cpp",
-        "case FailureClass::in_doubt: return commit_in_doubt(task, identity, fault);",
-        "case FailureClass::in_doubt: return Outcome::of(Result::completed);")], POSTGRES),
+        "src/flow/failure_policy.cpp",
+        "return batch ? lost_connection_of_batch(failure) : commit_in_doubt(failure);",
+        "return batch ? lost_connection_of_batch(failure) : Decision{.result = Result::completed};"
+        )], POSTGRES),
     "doubt-of-a-joined-text-is-success": Mutant([(
-        "src/flow/processor_ahead.cpp", "    if (its_own) throw;\n",
+        "src/flow/next_claim.cpp", "    if (its_own) throw;\n",
         "    if (its_own && !transaction) throw;\n")], POSTGRES),
     "drift-is-duplicate": Mutant([(
-        "src/flow/processor_judge.cpp", "  return holder.is(request.source) ||\n",
+        "src/flow/judge.cpp", "  return holder.is(request.source) ||\n",
         "  return !holder.topic.empty() ||\n")]),
     "aborted-messages-are-read": Mutant([(
         "src/kafka/consumer.cpp", '{"isolation.level", "read_committed"}',
@@ -98,8 +99,8 @@ MUTANTS = {
         "sql/take_partitions.sql", "started_runs + 1 AS started_runs",
         "RETURNING epoch, 0")], "message-that-kills"),
     "failed-batch-is-done": Mutant([(
-        "src/flow/processor_batch.cpp", "if (attempt.tried != Tried::done)",
-        "if (attempt.tried == Tried::smaller)")], POSTGRES, {"batch": 20}),
+        "src/flow/segment.cpp", "if (tried.then != Then::done)",
+        "if (tried.then == Then::halves)")], POSTGRES, {"batch": 20}),
     "memory-not-freed": Mutant([(
         "src/worker/lane.cpp", "  set_running(&jobs.front().task);\n",
         "  set_running(&jobs.front().task);\n  static thread_local std::vector<std::string> kept;\n"
@@ -127,7 +128,7 @@ MUTANTS = {
     "missing-right-counts": of("rights", [(
         "src/store/fault.cpp", '{"42", refused}, ', '{"42", attempt}, ')]),
     "unknown-runs-unasked": of("operators", [(
-        "src/flow/processor_judge.cpp",
+        "src/flow/judge.cpp",
         "if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;",
         "return std::nullopt;")]),
     "starts-beyond-a-hundred-forgotten": of("partitions", [(

@@ -1,0 +1,100 @@
+#include "flow/account.hpp"
+
+#include <algorithm>
+
+#include "flow/crash_point.hpp"
+#include "flow/judge.hpp"
+#include "flow/verdicts.hpp"
+#include "store/dead_letter.hpp"
+
+namespace hapax::flow {
+namespace {
+
+// Giving up goes through the same claim as running: `failed` is written only if the key was won.
+// Else: A gives up on m after losing the partition, B completed m, A overwrites, m runs twice.
+Outcome write_letter(Attempt& attempt, Outcome verdict) {
+  store::Transaction transaction(*attempt.session);
+  const store::DeadLetter letter = letter_of(attempt, verdict);
+  if (!attempt.identity) {
+    const auto id = store::insert_dead_letter(transaction, letter);
+    transaction.commit();
+    if (!id) return redelivered(attempt.task.attempts);
+    verdict.dead_letter = *id;
+  } else {
+    const store::ClaimRequest request = attempt.request();
+    const store::Claim claim = store::claim(transaction, request);
+    if (auto decided = judge(attempt, request, claim, transaction)) return *decided;
+    verdict.dead_letter = store::fail(transaction, request, claim.nonce, letter).value_or(0);
+  }
+  crash_point("gave_up");
+  return verdict;
+}
+
+Failure bookkeeping(const Attempt& attempt, const store::Fault& fault,
+                    std::optional<std::size_t> letter_bytes = {}) {
+  return {.of = Failure::Of::bookkeeping,
+          .phase = store::Phase::account,
+          .fault = fault,
+          .session_was_new = attempt.session_was_new,
+          .letter_bytes = letter_bytes};
+}
+
+Outcome ended(Attempt& attempt, const Decision& decision, const store::Fault& fault) {
+  if (decision.drop_session) attempt.session.drop();
+  return ending(decision, fault, attempt.task.attempts);
+}
+
+}  // namespace
+
+Outcome count_run(Attempt& attempt, const store::Fault& fault,
+                  std::optional<std::chrono::milliseconds> after) {
+  const Task& task = attempt.task;
+  std::uniform_real_distribution<double> jitter(0.0, 1.0);
+  const auto wait = task.route.retry.wait(task.attempts + 1, jitter(attempt.random), after);
+  if (std::string why; !attempt.session.is_reachable_and_clean(why)) return away(why);
+  store::FailedRuns runs;
+  try {
+    runs = store::record_attempt(*attempt.session, {.source = attempt.source,
+                                                    .error = fault.text,
+                                                    .sqlstate = fault.sqlstate,
+                                                    .handler = task.route.handler.name,
+                                                    .wait = wait});
+  } catch (...) {
+    return bookkeeping_failed(attempt, std::current_exception());
+  }
+  crash_point("attempt_recorded");
+  if (task.route.retry.exhausted(runs.count, runs.lasting))
+    return give_up(attempt, gave_up("attempts_exhausted", fault.text, runs.count, fault.sqlstate));
+  return {.result = Result::retry,
+          .reason = "failed",
+          .detail = fault.text,
+          .sqlstate = fault.sqlstate,
+          .wait = wait,
+          .attempts = runs.count};
+}
+
+Outcome give_up(Attempt& attempt, Outcome verdict) {
+  if (std::string why; !attempt.session.is_reachable_and_clean(why)) return away(why);
+  try {
+    return write_letter(attempt, verdict);
+  } catch (...) {
+    const store::Fault fault = store::fault_of(std::current_exception());
+    const Decision decision = decide(bookkeeping(attempt, fault, attempt.letter_bytes()));
+    if (decision.action == Action::keep_without_bytes)
+      return give_up_without_bytes(attempt, std::move(verdict), fault);
+    return ended(attempt, decision, fault);
+  }
+}
+
+Outcome give_up_without_bytes(Attempt& attempt, Outcome verdict, const store::Fault& fault) {
+  attempt.keep_bytes = false;
+  verdict.detail += " (the message itself could not be kept: " + fault.text + ")";
+  return give_up(attempt, std::move(verdict));
+}
+
+Outcome bookkeeping_failed(Attempt& attempt, const std::exception_ptr& error) {
+  const store::Fault fault = store::fault_of(error);
+  return ended(attempt, decide(bookkeeping(attempt, fault)), fault);
+}
+
+}  // namespace hapax::flow

@@ -1,0 +1,88 @@
+#include "flow/judge.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "flow/verdicts.hpp"
+#include "key/sha256.hpp"
+
+namespace hapax::flow {
+namespace {
+
+// The worker stood still, perhaps for longer than retention keeps what its successor did. The
+// keeper is about to find out.
+Outcome fenced(const Task& task) { return later("fenced", task.attempts); }
+
+// The key says nothing of this message: whether it was given up on already, or must be remembered
+// and is not. Nothing: it may run.
+std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& source,
+                                         store::Transaction& transaction) {
+  const store::Known known =
+      store::known_coordinates(transaction, source, task.route.key.scope, task.route.retention);
+  if (known.dead_letter) return redelivered(task.attempts);
+  if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;
+  return halt(Result::halt_partition, "unknown_below_highest",
+              "offset " + std::to_string(task.message.offset()) +
+                  " is below the highest checkpoint ever reached (" +
+                  std::to_string(task.guard_below) +
+                  "), and neither its key nor its coordinates are known any more: running it "
+                  "could double an effect that retention has forgotten");
+}
+
+Outcome judge_completed(Attempt& attempt, const store::ClaimRequest& request,
+                        const store::KeyHolder& holder, store::Transaction& transaction) {
+  const Task& task = attempt.task;
+  if (is_same(task, request, holder)) return Outcome::of(Result::duplicate);
+  Outcome verdict = gave_up("payload_drift",
+                            "the key was completed by " + name_of(holder) + " with another payload",
+                            task.attempts);
+  store::DeadLetter letter = letter_of(attempt, verdict);
+  letter.other = nlohmann::json{{"group", holder.group},
+                                {"topic", holder.topic},
+                                {"generation", holder.generation},
+                                {"partition", holder.partition},
+                                {"offset", holder.offset},
+                                {"fingerprint", key::hex(holder.fingerprint.digest)},
+                                {"fingerprint_rule", holder.fingerprint.rule}}
+                     .dump();
+  attempt.phase = store::Phase::account;
+  const auto id = store::insert_dead_letter(transaction, letter);
+  transaction.commit();
+  if (!id) return redelivered(task.attempts);
+  verdict.dead_letter = *id;
+  return verdict;
+}
+
+}  // namespace
+
+std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& request,
+                             const store::Claim& claim, store::Transaction& transaction) {
+  const Task& task = attempt.task;
+  if (claim.fenced) return fenced(task);
+  if (!claim.holder) {
+    if (task.message.offset() >= task.guard_below && !task.remembered) return std::nullopt;
+    return judge_coordinates(task, request.source, transaction);
+  }
+  const store::KeyHolder& holder = *claim.holder;
+  if (holder.status == "completed") return judge_completed(attempt, request, holder, transaction);
+  if (holder.status == "started")
+    return halt(Result::halt_partition, "key_started",
+                "the key is `started` by " + name_of(holder) +
+                    ", which no worker of this mode leaves behind");
+  if (holder.status == "failed" && holder.is(request.source)) return redelivered(task.attempts);
+  if (holder.status == "failed")  // by another, perhaps after this one
+    if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;
+  switch (store::take_over(transaction, request, holder)) {
+    case store::TakeOver::ours: break;
+    case store::TakeOver::lost: return Outcome::of(Result::again);
+    case store::TakeOver::fenced: return fenced(task);
+  }
+  return std::nullopt;
+}
+
+bool is_same(const Task& task, const store::ClaimRequest& request, const store::KeyHolder& holder) {
+  return holder.is(request.source) ||
+         key::same_payload(task.route.key, task.message, request.identity.fingerprint,
+                           holder.fingerprint);
+}
+
+}  // namespace hapax::flow

@@ -1,0 +1,207 @@
+#include "flow/segment.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "flow/crash_point.hpp"
+#include "flow/lent_context.hpp"
+#include "flow/verdicts.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using store::Phase;
+using Clock = std::chrono::steady_clock;
+using Then = Tried::Then;
+
+std::string name_of(const Message& message) {
+  return "partition " + std::to_string(message.partition()) + " offset " +
+         std::to_string(message.offset());
+}
+
+bool has_key_of(const key::Identity& one, const key::Identity& other) {
+  return one.key == other.key && one.tenant == other.tenant;
+}
+
+// In the order in which every process takes locks; those of one key as they came.
+std::vector<std::size_t> by_key(Segment::Identities identities) {
+  std::vector<std::size_t> order(identities.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
+    return std::tie(identities[left]->key, identities[left]->tenant, left) <
+           std::tie(identities[right]->key, identities[right]->tenant, right);
+  });
+  return order;
+}
+
+// Neither ours nor a plain duplicate. What is one as the same message again, whatever its
+// fingerprint, says nothing about the others of its key, which are `repeated`.
+bool stands_in_the_way(const store::BatchClaim::Key& key, const store::ClaimRequest& request,
+                       bool repeated, const Handler& handler) {
+  if (key.ours) return false;
+  if (!key.holder || key.holder->status != "completed" || handler.wants_duplicates()) return true;
+  return key.holder->fingerprint != request.identity.fingerprint &&
+         (repeated || !key.holder->is(request.source));
+}
+
+}  // namespace
+
+Tried Segment::run() {
+  std::string why;
+  if (!setup_.session.is_reachable(why))
+    return {.then = Then::given_up, .verdict = away(std::move(why))};
+  Tried tried;
+  try {
+    tried = run_segment();
+  } catch (...) {
+    tried = failed(std::current_exception());
+  }
+  if (tried.then != Then::done)
+    std::ranges::fill(setup_.outcomes, Outcome::of(Result::waits));  // nothing took effect
+  setup_.session.clean();
+  return tried;
+}
+
+Tried Segment::run_segment() {
+  const auto& [session, watch, takes_turns, jobs, identities, outcomes] = setup_;
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    if (session.is_behind_a_loss(jobs[i].task.incarnation))
+      return {.then = Then::some_alone, .alone = {i}};
+  Claims claims;
+  if (const auto alone = collect(claims)) return {.then = Then::some_alone, .alone = {*alone}};
+  const auto& requests = claims.requests;
+
+  store::Transaction transaction(*session);
+  const store::BatchClaim claim = store::claim_batch(transaction, requests, takes_turns);
+  std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
+  std::vector<std::size_t> alone;
+  for (std::size_t n = 0; n < requests.size(); ++n)
+    if (stands_in_the_way(claim.keys[n], requests[n], claims.repeated[n],
+                          *jobs[claims.jobs[n]].handler))
+      alone.push_back(claims.jobs[n]);
+  if (!alone.empty()) return {.then = Then::some_alone, .alone = std::move(alone)};
+  std::vector<std::optional<std::size_t>> ours(jobs.size());  // the number of their request
+  for (std::size_t n = 0; n < requests.size(); ++n) {
+    if (!claim.keys[n].ours) continue;
+    ours[claims.jobs[n]] = n;
+    outcomes[claims.jobs[n]].result = Result::completed;
+  }
+  if (std::ranges::none_of(claim.keys, &store::BatchClaim::Key::ours)) return {};  // all known
+  crash_point("batch_claimed");
+
+  const Results results = run_handlers(ours, requests, claim.nonce, transaction);
+  crash_point("batch_handled");
+  phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
+  store::add_results(transaction, requests, results);
+  store::seal(transaction, claim.nonce, jobs.front().task.route.durability);
+  crash_point("batch_committed");
+  return {};
+}
+
+std::optional<std::size_t> Segment::collect(Claims& claims) const {
+  const auto& identities = setup_.identities;
+  claims.sources.reserve(setup_.jobs.size());  // the requests refer to them
+  for (const std::size_t i : by_key(identities)) {
+    const Job& job = setup_.jobs[i];
+    const key::Identity& identity = *identities[i];
+    if (!claims.jobs.empty() && has_key_of(identity, *identities[claims.jobs.back()])) {
+      // A duplicate of the first, which settles with it.
+      if (identities[claims.jobs.back()]->fingerprint != identity.fingerprint ||
+          job.handler->wants_duplicates())
+        return i;
+      claims.repeated.back() = true;
+      continue;
+    }
+    claims.jobs.push_back(i);
+    claims.repeated.push_back(false);
+    claims.sources.push_back(job.task.source());
+    claims.requests.push_back({.identity = identity,
+                               .scope = job.task.route.key.scope,
+                               .source = claims.sources.back(),
+                               .retention = job.task.route.retention,
+                               .epoch = job.task.epoch});
+  }
+  return std::nullopt;
+}
+
+// The handlers of the keys that are ours, in order. Returns the results that were not yet sent.
+Segment::Results Segment::run_handlers(std::span<const std::optional<std::size_t>> ours,
+                                       std::span<const store::ClaimRequest> requests,
+                                       const std::string& nonce, store::Transaction& transaction) {
+  const std::span<const Job> jobs = setup_.jobs;
+  const std::size_t max_result_bytes = jobs.front().task.route.max_result_bytes;
+  Results results;
+  std::size_t result_bytes = 0;
+  auto now = Clock::now();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!ours[i]) continue;
+    running_ = i;
+    const Job& job = jobs[i];
+    phase_ = Phase::handler;
+    LentContext context(transaction, max_result_bytes);
+    try {
+      const Watched watched(setup_.watch, job.task, now);
+      job.handler->handle(job.task.message, context);
+      if (context.stored_result()) {
+        results.emplace_back(*ours[i], *context.stored_result());
+        result_bytes += context.stored_result()->size();
+      }
+      if (result_bytes > LentContext::kMaxDeferredBytes) {
+        store::add_results(transaction, requests, std::exchange(results, {}));
+        transaction.flush();
+        result_bytes = 0;
+      }
+    } catch (...) {
+      store::refuse_ended(transaction, nonce);
+      throw;
+    }
+    const auto began = std::exchange(now, Clock::now());
+    setup_.outcomes[i].handler_time = now - began;
+  }
+  running_.reset();
+  return results;
+}
+
+// What to do about a segment that rolled back.
+Tried Segment::failed(const std::exception_ptr& error) {
+  Thrown thrown = thrown_by(error);
+  const Decision decision =
+      decide({.of = Failure::Of::batch,
+              .phase = phase_,
+              .fault = thrown.fault,
+              .thrown = thrown.what,
+              .handler_is_known = running_.has_value(),
+              .last_run = setup_.jobs.front().task.route.retry.exhausted(1, {}),
+              .takes_turns = setup_.takes_turns});
+  switch (setup_.session.follow(decision)) {
+    case Action::take_turns: return {.then = Then::again};
+    case Action::split: return {.then = Then::halves};
+    case Action::run_alone: return {.then = Then::some_alone, .alone = {*running_}};
+    case Action::count:
+      return {.then = Then::some_alone, .alone = {*running_}, .failed_run = std::move(thrown)};
+    default: break;
+  }
+  Tried tried{.then = Then::given_up, .verdict = ending(decision, thrown.fault, 0)};
+  if (is_halt(decision.result)) {
+    tried.verdict.of_batch = true;
+    tried.verdict.detail = why_halted(thrown.fault);
+  }
+  // If the connection was lost in a handler, it is that message's loss, not the first one's.
+  if (decision.result == Result::outage && running_ &&
+      std::exchange(tried.verdict.lost_in_handler, false))
+    tried.lost_in = running_;
+  return tried;
+}
+
+std::string Segment::why_halted(const store::Fault& fault) const {
+  return "a handler ended the transaction of a batch (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET "
+         "ALL); part of its effect may stand alone. With routes[].batch 1 the next such halt "
+         "names its message. The batch begins with " +
+         name_of(setup_.jobs.front().task.message) +
+         (running_ ? ", and the last that ran is " + name_of(setup_.jobs[*running_].task.message)
+                   : "") +
+         ": " + fault.text;
+}
+
+}  // namespace hapax::flow

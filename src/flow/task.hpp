@@ -1,0 +1,76 @@
+// One message to process, with what the worker knows of it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "flow/breaker.hpp"
+#include "flow/route.hpp"
+#include "hapax/handler.hpp"
+#include "hapax/message.hpp"
+#include "store/source.hpp"
+
+namespace hapax::flow {
+
+struct Task {
+  const Route& route;
+  const Message& message;
+  const std::string& group;
+  std::int32_t generation = 1;
+  // Below this offset a message that nobody remembers halts instead of running (guarantees I8).
+  std::int64_t guard_below = 0;
+  int attempts = 0;       // failed runs so far
+  int outages = 0;        // connections lost while it ran, in this process
+  bool cautious = false;  // announce the run first: the last processes died (guarantees)
+  const std::string* skip = nullptr;     // an operator's decision not to run it: who and why
+  std::chrono::milliseconds failing{0};  // from its first failed run to its last
+  std::string_view incarnation = {};     // of PostgreSQL at the partition's start; empty: any
+  bool announced = false;      // by this process, in a cautious run that could not be withdrawn
+  bool remembered = false;     // in hapax.attempts at the partition's start
+  Breaker* breaker = nullptr;  // of the route, in this process
+  int agains = 0;              // runs in a row that ended in Result::again, in this process
+  std::int64_t epoch = 0;      // of its partition, as its worker took it; 0: no worker has it
+
+  bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
+
+  store::Source source() const {
+    return {.group = group,
+            .topic = std::string(message.topic()),
+            .generation = generation,
+            .partition = message.partition(),
+            .offset = message.offset()};
+  }
+};
+
+// One message of a batch. Those of one order key follow each other, in offset order.
+struct Job {
+  Task task;
+  Handler* handler;
+  std::size_t order_key;  // any number; equal for messages of one order key
+};
+
+// Called before each run of a handler, and with null after it; may be empty.
+using HandlerWatch = std::function<void(const Task*, std::chrono::steady_clock::time_point now)>;
+
+// A handler runs, as the watchdog sees it, while this lives.
+class Watched {
+ public:
+  Watched(const HandlerWatch& watch, const Task& task, std::chrono::steady_clock::time_point now)
+      : watch_(watch) {
+    if (watch_) watch_(&task, now);
+  }
+  ~Watched() {
+    if (watch_) watch_(nullptr, {});
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  const HandlerWatch& watch_;
+};
+
+}  // namespace hapax::flow
