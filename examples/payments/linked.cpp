@@ -5,8 +5,5 @@
 #include "payments.hpp"
 
 int main(int argc, char** argv) {
-  return hapax::Main()
-      .on(
-          "payments", [] { return std::make_unique<Payments>(); }, "1")
-      .run(argc, argv);
+  return hapax::Main().on(hapax::handler<Payments>("payments", "1")).run(argc, argv);
 }

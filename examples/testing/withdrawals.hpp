@@ -6,7 +6,7 @@
 class Withdrawals final : public hapax::Handler {
  public:
   void on_start(const hapax::Setup& setup) override {
-    limit_ = setup.options.at("limit").get<long>();
+    limit_ = setup.options().at("limit").get<long>();
   }
 
   void handle(const hapax::Message& message, hapax::Context& context) override {
@@ -19,7 +19,7 @@ class Withdrawals final : public hapax::Handler {
     if (left.empty()) throw hapax::Retry("the account is not open yet");
     context.write("INSERT INTO statements (account, amount) VALUES ($1, $2)",
                   withdrawal.at("account"), -amount);
-    context.result({{"balance", left[0]["balance"].as<long>()}});
+    context.result({{"balance", left[0].get<long>("balance")}});
   }
 
  private:

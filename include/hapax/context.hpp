@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hapax/errors.hpp"
 #include "hapax/rows.hpp"
 
 namespace pqxx {
@@ -85,7 +86,9 @@ class Context {
 
   // Stores a result with the key, at most the route's `max_result_bytes`. The last call wins.
   // Throws: Reject if it is larger; nlohmann::json::type_error if a text in it is not UTF-8.
-  void result(const nlohmann::json& value) { set_result(value.dump()); }
+  [[gnu::visibility("hidden")]] void result(const nlohmann::json& value) {
+    set_result(value.dump());
+  }
 
   // Returns libpqxx's transaction for everything else (subtransactions, COPY, large results).
   // Include <pqxx/pqxx> yourself. It first sends the statements that `write` deferred, and once for
@@ -94,34 +97,25 @@ class Context {
   // are rolled back with it.
   // Throws: SqlError of a deferred statement.
   // Blocks: until PostgreSQL has answered these.
-  virtual pqxx::dbtransaction& pqxx() = 0;
+  template <class Transaction = pqxx::dbtransaction>
+  Transaction& pqxx() {
+    static_assert(
+        requires { sizeof(Transaction); },
+        "context.pqxx() needs #include <pqxx/pqxx> above the handler");
+    return lend();
+  }
 
  protected:
   ~Context() = default;
 
  private:
+  virtual pqxx::dbtransaction& lend() = 0;
   virtual Rows run(std::string_view text, std::vector<Parameter> values) = 0;
   virtual void defer(std::string_view text, std::vector<Parameter> values) = 0;
   virtual void set_result(std::string json) = 0;
   // May move from `values`.
   virtual void defer_row(std::string_view table, std::span<const std::string_view> columns,
                          std::span<Parameter> values) = 0;
-};
-
-// PostgreSQL refused a statement. hapax classifies the error by SQLSTATE, never by text.
-class SqlError : public std::runtime_error {
- public:
-  SqlError(const std::string& what, std::string sqlstate, std::string statement)
-      : std::runtime_error(what),
-        sqlstate_(std::move(sqlstate)),
-        statement_(std::move(statement)) {}
-  // Five characters, or empty if the connection was lost.
-  const std::string& sqlstate() const { return sqlstate_; }
-  const std::string& statement() const { return statement_; }
-
- private:
-  std::string sqlstate_;
-  std::string statement_;
 };
 
 }  // namespace hapax

@@ -1,11 +1,13 @@
 // The interface that users implement: one class that books one message.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,27 @@ namespace hapax {
 // What a handler gets once, before its first message.
 struct Setup {
   std::string topic;
-  nlohmann::json options;  // `options` of the route; {} if it has none
+  std::string options_json = "{}";  // `options` of the route
+
+  [[gnu::visibility("hidden")]] nlohmann::json options() const {
+    return nlohmann::json::parse(options_json);
+  }
+};
+
+// The result that Context::result stored for an operation.
+class StoredResult {
+ public:
+  explicit StoredResult(std::optional<std::string> text) : text_(std::move(text)) {}
+
+  // JSON as it was stored. Nothing if the handler stored no result.
+  const std::optional<std::string>& text() const { return text_; }
+  // The same, parsed. JSON's null if the handler stored no result.
+  [[gnu::visibility("hidden")]] nlohmann::json json() const {
+    return text_ ? nlohmann::json::parse(*text_) : nlohmann::json();
+  }
+
+ private:
+  std::optional<std::string> text_;
 };
 
 // Handles the messages of one route. Every lane has an instance of its own, so members need no
@@ -54,21 +76,34 @@ class Handler {
   // delivered again is a duplicate again.
   // Throws: any exception; hapax then undoes the call. It settles the duplicate after Reject at
   //   once, and else after `max_attempts` runs.
-  virtual void on_duplicate(const Message& /*message*/,
-                            const std::optional<nlohmann::json>& /*stored*/, Context& /*context*/) {
-  }
+  virtual void on_duplicate(const Message& /*message*/, const StoredResult& /*stored*/,
+                            Context& /*context*/) {}
 };
 
-// A named way to make instances of one handler.
+// A named way to make instances of one handler, for HAPAX_PLUGIN and for hapax::Main.
 struct HandlerFactory {
   std::string name;
   std::function<std::unique_ptr<Handler>()> make;
   std::string version = "unversioned";  // kept with dead letters
 };
 
+// The factory of a handler that needs nothing for its constructor. For another handler write
+// hapax::HandlerFactory{"name", [=] { return std::make_unique<SomeHandler>(…); }}.
 template <class SomeHandler>
 HandlerFactory handler(std::string name, std::string version = "unversioned") {
+  static_assert(std::derived_from<SomeHandler, Handler>,
+                "hapax::handler<T>: T must derive publicly from hapax::Handler");
+  static_assert(!std::is_abstract_v<SomeHandler>,
+                "hapax::handler<T>: T must override "
+                "void handle(const hapax::Message&, hapax::Context&)");
+  static_assert(std::default_initializable<SomeHandler>,
+                "hapax::handler<T>: T needs a public constructor without parameters; for another "
+                "write hapax::HandlerFactory{\"name\", [=] { return std::make_unique<T>(…); }}");
   return {std::move(name), [] { return std::make_unique<SomeHandler>(); }, std::move(version)};
 }
 
 }  // namespace hapax
+
+#ifndef HAPAX_PLUGIN  // <hapax/plugin.hpp> replaces it
+#define HAPAX_PLUGIN(...) static_assert(false, "HAPAX_PLUGIN needs #include <hapax/plugin.hpp>");
+#endif

@@ -1,14 +1,10 @@
 // hapax linked in instead of loaded: a binary of your own that has the whole command line.
 //
 //   int main(int argc, char** argv) {
-//     return hapax::Main().on("payments", [] { return std::make_unique<Payments>(); })
-//         .run(argc, argv);
+//     return hapax::Main().on(hapax::handler<Payments>("payments")).run(argc, argv);
 //   }
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "hapax/handler.hpp"
@@ -19,8 +15,7 @@ class Main {
  public:
   // Makes a handler known under the name that routes use. A route that names a plugin takes the
   // plugin's handler instead. If two other handlers have one name, the worker does not start.
-  Main& on(std::string name, std::function<std::unique_ptr<Handler>()> make,
-           std::string version = "unversioned");
+  Main& on(HandlerFactory handler);
 
   // Runs the command line of `hapax` and returns the process's exit code (see `--help`).
   // Blocks: as long as the command runs. Throws: nothing.

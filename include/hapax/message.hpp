@@ -10,33 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "hapax/errors.hpp"
+
 namespace hapax {
-
-// A handler throws it if this message can never work and shall not be tried again. hapax rolls the
-// transaction back, and keeps the whole message in hapax.dead_letters with this text.
-class Reject : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// A handler throws it to try the message again later. It counts as an attempt: after the route's
-// `retry.max_attempts` the message becomes a dead letter. `after` replaces the route's back-off for
-// this attempt; `retry.max` does not bound it, 365 days do. Messages of the same order key wait,
-// too.
-class Retry : public std::runtime_error {
- public:
-  explicit Retry(const std::string& why,
-                 std::optional<std::chrono::milliseconds> after = std::nullopt)
-      : std::runtime_error(why), after_(after) {}
-  std::optional<std::chrono::milliseconds> after() const { return after_; }
-
- private:
-  std::optional<std::chrono::milliseconds> after_;
-};
 
 // One Kafka header. Kafka allows repeated names and keeps their order. A null value is not an empty
 // one.
@@ -82,12 +61,13 @@ class Message {
   const Coordinates& coordinates() const { return parts_.coordinates; }
   std::int32_t leader_epoch() const { return parts_.leader_epoch; }
 
-  // Milliseconds since 1970-01-01 UTC, written by the producer (create_time) or by the broker
+  // UTC, to the millisecond, written by the producer (create_time) or by the broker
   // (log_append_time). Nothing if the record has none. A producer may write any number: it can be
-  // negative or in the future.
-  std::optional<std::int64_t> timestamp_ms() const {
+  // before 1970 or in the future.
+  std::optional<std::chrono::sys_time<std::chrono::milliseconds>> timestamp() const {
     if (parts_.timestamp_type == TimestampType::none) return std::nullopt;
-    return parts_.timestamp_ms;
+    return std::chrono::sys_time<std::chrono::milliseconds>(
+        std::chrono::milliseconds(parts_.timestamp_ms));
   }
   TimestampType timestamp_type() const { return parts_.timestamp_type; }
 
@@ -112,7 +92,7 @@ class Message {
   // exact, send it as an integer of the smallest unit or as a string, or let PostgreSQL read
   // *payload(). Throws: Reject if the payload is null, is not JSON, or nests deeper than
   // kMaxJsonDepth.
-  nlohmann::json json() const {
+  [[gnu::visibility("hidden")]] nlohmann::json json() const {
     if (!parts_.payload) throw Reject("the payload is null (a tombstone), not JSON");
     if (nests_deeper_than(*parts_.payload, kMaxJsonDepth))
       throw Reject("the payload nests deeper than " + std::to_string(kMaxJsonDepth) + " levels");

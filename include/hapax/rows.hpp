@@ -3,10 +3,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -55,7 +57,7 @@ class Parameter {
   template <std::size_t kSize>
   Parameter(const std::byte (&bytes)[kSize]) : Parameter(std::span<const std::byte>(bytes)) {}
   Parameter(std::span<const std::byte> bytes) : text_(bytea_text(bytes)) {}
-  Parameter(const nlohmann::json& value) {
+  [[gnu::visibility("hidden")]] Parameter(const nlohmann::json& value) {
     if (value.is_string()) {
       text_ = value.get_ref<const std::string&>();
     } else if (value.is_number_unsigned()) {
@@ -185,6 +187,24 @@ class Row {
     throw std::out_of_range("no column \"" + std::string(column) + "\" in the result");
   }
 
+  // One column: row.get<long>("id").
+  // Throws: std::out_of_range if there is no such column; what Field::as throws.
+  template <class Value, class Column>
+  Value get(const Column& column) const {
+    return (*this)[column].template as<Value>();
+  }
+
+  // All columns, in their order: const auto [id, name] = row.as<long, std::string>().
+  // Throws: std::out_of_range if there are more or fewer columns; what Field::as throws.
+  template <class... Values>
+  std::tuple<Values...> as() const {
+    if (data_->columns.size() != sizeof...(Values))
+      throw std::out_of_range(std::to_string(data_->columns.size()) + " columns, but as<> names " +
+                              std::to_string(sizeof...(Values)) + " types");
+    std::size_t column = 0;
+    return std::tuple<Values...>{(*this)[column++].template as<Values>()...};
+  }
+
  private:
   std::shared_ptr<const RowsData> data_;
   std::size_t index_;
@@ -208,23 +228,59 @@ class Rows {
     return {data_, row};
   }
 
+  // All rows as tuples: for (const auto& [id, name] : rows.as<long, std::string>()) ….
+  // Throws: as Row::as.
+  template <class... Values>
+  std::vector<std::tuple<Values...>> as() const {
+    std::vector<std::tuple<Values...>> tuples;
+    tuples.reserve(size());
+    for (const Row& row : *this) tuples.push_back(row.as<Values...>());
+    return tuples;
+  }
+
+  // Random access for std::ranges. It gives rows by value, and each keeps the rows alive.
   class Iterator {
    public:
-    Iterator(std::shared_ptr<const RowsData> data, std::size_t index)
+    using iterator_concept = std::random_access_iterator_tag;
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Row;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = Row;
+
+    Iterator() = default;
+    Iterator(std::shared_ptr<const RowsData> data, std::ptrdiff_t index)
         : data_(std::move(data)), index_(index) {}
-    Row operator*() const { return {data_, index_}; }
-    Iterator& operator++() {
-      ++index_;
+    Row operator*() const { return (*this)[0]; }
+    Row operator[](std::ptrdiff_t by) const {
+      return {data_, static_cast<std::size_t>(index_ + by)};
+    }
+    Iterator& operator+=(std::ptrdiff_t by) {
+      index_ += by;
       return *this;
     }
+    Iterator& operator-=(std::ptrdiff_t by) { return *this += -by; }
+    Iterator& operator++() { return *this += 1; }
+    Iterator& operator--() { return *this -= 1; }
+    Iterator operator++(int) { return std::exchange(*this, *this + 1); }
+    Iterator operator--(int) { return std::exchange(*this, *this - 1); }
+    friend Iterator operator+(Iterator at, std::ptrdiff_t by) { return at += by; }
+    friend Iterator operator+(std::ptrdiff_t by, Iterator at) { return at += by; }
+    friend Iterator operator-(Iterator at, std::ptrdiff_t by) { return at -= by; }
+    friend std::ptrdiff_t operator-(const Iterator& a, const Iterator& b) {
+      return a.index_ - b.index_;
+    }
     bool operator==(const Iterator& other) const { return index_ == other.index_; }
+    std::strong_ordering operator<=>(const Iterator& other) const {
+      return index_ <=> other.index_;
+    }
 
    private:
     std::shared_ptr<const RowsData> data_;
-    std::size_t index_;
+    std::ptrdiff_t index_ = 0;
   };
   Iterator begin() const { return {data_, 0}; }
-  Iterator end() const { return {data_, size()}; }
+  Iterator end() const { return {data_, static_cast<std::ptrdiff_t>(size())}; }
 
  private:
   std::shared_ptr<const RowsData> data_ = std::make_shared<const RowsData>();

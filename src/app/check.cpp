@@ -31,7 +31,7 @@ void try_on_start(const HandlerFactory& handler, const config::Route& route, Fin
   findings.attempt("on_start of " + handler.name, "fix that, or routes[].options", [&] {
     std::string why = "it threw what is no std::exception";
     try {
-      return handler.make()->on_start({route.topic, route.options});
+      return handler.make()->on_start({route.topic, route.options.dump()});
     } catch (const std::exception& error) {
       why = error.what();
       std::ranges::replace(why, '\n', ' ');

@@ -71,7 +71,7 @@ std::vector<Facts> gather(store::Session& session, const Standing& standing,
     const Message& message = record->message();
     Facts& facts = found[message.offset()];
     facts.in_kafka = InKafka::record;
-    facts.timestamp_ms = message.timestamp_ms();
+    facts.timestamp_ms = store::timestamp_ms(message);
     facts.derived = key::identify(route.key, message, standing.generation);
     if (const auto* identity = std::get_if<key::Identity>(&*facts.derived)) {
       keyed.push_back(&facts);

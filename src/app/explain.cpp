@@ -68,7 +68,7 @@ Json message_json(const Explained& one) {
   const auto bytes = [](const std::optional<std::string_view>& view) {
     return bytes_json(view ? std::optional(std::string(*view)) : std::nullopt);
   };
-  const auto timestamp = message.timestamp_ms();
+  const auto timestamp = store::timestamp_ms(message);
   return {{"timestamp_ms", timestamp ? Json(*timestamp) : Json()},
           {"record_key", bytes(message.key())},
           {"payload_bytes", message.payload() ? Json(message.payload()->size()) : Json()}};

@@ -72,9 +72,8 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_bench(app, line);
 }
 
-Main& Main::on(std::string name, std::function<std::unique_ptr<Handler>()> make,
-               std::string version) {
-  handlers_.push_back({std::move(name), std::move(make), std::move(version)});
+Main& Main::on(HandlerFactory handler) {
+  handlers_.push_back(std::move(handler));
   return *this;
 }
 

@@ -23,7 +23,7 @@ class LentContext final : public Context {
 
   const std::optional<std::string>& stored_result() const { return result_; }
 
-  pqxx::dbtransaction& pqxx() override {
+  pqxx::dbtransaction& lend() override {
     lent_ = true;
     return transaction_.pqxx();
   }

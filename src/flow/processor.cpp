@@ -210,9 +210,7 @@ Outcome Processor::run_duplicate(Attempt& attempt, const store::ClaimRequest& re
   LentContext context(transaction, task.route.max_result_bytes);
   try {
     const Watched watched(watch_, task, Clock::now());
-    handler.on_duplicate(task.message,
-                         stored ? std::optional(nlohmann::json::parse(*stored)) : std::nullopt,
-                         context);
+    handler.on_duplicate(task.message, StoredResult(std::move(stored)), context);
   } catch (...) {
     store::refuse_ended(transaction, nonce);
     throw;

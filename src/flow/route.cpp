@@ -45,7 +45,7 @@ std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json&
   };
   try {
     std::unique_ptr<Handler> handler = route.handler.make();
-    handler->on_start({route.topic, options});
+    handler->on_start({route.topic, options.dump()});
     return handler;
   } catch (const std::exception& error) {
     throw failed(error.what());

@@ -21,8 +21,6 @@ std::string mismatch(const HapaxPluginDescriptor& its) {
     return differ("hapax ABI", std::to_string(its.abi), std::to_string(HAPAX_ABI));
   if (std::strcmp(its.compiler_abi, HAPAX_COMPILER_ABI) != 0)
     return differ("compiler ABI", its.compiler_abi, HAPAX_COMPILER_ABI);
-  if (std::strcmp(its.json_version, HAPAX_JSON_VERSION) != 0)
-    return differ("nlohmann_json", its.json_version, HAPAX_JSON_VERSION);
   // A plugin that never saw libpqxx cannot disagree about it.
   if (std::strcmp(its.pqxx_version, "none") != 0 &&
       std::strcmp(its.pqxx_version, HAPAX_PQXX_VERSION) != 0)

@@ -56,7 +56,7 @@ std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const D
   }
   std::vector<Parameter> parameters = letter.source.parameters();
   const auto add = [&](Parameter value) { parameters.push_back(std::move(value)); };
-  add(message.timestamp_ms());
+  add(timestamp_ms(message));
   add(name_of(message.timestamp_type()));
   add(letter.keep_bytes ? bytes_or_null(message.key()) : std::nullopt);
   add(letter.keep_bytes ? bytes_or_null(message.payload()) : std::nullopt);

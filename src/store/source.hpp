@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "hapax/message.hpp"
 #include "hapax/rows.hpp"
 
 namespace hapax::store {
@@ -23,5 +25,11 @@ struct Source {
     return {group, topic, generation, partition, offset};
   }
 };
+
+// Milliseconds since 1970-01-01 UTC, as tables and reports keep it.
+inline std::optional<std::int64_t> timestamp_ms(const Message& message) {
+  const auto timestamp = message.timestamp();
+  return timestamp ? std::optional(timestamp->time_since_epoch().count()) : std::nullopt;
+}
 
 }  // namespace hapax::store

@@ -25,9 +25,9 @@ class ProbedContext final : public Context {
   ProbedContext(flow::LentContext& lent, const Fault* fault, int& statements)
       : lent_(lent), fault_(fault), statements_(statements) {}
 
-  pqxx::dbtransaction& pqxx() override {
+  pqxx::dbtransaction& lend() override {
     if (is_chosen()) lent_.run(raising(fault_->sqlstate), {});
-    return lent_.pqxx();
+    return lent_.lend();
   }
 
  private:
@@ -82,8 +82,7 @@ void Probe::handle(const Message& message, Context& context) {
     lent.run("INSERT INTO hapax_testing.commit_faults (sqlstate) VALUES ($1)", {fault_->sqlstate});
 }
 
-void Probe::on_duplicate(const Message& message, const std::optional<nlohmann::json>& stored,
-                         Context& context) {
+void Probe::on_duplicate(const Message& message, const StoredResult& stored, Context& context) {
   handler_->on_duplicate(message, stored, context);
 }
 

@@ -23,8 +23,7 @@ class Probe final : public Handler {
 
   void handle(const Message& message, Context& context) override;
   bool wants_duplicates() const override { return handler_->wants_duplicates(); }
-  void on_duplicate(const Message& message, const std::optional<nlohmann::json>& stored,
-                    Context& context) override;
+  void on_duplicate(const Message& message, const StoredResult& stored, Context& context) override;
 
  private:
   std::unique_ptr<Handler> handler_;

@@ -85,7 +85,7 @@ TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
   const config::Route& route = *std::ranges::find_if(config.routes, fits);
   store::ConnectOptions connect = worker::connect_options(config);
   connect.application_name = "hapax test kit";
-  return {flow::make_route(route, handler), {route.topic, route.options}, connect};
+  return {flow::make_route(route, handler), {route.topic, route.options.dump()}, connect};
 }
 
 }  // namespace hapax::testing

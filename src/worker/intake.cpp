@@ -60,7 +60,7 @@ void Intake::receive(const std::shared_ptr<Partition>& partition,
   partition->polling.at_end = false;
   partition->polling.leader_epoch = message.leader_epoch();
   partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
-                                       message.timestamp_ms(), bytes};
+                                       store::timestamp_ms(message), bytes};
   routes_[partition->route_index()].received(bytes);
   use_ += {1, bytes};
   const std::uint64_t order = order_key(message);

@@ -151,7 +151,7 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
   const bool same = message.offset() > before->offset
                         ? !doubted
                         : *before == ReadRecord{before->generation, message.offset(),
-                                                message.timestamp_ms(), record.bytes()};
+                                                store::timestamp_ms(message), record.bytes()};
   const std::int64_t before_offset = before->offset;
   partition->read_before.reset();
   if (same) return false;

@@ -31,8 +31,8 @@ bool is_first(const std::filesystem::path& mark) {
 class Ledger final : public hapax::Handler {
  public:
   void on_start(const hapax::Setup& setup) override {
-    folder_ = setup.options.at("folder").get<std::string>();
-    shapes_ = setup.options.value("shapes", false);
+    folder_ = setup.options().at("folder").get<std::string>();
+    shapes_ = setup.options().value("shapes", false);
   }
 
   void handle(const Message& message, Context& context) override {
@@ -73,9 +73,10 @@ class Ledger final : public hapax::Handler {
   }
 
   static std::chrono::milliseconds age_of(const Message& message) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(now) -
-           std::chrono::milliseconds(message.timestamp_ms().value_or(0));
+    using Time = std::chrono::sys_time<std::chrono::milliseconds>;
+    return std::chrono::time_point_cast<std::chrono::milliseconds>(
+               std::chrono::system_clock::now()) -
+           message.timestamp().value_or(Time());
   }
 
   // A hostile handler: the message holds its steps. Each is "book", an exception, or SQL; "raw:"

@@ -40,7 +40,7 @@ TEST_F(Replay, GivesTheHandlerTheMessageAsItWas) {
               EXPECT_EQ(message.topic(), "payments");
               EXPECT_EQ(message.partition(), 3);
               EXPECT_EQ(message.offset(), 42);
-              EXPECT_EQ(message.timestamp_ms(), 17);
+              EXPECT_EQ(store::timestamp_ms(message), 17);
               EXPECT_EQ(message.timestamp_type(), TimestampType::log_append_time);
               EXPECT_EQ(message.key(), "");
               EXPECT_EQ(message.payload(), std::string("\0\xff", 2));

@@ -105,7 +105,7 @@ const std::map<std::string, Deed>& deeds() {
 class Scripted final : public hapax::Handler {
  public:
   void on_start(const hapax::Setup& setup) override {
-    journal_ = setup.options.value("journal", "");
+    journal_ = setup.options().value("journal", "");
   }
 
   void handle(const hapax::Message& message, Context& context) override {
@@ -134,11 +134,11 @@ class Answering final : public hapax::Handler {
 
   bool wants_duplicates() const override { return true; }
 
-  void on_duplicate(const hapax::Message& message, const std::optional<json>& stored,
+  void on_duplicate(const hapax::Message& message, const hapax::StoredResult& stored,
                     Context& context) override {
     json payment = message.json();
     payment["account"] = "answers";
-    payment["id"] = stored ? stored->at("booked") : json("nothing stored");
+    payment["id"] = stored.text() ? stored.json().at("booked") : json("nothing stored");
     book(payment, context);
   }
 };

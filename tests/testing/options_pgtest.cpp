@@ -61,7 +61,7 @@ TEST_F(KitOptions, TheWorkersFileIsReadAsItIsWithoutItsServers) {
   made.make = [&seen] { return std::make_unique<Starting>(seen); };
   Harness harness(made, options);
   EXPECT_EQ(seen.topic, "b");
-  EXPECT_EQ(seen.options, (nlohmann::json{{"rate", "3"}}));
+  EXPECT_EQ(seen.options(), (nlohmann::json{{"rate", "3"}}));
   harness.deliver({.payload = R"({"id": "p7"})"});
   EXPECT_EQ(harness.sql("SELECT key || ' ' || (result #>> '{}') FROM hapax.idempotency_keys")[0][0]
                 .text(),

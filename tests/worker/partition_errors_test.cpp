@@ -134,7 +134,8 @@ struct RewrittenLogTest : PartitionErrorsTest {
                      std::size_t payload) {
     const auto partition = run(0, 3);
     const auto old = record(0, before, payload_before);
-    partition->read_before = ReadRecord{1, before, old->message().timestamp_ms(), old->bytes()};
+    partition->read_before =
+        ReadRecord{1, before, store::timestamp_ms(old->message()), old->bytes()};
     return errors.log_was_rewritten(partition, *record(0, found, payload));
   }
 };

@@ -1,0 +1,50 @@
+// What a handler throws, and what PostgreSQL's refusals throw at it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace hapax {
+
+// A handler throws it if this message can never work and shall not be tried again. hapax rolls the
+// transaction back, and keeps the whole message in hapax.dead_letters with this text.
+class Reject : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A handler throws it to try the message again later. It counts as an attempt: after the route's
+// `retry.max_attempts` the message becomes a dead letter. `after` replaces the route's back-off for
+// this attempt; `retry.max` does not bound it, 365 days do. Messages of the same order key wait,
+// too.
+class Retry : public std::runtime_error {
+ public:
+  explicit Retry(const std::string& why,
+                 std::optional<std::chrono::milliseconds> after = std::nullopt)
+      : std::runtime_error(why), after_(after) {}
+  std::optional<std::chrono::milliseconds> after() const { return after_; }
+
+ private:
+  std::optional<std::chrono::milliseconds> after_;
+};
+
+// PostgreSQL refused a statement. hapax classifies the error by SQLSTATE, never by text.
+class SqlError : public std::runtime_error {
+ public:
+  SqlError(const std::string& what, std::string sqlstate, std::string statement)
+      : std::runtime_error(what),
+        sqlstate_(std::move(sqlstate)),
+        statement_(std::move(statement)) {}
+  // Five characters, or empty if the connection was lost.
+  const std::string& sqlstate() const { return sqlstate_; }
+  const std::string& statement() const { return statement_; }
+
+ private:
+  std::string sqlstate_;
+  std::string statement_;
+};
+
+}  // namespace hapax

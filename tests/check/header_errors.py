@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Compiles mistakes of handlers' authors. The compiler's first error must be a sentence that says what to do.
+
+Arguments: the root, the C++ compiler and its flags.
+"""
+
+import subprocess
+import sys
+
+HANDLER = """struct Booking : hapax::Handler {
+  void handle(const hapax::Message&, hapax::Context& context) override { %s }
+};
+"""
+
+MISTAKES = {
+    "HAPAX_PLUGIN needs #include <hapax/plugin.hpp>":
+        "#include <hapax/handler.hpp>\n" + HANDLER % "context.result(1);" +
+        'HAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
+    "context.pqxx() needs #include <pqxx/pqxx> above the handler":
+        "#include <hapax/plugin.hpp>\n" + HANDLER % "auto& transaction = context.pqxx(); (void)transaction;",
+    "T must derive publicly from hapax::Handler":
+        '#include <hapax/plugin.hpp>\nstruct Booking {};\nHAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
+    "T must override void handle(const hapax::Message&, hapax::Context&)":
+        "#include <hapax/plugin.hpp>\nstruct Booking : hapax::Handler { void handle(hapax::Message&) {} };\n"
+        'HAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
+    "T needs a public constructor without parameters":
+        "#include <hapax/plugin.hpp>\n" + (HANDLER % "context.result(1);").replace(
+            "{\n", "{ explicit Booking(int) {}\n", 1) + 'HAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
+}
+# The same handler without a mistake, so that a header that never compiles is no success.
+RIGHT = "#include <hapax/plugin.hpp>\n" + HANDLER % "context.result(1);" + 'HAPAX_PLUGIN(hapax::handler<Booking>("b"))'
+
+
+def errors(compiler, root, text):
+    """The compiler's first error; nothing if it has none."""
+    done = subprocess.run([*compiler, "-std=c++20", f"-I{root}/include", "-fsyntax-only", "-x", "c++", "-"],
+                          input=text, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    lines = [line for line in done.stderr.splitlines() if "error:" in line]
+    return lines[0] if lines else None
+
+
+def main():
+    root, *compiler = sys.argv[1:]
+    wrong = []
+    if (error := errors(compiler, root, RIGHT)) is not None:
+        wrong.append(f"a handler without a mistake: {error}")
+    for sentence, text in MISTAKES.items():
+        error = errors(compiler, root, text)
+        if error is None or sentence not in error:
+            wrong.append(f"wanted as the first error: {sentence}\n  found: {error}")
+    print("\n".join(wrong) or f"{len(MISTAKES)} mistakes, each with its sentence")
+    sys.exit(1 if wrong else 0)
+
+
+main()
