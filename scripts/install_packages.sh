@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs the Debian packages that a purpose needs; does nothing, at once, where they are there.
-#   install_packages.sh build|test|lint|fuzz|chaos…
+#   install_packages.sh build|test|lint|fuzz|chaos|board…
 #     build  to build and run hapax, its demo included    test  its tests beside that
 #     lint   what looks at the source only              fuzz  clang with its sanitizers and libFuzzer
-#     chaos  what tests/chaos/run needs beside test
+#     chaos  what tests/chaos/run needs beside test    board  promtool, for the alerts and the board
 set -eu
 
 build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-dev librdkafka-dev
@@ -12,6 +12,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
 test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
 lint='clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
+board='prometheus'
 chaos='python3-confluent-kafka python3-psycopg2 libfaketime rsync'
 
 wanted=''
@@ -27,7 +28,8 @@ for purpose in "$@"; do
     lint) wanted="$wanted $lint" ;;
     fuzz) wanted="$wanted $fuzz" ;;
     chaos) wanted="$wanted $chaos" ;;
-    *) echo "usage: $0 build|test|lint|fuzz|chaos…" >&2; exit 2 ;;
+    board) wanted="$wanted $board" ;;
+    *) echo "usage: $0 build|test|lint|fuzz|chaos|board…" >&2; exit 2 ;;
   esac
 done
 

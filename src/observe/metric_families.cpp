@@ -102,7 +102,9 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
           counters(registry, "hapax_replays_total", "Replays that ended in this worker."),
           "outcome", {"completed", "refused", "failed"})),
       dead_letters_unpublished(gauge(registry, "hapax_dead_letters_unpublished",
-                                     "Dead letters that wait for their Kafka topic.")) {
+                                     "Dead letters that wait for their Kafka topic.")),
+      resident_memory(gauge(registry, "process_resident_memory_bytes",
+                            "Memory of this process that is in RAM.")) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

@@ -69,6 +69,7 @@ struct MetricFamilies {
   prometheus::Gauge& replays_open;
   std::array<prometheus::Counter*, 3> replays;  // by ReplayEnd
   prometheus::Gauge& dead_letters_unpublished;
+  prometheus::Gauge& resident_memory;  // read at each scrape
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

@@ -1,6 +1,9 @@
 #include "observe/metrics.hpp"
 
 #include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "observe/escape.hpp"
 #include "observe/metric_families.hpp"
@@ -17,6 +20,14 @@ double seconds(std::chrono::nanoseconds time) {
 template <typename Array, typename Enum>
 prometheus::Counter& pick(const Array& counters, Enum which) {
   return *counters.at(static_cast<std::size_t>(which));
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double size = 0;
+  double resident = 0;  // in pages
+  file >> size >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -125,6 +136,7 @@ void Metrics::dead_letters_unpublished(std::size_t count) {
 void Metrics::halted(std::string_view reason) { families_->halts.increment(reason); }
 
 std::string Metrics::text() const {
+  families_->resident_memory.Set(resident_bytes());
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }
 

@@ -207,6 +207,18 @@ TEST(PartitionMetrics, StopAtTheirBoundAndSaySo) {
   EXPECT_TRUE(shows(metrics, "hapax_partitions_not_shown 2"));
 }
 
+TEST(Metrics, ShowsTheMemoryThatTheProcessHasNow) {
+  Metrics metrics(kVersions);
+  const auto resident = [&] {
+    const std::string text = metrics.text();
+    const std::string name = "\nprocess_resident_memory_bytes ";
+    return std::stod(text.substr(text.find(name) + name.size()));
+  };
+  const double before = resident();
+  const std::string more(64 << 20, 'x');
+  EXPECT_NEAR(resident() - before, 64 << 20, 8 << 20) << more.back();
+}
+
 TEST(Metrics, BoundsReasonsAndEscapesThem) {
   Metrics metrics(kVersions);
   RouteMetrics route = metrics.route("t", "h");
