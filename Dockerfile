@@ -13,6 +13,11 @@ RUN ldd build/release/bin/hapax build/release/lib/libpayments.so \
   | sed -n 's/.*=> \(\S*\) .*/\1/p' | xargs -n 1 realpath | sort -u \
   | sed 's|.*/|*/|' | xargs -d '\n' dpkg -S | cut -d : -f 1 | sort -u > packages
 
+# To build and test handlers: docker build --target sdk -t hapax-sdk .
+FROM build AS sdk
+RUN cmake --install build/release \
+ && apt-get install -y --no-install-recommends libgtest-dev
+
 FROM debian:trixie-slim
 COPY --from=build /src/packages /tmp/packages
 RUN apt-get update \

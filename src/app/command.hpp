@@ -47,6 +47,7 @@ void add_dead(CLI::App& app, CommandLine& line);
 void add_offsets(CLI::App& app, CommandLine& line);
 void add_explain(CLI::App& app, CommandLine& line);
 void add_audit(CLI::App& app, CommandLine& line);
+void add_new(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);
 void add_bench(CLI::App& app, CommandLine& line);
 

@@ -76,4 +76,14 @@ cmake -S "$work/tested" -B "$work/tested/build" -DCMAKE_PREFIX_PATH="$prefix" >"
   cmake --build "$work/tested/build" >>"$work/output" 2>&1 ||
   { cat "$work/output"; fail "examples/testing does not build against the installed hapax"; }
 expect 0 '100% tests passed' ctest --test-dir "$work/tested/build" --output-on-failure
+# A new project, by the command; its name is a word of SQL, to see that nothing minds.
+(cd "$work" && expect 0 'cmake --workflow' "$prefix/bin/hapax" new order)
+(cd "$work" && expect 1 'nothing was written' "$prefix/bin/hapax" new order)
+expect 2 'is no name for a handler' "$prefix/bin/hapax" new Order-1
+expect 2 'CMake has a target called test' "$prefix/bin/hapax" new test
+if grep -rn '@name@\|@Class@' "$work/order"; then fail "a mark is left in the new project"; fi
+(cd "$work/order" && CMAKE_PREFIX_PATH=$prefix cmake --workflow --preset default >"$work/output" 2>&1) ||
+  { cat "$work/output"; fail "the project of hapax new does not build and pass its test"; }
+expect 1 'handler order: version 1' env KAFKA=127.0.0.1:1 DATABASE_URL=postgresql://127.0.0.1:1/none \
+  "$prefix/bin/hapax" check -c "$work/order/worker.json"
 echo "installed, found, built and loaded"

@@ -1,0 +1,5 @@
+#include "@name@.hpp"
+
+#include <hapax/plugin.hpp>
+
+HAPAX_PLUGIN(hapax::handler<@Class@>("@name@", "1"))
