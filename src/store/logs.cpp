@@ -24,7 +24,8 @@ KnownLogs read_logs(Transaction& transaction, const std::string& group,
                             array_of(partitions, [](const auto& one) { return one.second; })}))
     known[{row["topic"].text(), row["partition"].as<std::int32_t>()}].push_back(
         {row["scope"].text(), row["cluster_id"].text(), row["topic_id"].text(),
-         row["generation"].as<std::int32_t>(), row["agreed"].as<bool>()});
+         row["generation"].as<std::int32_t>(), row["agreed"].as<bool>(),
+         row["reached"].as<std::int64_t>()});
   return known;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "store/positions.hpp"
@@ -17,9 +18,14 @@ struct KnownLog {
   std::string cluster_id;
   std::string topic_id;  // "": the client could not tell
   std::int32_t generation = 1;
-  bool agreed = true;  // false: only by another group's checkpoint
+  bool agreed = true;        // false: only by another group's checkpoint
+  std::int64_t reached = 0;  // the highest such checkpoint
 
-  bool operator==(const KnownLog&) const = default;
+  // The same fact. Checkpoints move all the time.
+  bool operator==(const KnownLog& other) const {
+    return std::tie(scope, cluster_id, topic_id, generation, agreed) ==
+           std::tie(other.scope, other.cluster_id, other.topic_id, other.generation, other.agreed);
+  }
 };
 
 using KnownLogs = std::map<TopicPartition, std::vector<KnownLog>>;

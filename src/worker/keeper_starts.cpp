@@ -191,6 +191,11 @@ Keeper::Known Keeper::ask(const std::vector<std::shared_ptr<Partition>>& partiti
   Known known;
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) ids.push_back(partition->id());
+  // Before the ends of the logs, so that no other group can be further than those.
+  std::vector<TopicPartition> of_coordinates;
+  for (const auto& partition : partitions)
+    if (key::may_be_coordinates(partition->route().key)) of_coordinates.push_back(partition->id());
+  known.logs = store::read_logs(session(starts_session_), setup_.group, of_coordinates);
   known.committed = consumer_.committed(ids, kKafkaTimeout);
   try {
     known.ranges = consumer_.ranges(ids, kKafkaTimeout);
@@ -207,11 +212,6 @@ Keeper::Known Keeper::ask(const std::vector<std::shared_ptr<Partition>>& partiti
     }
   }
   known.rows = store::read_checkpoints(session(starts_session_), setup_.group, ids);
-  std::erase_if(ids, [&](const TopicPartition& id) {
-    const auto of = [&](const auto& one) { return one->id() == id; };
-    return !key::may_be_coordinates((*std::ranges::find_if(partitions, of))->route().key);
-  });
-  known.logs = store::read_logs(session(starts_session_), setup_.group, ids);
   return known;
 }
 
@@ -230,6 +230,7 @@ std::optional<Keeper::Starting> Keeper::decide(const std::shared_ptr<Partition>&
     }
     store::Halt halt = halt_of(*partition);
     halt.generation = facts.row ? facts.row->generation : 1;
+    if (refused->generation > 0) halt.generation = refused->generation;
     halt.reason = refused->reason;
     halt.detail = refused->detail;
     notices_.post(HaltWanted{partition, halt, false});
@@ -241,7 +242,7 @@ std::optional<Keeper::Starting> Keeper::decide(const std::shared_ptr<Partition>&
 // A broker that stood still may still take itself for the leader, and lack what its followers have
 // by now. So a log that seems to end too early must seem so for a while.
 bool Keeper::may_be_outdated(Partition& partition, const StartHalt& halt) {
-  if (halt.reason != std::string_view("offset_above_end")) return false;
+  if (!halt.is_of_short_log) return false;
   const auto& [topic, number] = partition.id();
   const auto now = steady_clock::now();
   if (!partition.short_since) {

@@ -10,8 +10,9 @@ using Generation = std::optional<std::int32_t>;
 
 struct Found {
   Generation generation;
-  bool by_id = false;   // known by the cluster and the topic's id
-  bool agreed = false;  // and hapax.logs has it under this very name
+  bool by_id = false;        // known by the cluster and the topic's id
+  bool agreed = false;       // and hapax.logs has it under this very name
+  std::int64_t reached = 0;  // the highest checkpoint of another group in it
 };
 
 // Another id has this number in the same cluster: a client that could not tell ids meant that one.
@@ -44,6 +45,9 @@ Found find(const std::vector<KnownLog>& known, const LogFacts& facts) {
     return log.agreed && log.cluster_id == facts.cluster_id && log.topic_id == facts.topic_id &&
            log.generation == found.generation;
   });
+  for (const KnownLog& log : known)
+    if (log.cluster_id == facts.cluster_id && log.generation == found.generation)
+      found.reached = std::max(found.reached, log.reached);
   return found;
 }
 
@@ -62,13 +66,27 @@ LogNumber unused(const LogFacts& facts) {
   return {generation, true};
 }
 
+// The other groups have read on further than this log goes: theirs was another one.
+bool is_shorter(const LogFacts& facts, const Found& found) { return found.reached > facts.log_end; }
+
 // The group begins this log, and has nothing of it yet.
-LogNumber first_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
-  if (const Found found = find(known, facts); found.generation)
-    return {*found.generation, !found.agreed};
+std::variant<LogNumber, LogDisputed> first_number(const LogFacts& facts,
+                                                  const std::vector<KnownLog>& known) {
+  if (const Found found = find(known, facts); found.generation) {
+    if (is_shorter(facts, found))
+      return LogDisputed{
+          "another group of scope \"" + facts.scope + "\" has read this topic up to " +
+              std::to_string(found.reached) + ", but the log ends at " +
+              std::to_string(facts.log_end) +
+              ": the topic was made again, or its log lost its end. Keys are made of coordinates, "
+              "which would mean the old messages. Decide `recreated` for both groups",
+          *found.generation, true};
+    return LogNumber{*found.generation, !found.agreed};
+  }
   if (known.empty())
-    if (const Found elsewhere = find(facts.known, facts); elsewhere.generation)
-      return {*elsewhere.generation, true};
+    if (const Found elsewhere = find(facts.known, facts);
+        elsewhere.generation && !is_shorter(facts, elsewhere))
+      return LogNumber{*elsewhere.generation, true};
   return unused(facts);
 }
 
@@ -76,7 +94,8 @@ LogNumber first_number(const LogFacts& facts, const std::vector<KnownLog>& known
 LogNumber next_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
   const std::int32_t before = facts.row->generation - 1;  // the decision raised it
   const Found found = find(known, facts);
-  if (found.generation && (found.by_id ? *found.generation != before : *found.generation > before))
+  if (found.generation && !is_shorter(facts, found) &&
+      (found.by_id ? *found.generation != before : *found.generation > before))
     return {*found.generation, !found.agreed};
   return unused(facts);
 }
@@ -107,12 +126,12 @@ std::variant<LogNumber, LogDisputed> number_of_log(const LogFacts& facts) {
   if (*found.generation < own) return LogNumber{own, true};  // by a worker of the schema before
   return LogDisputed{
       "another group of scope \"" + facts.scope + "\" has this topic as generation " +
-      std::to_string(*found.generation) +
-      ", because an operator decided that it was made again. This "
-      "group has it as generation " +
-      std::to_string(own) +
-      ", and keys are made of coordinates, which must mean the same to both. `recreated` if the "
-      "checkpoint is of the old topic, `same_topic` if it is of this one"};
+          std::to_string(*found.generation) +
+          ", because an operator decided that it was made again. This group has it as generation " +
+          std::to_string(own) +
+          ", and keys are made of coordinates, which must mean the same to both. `recreated` if "
+          "the checkpoint is of the old topic, `same_topic` if it is of this one",
+      own};
 }
 
 }  // namespace hapax::worker

@@ -24,6 +24,7 @@ struct LogFacts {
   std::string topic_id;  // empty: this librdkafka cannot tell
   std::optional<store::CheckpointRow> row;
   std::vector<store::KnownLog> known;  // of this partition, in all scopes
+  std::int64_t log_end = 0;            // asked for after `known`
 };
 
 struct LogNumber {
@@ -36,6 +37,8 @@ struct LogNumber {
 // A sentence on why the group's number and the others' do not go together.
 struct LogDisputed {
   std::string why;
+  std::int32_t generation = 1;  // that of the log that this one is not
+  bool is_of_short_log = false;
 };
 
 // Only for keys that may be made of coordinates.

@@ -24,7 +24,8 @@ Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose,
                      std::string(whose) + " is " + text(offset) + ", but the log ends at " +
                          text(facts.high) +
                          ": the topic was made again, an unclean leader election cut its tail, or "
-                         "an operator set it above messages of a transaction that is still open"};
+                         "an operator set it above messages of a transaction that is still open",
+                     0, true};
   if (offset >= facts.low) return StartAt{offset, false, 0, jump};
   if (facts.earliest_when_out_of_range)
     return StartAt{facts.low, false, facts.low - offset, Jump::log_start};
@@ -143,10 +144,11 @@ Start decide_start(const StartFacts& facts) {
   if (at == nullptr) return start;
   at->generation = facts.row ? facts.row->generation : 1;
   if (!facts.key_may_be_coordinates) return start;
-  const auto number =
-      number_of_log({facts.scope, facts.cluster_id, facts.topic_id, facts.row, facts.known_logs});
+  const auto number = number_of_log(
+      {facts.scope, facts.cluster_id, facts.topic_id, facts.row, facts.known_logs, facts.high});
   if (const auto* disputed = std::get_if<LogDisputed>(&number))
-    return StartHalt{"topic_recreated", disputed->why};
+    return StartHalt{"topic_recreated", disputed->why, disputed->generation,
+                     disputed->is_of_short_log};
   const LogNumber& log = std::get<LogNumber>(number);
   at->generation = log.generation;
   at->learns_log = log.learns;

@@ -51,6 +51,8 @@ struct StartAt {
 struct StartHalt {
   std::string reason;
   std::string detail;
+  std::int32_t generation = 0;   // 0: the checkpoint's
+  bool is_of_short_log = false;  // a broker that does not lead any more may say the same
 };
 
 std::variant<StartAt, StartHalt> decide_start(const StartFacts& facts);

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "kafka/consumer.hpp"
 #include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
@@ -52,7 +53,9 @@ TEST(RemadeTopic, HaltsAWorkerThatRunsAndNothingOfItIsPassedOver) {
   Site site(1);
   Producer producer(site.bootstrap());
   const auto worker = worked(site, producer);
-  make_again(site, [&] { worker->await("log_doubted"); });
+  make_again(site, [&] {
+    worker->await("log_doubted");
+  });
   worker->await("halted", {{"partition", 0}});
   site.await(kHalts, "1");
   worker->await_not_ready("halted: ");
@@ -85,6 +88,30 @@ TEST(RemadeTopic, IsNotHiddenByAWorkerThatLeavesBeforeItLooked) {
   expect_leaves(*worker);
   worker->start_again();
   expect_halt_then_all(site, *worker);
+}
+
+// Who cannot tell topic ids would give its keys of coordinates the old messages' names.
+TEST(RemadeTopic, IsNotTakenForTheOldOneByAGroupThatBeginsThere) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  nlohmann::json patch = {{"route", {{"key", "coordinates"}}}};
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 20);
+  const auto worker = site.worker("w", patch);
+  site.await_no_lag();
+  expect_leaves(*worker);
+  delete_topic(site.bootstrap(), site.topic());
+  create_topic(site.bootstrap(), site.topic(), site.partitions());
+  Producer(site.bootstrap()).send(site.payment(20));
+  patch["kafka"] = {{"group.id", site.group() + "-renamed"}};
+  const auto renamed = site.worker("renamed", patch);
+  if (!kafka::can_tell_topic_ids()) {
+    renamed->await("halted", {{"reason", "topic_recreated"}});
+    accept(site, *renamed);
+  }
+  site.await_booked(21);
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.dead_letters"), 0);
+  expect_leaves(*renamed);
 }
 
 }  // namespace

@@ -280,6 +280,25 @@ TEST_F(Checkpoints, OfManyPartitionsAreTakenAndAgreedTogether) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.position_changes"), 299);
 }
 
+// Keys that exist are found by the number that their log had before numbers were kept by log.
+TEST_F(Checkpoints, KeepTheNumbersOfTheirLogsThroughTheMigrationThatNamesLogs) {
+  Session owner(database.owner());
+  migrate_down(owner, kOldestSchema);
+  const auto begin = [&](const std::string& group, std::int32_t generation) {
+    Taking one = taking(0);
+    one.group = group;
+    take_partition(*session, one);
+    ASSERT_TRUE(agree_start(*session, one, {1, 40, "cluster", "", generation}));
+  };
+  begin("first", 1);
+  begin("second", 3);
+  migrate_up(owner);
+  database.run("DELETE FROM hapax.checkpoints");
+  const KnownLogs known = read_logs(owner, "third", {{"payments", 0}});
+  ASSERT_EQ(known.size(), 1U);
+  EXPECT_EQ(known.begin()->second, std::vector<KnownLog>{(KnownLog{"booking", "cluster", "", 3})});
+}
+
 // Two groups begin two clusters' topics at once, and both think that they are the first.
 TEST_F(Checkpoints, GiveALogNoNumberThatAnotherGroupHasGivenMeanwhile) {
   const auto begin = [&](const std::string& group, const std::string& cluster,
@@ -302,6 +321,10 @@ TEST_F(Checkpoints, GiveALogNoNumberThatAnotherGroupHasGivenMeanwhile) {
   EXPECT_EQ(known.begin()->second.front(), (KnownLog{"booking", "one", "id", 1, false}))
       << "of the group's checkpoint; and hapax.logs has it, too";
   EXPECT_EQ(known.begin()->second.size(), 2U);
+  database.run("UPDATE hapax.checkpoints SET next_offset = 70 WHERE cluster_id = 'one'");
+  const KnownLogs moved = read_logs(*session, "third", {{"payments", 0}});
+  EXPECT_EQ(moved, known) << "checkpoints move while a start is decided";
+  EXPECT_EQ(moved.begin()->second.front().reached, 70);
   EXPECT_TRUE(begin("third", "two", known));
 }
 

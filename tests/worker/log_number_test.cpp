@@ -88,6 +88,25 @@ TEST(LogNumber, IsDisputedByAGroupThatDoesNotKnowOfIt) {
   EXPECT_EQ(number(facts(row(1), {{"other", "c1", "", 2}})), 1) << "nobody shares its keys";
 }
 
+// Who cannot tell ids sees only that another group has read further than this log goes.
+TEST(LogNumber, OfAShorterLogIsNotThatOfTheGroupsThatReadTheLongerOne) {
+  LogFacts begins = facts({}, {{"s", "c1", "", 3, true}, {"s", "c1", "", 3, false, 20}});
+  begins.log_end = 19;
+  const auto disputed = std::get<LogDisputed>(number_of_log(begins));
+  EXPECT_EQ(disputed.generation, 3);
+  EXPECT_TRUE(disputed.is_of_short_log);
+  begins.row = recreated(disputed.generation);
+  EXPECT_EQ(number(begins), 4);
+  begins.row = recreated(1);  // taken, but not begun, when it halted
+  EXPECT_EQ(number(begins), 4);
+  begins.row.reset();
+  begins.log_end = 20;
+  EXPECT_EQ(number(begins), 3);
+  begins.log_end = 0;
+  begins.known[1].scope = begins.known[0].scope = "other";
+  EXPECT_EQ(number(begins), 4) << "and of another scope it is no name for this one";
+}
+
 TEST(LogNumber, OfWhoCannotTellIdsIsKeptWhereSomebodyLearnsTheId) {
   const auto decided =
       std::get<LogNumber>(number_of_log(facts(row(3), {{"s", "c1", "", 3}}, "c1", "x")));
