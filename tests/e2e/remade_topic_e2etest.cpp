@@ -55,6 +55,9 @@ TEST(RemadeTopic, HaltsAWorkerThatRunsAndNothingOfItIsPassedOver) {
   const auto worker = worked(site, producer);
   make_again(site, [&] {
     worker->await("log_doubted");
+    worker->await_not_ready(site.topic() + "/0: starting: ");
+    worker->await_metric("hapax_partition_state{partition=\"0\",state=\"starting\",topic=\"" +
+                         site.topic() + "\"} 1");
   });
   worker->await("halted", {{"partition", 0}});
   site.await(kHalts, "1");
@@ -88,6 +91,21 @@ TEST(RemadeTopic, IsNotHiddenByAWorkerThatLeavesBeforeItLooked) {
   expect_leaves(*worker);
   worker->start_again();
   expect_halt_then_all(site, *worker);
+}
+
+// No wait in between: the worker may have seen nothing but an error, or not even that.
+TEST(RemadeTopic, AtOnceUnderAWorkerThatRunsHaltsOrAllOfItTakesEffect) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  const auto worker = worked(site, producer);
+  make_again(site);
+  site.await("SELECT (" + std::string(kHalts) + ") = 1 OR (SELECT count(*) FROM payments) = 80",
+             "t");
+  if (site.database().value(kHalts) == "1") accept(site, *worker);
+  site.await_no_lag();
+  EXPECT_EQ(site.database().value("SELECT count(*), count(DISTINCT id) FROM payments"), "80|80");
+  expect_leaves(*worker);
 }
 
 // Who cannot tell topic ids would give its keys of coordinates the old messages' names.
