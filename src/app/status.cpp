@@ -139,13 +139,19 @@ bool nobody_has(const store::TopicPartition& id, const std::optional<kafka::Memb
 
 constexpr const char* kOwnerIsGone = "owner is gone";
 
-std::string state_of(const Json& row, const store::Halt* halt, bool refused, bool nobodys) {
+// Nothing moves the checkpoint of a partition in which there is nothing to do.
+bool may_have_work(const Json& row, const InKafka& kafka) {
+  return !kafka.end || *kafka.end > row.at("next_offset").get<std::int64_t>();
+}
+
+std::string state_of(const Json& row, const InKafka& kafka, const store::Halt* halt, bool refused,
+                     bool nobodys) {
   if (halt != nullptr) return "halted: " + halt->reason;
   if (refused) return "refused";
   if (row.is_null() || row.at("next_offset").is_null()) return "not started";
   if (row.at("owner").is_null()) return "left";
   if (nobodys) return kOwnerIsGone;
-  if (row.at("started_runs") >= 2)
+  if (row.at("started_runs") >= 2 && may_have_work(row, kafka))
     return "taken " + row.at("started_runs").dump() + " times without progress";
   return "running";
 }
@@ -165,7 +171,7 @@ Json partition_json(const store::TopicPartition& id, const Json& row, const Kafk
   const auto column = [&](const char* name) { return row.is_null() ? Json() : row.at(name); };
   return {{"topic", id.first},
           {"partition", id.second},
-          {"state", state_of(row, halt == halts.end() ? nullptr : &*halt,
+          {"state", state_of(row, kafka, halt == halts.end() ? nullptr : &*halt,
                              side.refused.contains(id.first), nobody_has(id, side.members))},
           {"owner", column("owner")},
           {"epoch", column("epoch")},

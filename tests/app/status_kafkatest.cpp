@@ -41,6 +41,30 @@ TEST(Status, ExitsWith0WhileNothingIsHalted) {
   expect_leaves(*worker);
 }
 
+// Each start counts until the checkpoint moves, and without a message it does not move.
+TEST(Status, SaysNothingOfProgressIfThereIsNothingToDo) {
+  Site site = Site::on_mock_cluster(2);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0));
+  const auto worker = site.worker("w", {{"worker", {{"lanes", 1}}}});
+  site.await_no_lag();
+  site.database().run("SELECT pg_advisory_lock(1)");
+  producer.send(site.payment(2, {{"do", "hold"}}));  // partition 0 has work, partition 1 has none
+  for (int starts = 1; starts <= 2; ++starts) {
+    worker->kill();
+    worker->start_again();
+    site.await("SELECT min(started_runs) FROM hapax.checkpoints", std::to_string(starts));
+  }
+  const Said said = hapax({"status", "--json"}, worker->config());
+  EXPECT_EQ(said.code, 0) << said.text;
+  const auto rows = nlohmann::json::parse(said.text).at("partitions");
+  EXPECT_THAT(rows[0].at("state").get<std::string>(), HasSubstr("times without progress"));
+  EXPECT_EQ(rows[1].at("state"), "running");
+  site.database().run("SELECT pg_advisory_unlock(1)");
+  site.await_booked(2);
+  expect_leaves(*worker);
+}
+
 TEST(Status, NamesACommandThatEndsAHaltAsItStands) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
