@@ -48,7 +48,7 @@ struct EndOfPartition {
 struct PartitionError {
   enum class Kind { out_of_range, unreadable, unreadable_headers, gone, refused };
   Kind kind;
-  TopicPartition partition;  // -1: all of the topic
+  TopicPartition partition;  // -1: all of the topic; no topic: the group
   std::int64_t offset = -1;  // -1: none
   std::string name;          // librdkafka's, such as _BAD_MSG
   std::string text;

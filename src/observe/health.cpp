@@ -36,7 +36,13 @@ void Health::fatal(std::string_view reason) {
 void Health::joined() {
   const std::lock_guard lock(mutex_);
   board_.joined = true;
+  board_.group_error.clear();
   board_.kafka_reachable = true;
+}
+
+void Health::refused_by_group(std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  board_.group_error = why;
 }
 
 void Health::left() {

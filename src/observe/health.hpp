@@ -35,6 +35,8 @@ class Health {
   void joined();
   // The group has gone on without this member, which must join again.
   void left();
+  // The group does not let this member join; until it does. `why`: a sentence, no secrets.
+  void refused_by_group(std::string_view why);
   // false when librdkafka reports that all brokers are down; true again when any of them answers.
   // `why`: a sentence, no secrets; as to `error_class` of postgres().
   void kafka_reachable(bool reachable, std::string_view why = {});

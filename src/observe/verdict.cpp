@@ -79,7 +79,10 @@ void judge_kafka(Verdict& verdict, const HealthBoard& board) {
     verdict.reasons.push_back(
         "kafka: no broker is reachable" +
         (board.kafka_error.empty() ? "" : ": " + to_valid_utf8(board.kafka_error)));
-  if (!board.joined) verdict.reasons.emplace_back("kafka: no assignment yet");
+  if (!board.joined)
+    verdict.reasons.push_back(
+        "kafka: no assignment yet" +
+        (board.group_error.empty() ? "" : ": " + to_valid_utf8(board.group_error)));
 }
 
 void judge_postgres(Verdict& verdict, const HealthBoard& board, TimePoint now) {

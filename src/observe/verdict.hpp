@@ -62,6 +62,7 @@ struct HealthBoard {
   bool started = false;                   // start-up went through
   bool draining = false;                  // told to stop
   bool joined = false;                    // a join of the consumer group has completed
+  std::string group_error;                // why there is none; "": not known
   std::optional<bool> kafka_reachable;    // nothing: not known
   std::string kafka_error;                // why it is not reachable; "": not known
   std::optional<PostgresFacts> postgres;  // nothing: not known

@@ -47,6 +47,13 @@ void KafkaHealth::failed(const kafka::ClientError& error) {
   if (error.name != "_ALL_BROKERS_DOWN" || last_error_.empty()) last_error_ = error.text;
 }
 
+void KafkaHealth::refused_by_group(const std::string& why) {
+  log::warning("group_refused", {{"error", why}},
+               "Kafka does not let the user of kafka.* into the group (READ on it); it goes on by "
+               "itself once it does");
+  health_.refused_by_group(why);
+}
+
 void KafkaHealth::does_not_answer() { health_.kafka_reachable(false, last_error_); }
 
 bool KafkaHealth::broker_answers() const {

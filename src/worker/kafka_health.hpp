@@ -22,6 +22,9 @@ class KafkaHealth {
   // The client reports an error. A fatal one is final. After any other, turn() asks a broker.
   void failed(const kafka::ClientError& error);
 
+  // Kafka does not let this user into the group. The client goes on asking.
+  void refused_by_group(const std::string& why);
+
   // While an error is in doubt: reads the credentials again and asks whether a broker answers.
   // Blocks: 50 ms.
   void turn();

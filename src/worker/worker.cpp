@@ -233,7 +233,11 @@ void Worker::serve(kafka::Event event) {
   } else if (const auto* end = std::get_if<kafka::EndOfPartition>(&event)) {
     serve(*end);
   } else if (const auto* partition_error = std::get_if<kafka::PartitionError>(&event)) {
-    partition_errors_.serve(*partition_error);
+    if (partition_error->kind == kafka::PartitionError::Kind::refused &&
+        partition_error->partition.first.empty())
+      kafka_health_.refused_by_group(partition_error->text);
+    else
+      partition_errors_.serve(*partition_error);
   } else if (const auto* client_error = std::get_if<kafka::ClientError>(&event)) {
     kafka_health_.failed(*client_error);
   }

@@ -8,12 +8,14 @@
 namespace hapax::support {
 namespace {
 
+const std::map<std::string, std::string> kAuthorizer = {
+    {"authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+    {"allow.everyone.if.no.acl.found", "true"},
+    {"group.min.session.timeout.ms", "1000"}};
+
 TEST(Refused, APartitionThatKafkaDoesNotLetUsReadIsNotReadyUntilItDoes) {
   HAPAX_NEEDS_KAFKA();
-  KafkaServer kafka(
-      {{"authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
-       {"allow.everyone.if.no.acl.found", "true"},
-       {"group.min.session.timeout.ms", "1000"}});
+  KafkaServer kafka(kAuthorizer);
   Site site(1);
   create_topic(kafka.bootstrap(), site.topic(), 1);
   Producer producer(kafka.bootstrap());
@@ -46,6 +48,29 @@ TEST(Refused, APartitionThatKafkaDoesNotLetUsReadIsNotReadyUntilItDoes) {
   EXPECT_EQ(forget.code, 4) << forget.text;
   EXPECT_NE(forget.text.find("may this user describe it?"), std::string::npos) << forget.text;
   EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.checkpoints"), 1);
+  expect_leaves(*worker);
+  site.expect_exact(10);
+}
+
+// Its session runs out first; then the group does not take it any more.
+TEST(Refused, AGroupThatKafkaDoesNotLetUsIntoIsNamedUntilItDoes) {
+  HAPAX_NEEDS_KAFKA();
+  KafkaServer kafka(kAuthorizer);
+  Site site(1);
+  create_topic(kafka.bootstrap(), site.topic(), 1);
+  Producer producer(kafka.bootstrap());
+  site.pay(producer, 0, 5);
+  const auto worker = site.worker("w", {{"kafka", {{"bootstrap.servers", kafka.bootstrap()}}}});
+  site.await_booked(5);
+  worker->await_ready();
+
+  deny_group(kafka.bootstrap(), site.group());
+  worker->await("group_refused");
+  worker->await_not_ready("Group authorization failed");
+  allow_group(kafka.bootstrap(), site.group());
+  worker->await_ready();
+  site.pay(producer, 5, 5);
+  site.await_booked(10);
   expect_leaves(*worker);
   site.expect_exact(10);
 }

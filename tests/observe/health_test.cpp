@@ -44,6 +44,17 @@ TEST(Ready, WhenEverythingIsKnownToBeWell) {
   EXPECT_EQ(verdict.detail.at("partitions").at(0).at("lag"), 5);
 }
 
+TEST(Ready, NamesWhyTheGroupDoesNotLetItJoinUntilItHasJoined) {
+  Worker worker;
+  worker.health.refused_by_group("not authorized");
+  EXPECT_TRUE(worker.health.ready().ok) << "it is a member all the same";
+  worker.health.left();
+  EXPECT_TRUE(has(worker.health.ready().reasons, "kafka: no assignment yet: not authorized"));
+  worker.health.joined();
+  worker.health.left();
+  EXPECT_TRUE(has(worker.health.ready().reasons, "kafka: no assignment yet"));
+}
+
 TEST(Ready, FailsClosedWhileNothingIsKnown) {
   const Health health;
   const Verdict verdict = health.ready();

@@ -123,6 +123,19 @@ void deny(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std:
   (void)answer(queue.get(), "deny");
 }
 
+void allow(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std::string& name) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  char error[512];
+  const Acl filter(rd_kafka_AclBindingFilter_new(
+      type, name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr,
+      RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, error, sizeof error));
+  if (!filter) throw std::runtime_error(error);
+  rd_kafka_AclBindingFilter_t* filters[] = {filter.get()};
+  rd_kafka_DeleteAcls(admin.get(), filters, 1, nullptr, queue.get());
+  (void)answer(queue.get(), "allow " + name);
+}
+
 }  // namespace
 
 void deny_read(const std::string& bootstrap, const std::string& topic) {
@@ -134,16 +147,15 @@ void deny_describe(const std::string& bootstrap, const std::string& group) {
 }
 
 void allow_read(const std::string& bootstrap, const std::string& topic) {
-  const Client admin = client(bootstrap);
-  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
-  char error[512];
-  const Acl filter(rd_kafka_AclBindingFilter_new(
-      RD_KAFKA_RESOURCE_TOPIC, topic.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr,
-      RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, error, sizeof error));
-  if (!filter) throw std::runtime_error(error);
-  rd_kafka_AclBindingFilter_t* filters[] = {filter.get()};
-  rd_kafka_DeleteAcls(admin.get(), filters, 1, nullptr, queue.get());
-  (void)answer(queue.get(), "allow_read");
+  allow(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic);
+}
+
+void deny_group(const std::string& bootstrap, const std::string& group) {
+  deny(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_READ);
+}
+
+void allow_group(const std::string& bootstrap, const std::string& group) {
+  allow(bootstrap, RD_KAFKA_RESOURCE_GROUP, group);
 }
 
 void delete_topic(const std::string& bootstrap, const std::string& name) {

@@ -31,6 +31,9 @@ void delete_records(const std::string& bootstrap, const std::string& topic, std:
 // with an authorizer.
 void deny_read(const std::string& bootstrap, const std::string& topic);
 void allow_read(const std::string& bootstrap, const std::string& topic);
+// The same for a consumer group.
+void deny_group(const std::string& bootstrap, const std::string& group);
+void allow_group(const std::string& bootstrap, const std::string& group);
 
 // No user may describe the group. On a server with an authorizer.
 void deny_describe(const std::string& bootstrap, const std::string& group);
