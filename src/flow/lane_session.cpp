@@ -32,6 +32,7 @@ bool LaneSession::is_reachable(std::string& why) {
     if (!session_) {
       incarnation_.reset();
       session_.emplace(connect_());
+      opened_ = std::chrono::steady_clock::now();
       ++number_;
     }
     // Whatever became of the run: the process lives. If its connection was lost, the next one

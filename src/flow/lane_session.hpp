@@ -3,6 +3,7 @@
 // Thread safety: none; each lane has its own.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,6 +29,11 @@ class LaneSession {
 
   // Of the open session, or the last one that was: they are counted from 1.
   int number() const { return number_; }
+
+  // Since it was opened. Precondition: is_open().
+  std::chrono::steady_clock::duration age() const {
+    return std::chrono::steady_clock::now() - opened_;
+  }
 
   // Precondition: is_open().
   store::Session& operator*() { return *session_; }
@@ -68,6 +74,7 @@ class LaneSession {
   Look about_to_clean_;
   std::optional<store::Session> session_;
   int number_ = 0;
+  std::chrono::steady_clock::time_point opened_;
   std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
   std::optional<store::Source> announced_;
 };

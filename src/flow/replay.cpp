@@ -94,6 +94,7 @@ Replayer::Replayer(Setup setup)
 
 Replayed Replayer::run_next() {
   Replayed away{.result = Replayed::Result::outage};
+  if (!owed_ && session_.is_open() && session_.age() >= setup_.session_lasts) session_.drop();
   if (!session_.is_reachable(away.detail)) return away;
   std::optional<Claimed> claimed;
   try {

@@ -62,6 +62,8 @@ class Replayer {
     // Called before each run of a handler, and after it with null; for a watchdog; may be empty.
     std::function<void(const Route*, const store::Source&)> running = {};
     std::chrono::seconds lease{10};  // from the claim to the lock; a run holds the lock, not it
+    // Then a new one before the next claim: after a failover the old primary may live on.
+    std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
   };
   explicit Replayer(Setup setup);
 

@@ -87,7 +87,10 @@ void DeadLetterPublisher::turn(const std::stop_token& stop) {
 
 // False on a schema that is too old: `hapax migrate up` may come later. And on a copy.
 bool DeadLetterPublisher::ready() {
+  if (delivered_.empty() && steady_clock::now() >= renew_session_) session_.reset();
   if (session_) return true;
+  renew_session_ = steady_clock::now() + setup_.session_lasts;
+  ask_lease_ = {};  // another server may give it to another worker
   store::Session session = setup_.connect();
   if (!store::has_publications(session)) return false;
   const store::StoreIdentity store = store::read_store(session);

@@ -27,8 +27,10 @@ struct DeadLetterPublisherSetup {
   std::string group;
   std::string worker_name;
   std::function<store::Session()> connect;
-  std::function<kafka::Properties()> properties;  // the consumer's, as they stand now
-  std::map<std::string, std::string> topics;      // consumed topic → dead letter topic
+  std::function<kafka::Properties()> properties;   // the consumer's, as they stand now
+  std::map<std::string, std::string> topics = {};  // consumed topic → dead letter topic
+  // Then a new one: after a failover the old primary may live on.
+  std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
 };
 
 class DeadLetterPublisher {
@@ -56,6 +58,7 @@ class DeadLetterPublisher {
   // The thread's own.
   std::vector<std::string> consumed_;  // the keys of setup_.topics
   std::optional<store::Session> session_;
+  std::chrono::steady_clock::time_point renew_session_{};
   std::string store_id_;
   std::unique_ptr<kafka::OrderedProducer> producer_;
   std::vector<std::int64_t> delivered_;  // Kafka has them; their rows are not marked yet

@@ -215,11 +215,8 @@ Ended Worker::run(const StopSignal& stop) {
 }
 
 void Worker::publish_dead_letters() {
-  DeadLetterPublisherSetup setup{group_,
-                                 config_.worker.name,
-                                 lane_setup_.connect,
-                                 [this] { return current_properties(config_.kafka); },
-                                 {}};
+  DeadLetterPublisherSetup setup{group_, config_.worker.name, lane_setup_.connect,
+                                 [this] { return current_properties(config_.kafka); }};
   for (const config::Route& route : config_.routes)
     if (!route.dead_letter_topic.empty())
       setup.topics.emplace(route.topic, route.dead_letter_topic);

@@ -112,6 +112,25 @@ TEST_F(ReplayRun, IsTriedAgainLaterUntilItsAttemptsAreExhausted) {
   EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
+// After a failover its idle session may lead to an old primary that lives on.
+TEST_F(ReplayRun, DoesNotKeepItsSessionForEver) {
+  int connected = 0;
+  BodyHandler handler(book);
+  const auto turn_twice = [&](std::chrono::milliseconds session_lasts) {
+    connected = 0;
+    const auto connect = [&] {
+      ++connected;
+      return store::Session(options);
+    };
+    Replayer replayer({connect, "group", "w", {{&route, &handler}}, 1, {}, lease, session_lasts});
+    for (int turn = 0; turn < 2; ++turn)
+      EXPECT_EQ(replayer.run_next().result, ReplayResult::nothing);
+    return connected;
+  };
+  EXPECT_EQ(turn_twice(std::chrono::hours(1)), 1);
+  EXPECT_EQ(turn_twice({}), 2);
+}
+
 // A statement of a session that a handler has used before may be stale: a new one tells.
 TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAnewBeforeItIsCounted) {
   BodyHandler handler([&](const Message&, Context& context) {
