@@ -151,6 +151,31 @@ TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAnewBeforeItIsCounted) {
   EXPECT_EQ(replayer.count_open(), 0U) << "it is put back for ever";
 }
 
+// As in Processor: an answer that usually passes must come to an end if it does not.
+TEST_F(ReplayRun, ThatFailsForEverAsIfItWereNobodysFaultIsCountedInTheEnd) {
+  database.run(
+      "CREATE FUNCTION raise(state text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION 'always' USING ERRCODE = state; END $$");
+  const int bound = route.retry.max_attempts * (kMaxAgains + 1);
+  std::int64_t offset = 0;
+  for (const std::string state : {"40001", "40P01", "26000"}) {
+    const auto letter = dead({.key = state, .offset = offset++});
+    want(letter);
+    BodyHandler handler([&](const Message&, Context& context) {
+      ++runs;
+      context.sql("SELECT raise($1)", state);
+    });
+    Replayer replayer = make_replayer(handler);
+    while (replayer.count_open() != 0U && runs <= bound) {
+      replayer.run_next();
+      database.run("UPDATE hapax.replays SET next_try = now() WHERE ended_at IS NULL");
+    }
+    EXPECT_EQ(runs, bound) << state;
+    EXPECT_EQ(replay_row().substr(0, 25), "failed|attempts_exhausted") << state;
+    EXPECT_EQ(state_of(letter), "open");
+  }
+}
+
 TEST_F(ReplayRun, WaitsForItsTime) {
   want(dead());
   run_next([](const Message&, Context&) { throw Retry("later", std::chrono::hours(1)); });
