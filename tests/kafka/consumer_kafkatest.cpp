@@ -183,6 +183,21 @@ TEST(Consumer, GivesEachPartitionFromWhereItIsStartedWhateverHappensAroundIt) {
   checked.expect_all_read();
 }
 
+// An assignment that comes while librdkafka still stops the one before would abort the process.
+TEST(Consumer, MayBeAssignedAnewAtOnceAndAgainThoughPartitionsAreMany) {
+  Checked checked(512);
+  ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
+  std::map<int, std::int64_t> all;
+  for (int partition = 0; partition < checked.count(); ++partition) all[partition] = 0;
+  checked.start(all);
+  for (int round = 0; round < 30; ++round) {
+    checked.restart();
+    checked.poll(std::chrono::milliseconds(round % 3));
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "round " << round;
+  }
+  checked.expect_all_read();
+}
+
 // For a partition that nobody leads, what librdkafka leaves in the list is the question.
 TEST(Consumer, TakesNoQuestionThatNobodyAnsweredForTheAnswer) {
   MockCluster cluster;
