@@ -40,5 +40,31 @@ TEST(Revoke, RecordsTheHaltThatItsDrainAskedForBeforeTheNextOwnerStarts) {
   expect_leaves(*two);
 }
 
+// The group has taken the partition away since, so the leave does not drain it. Its lane is busy.
+TEST(Revoke, DoesNotHideAHandlerThatDoesNotComeBackWhenTheWorkerLeaves) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(2);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "hang"}}));
+  nlohmann::json patch = {
+      {"kafka", {{"client.id", "z"}}},
+      {"worker", {{"revoke_timeout", "500ms"}, {"shutdown_timeout", "2s"}}},
+      {"postgres", {{"idle_in_transaction_timeout", "1h"}, {"lock_timeout", "20s"}}}};
+  const auto first = site.worker("first", patch);
+  site.await(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+      "AND state = 'idle in transaction' AND now() - state_change > interval '300 ms'",
+      "1");
+  // Kafka's members stand in the order of their ids, and so do their partitions.
+  patch["kafka"]["client.id"] = "a";
+  const auto second = site.worker("second", patch);
+  second->await("partition_started", {{"partition", 0}});
+  first->await("still_runs", {{"partition", 0}, {"offset", 0}});
+  EXPECT_EQ(first->stop().code, 1);
+  first->await("still_runs", {{"partition", 0}, {"offset", 0}}, 2);
+  first->await("handlers_run");
+  second->kill();
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -49,9 +49,10 @@ TEST(Leave, OfAHandlerThatDoesNotComeBackIsAFailureAndNamesIt) {
   worker->await("partition_started");
   site.await(kOpen, "1");
   EXPECT_EQ(worker->stop().code, 1);
-  worker->await(
+  const auto told = worker->await(
       "still_runs",
       {{"topic", site.topic()}, {"partition", 0}, {"offset", 0}, {"handler", "scripted"}});
+  EXPECT_TRUE(told.contains("lane"));
 }
 
 // The partition is halted, so nobody drains it; its lane is busy all the same.
@@ -82,6 +83,43 @@ TEST(Leave, WaitsNoLongerForAStatementOfRetention) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(worker->stop().code, 0);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+}
+
+// A partition's start waits for a lock, and no message does.
+TEST(Leave, WaitsNoLongerForAStatementOfStarts) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("BEGIN; LOCK TABLE hapax.checkpoints IN EXCLUSIVE MODE");
+  const auto worker = site.worker("w", brief());
+  worker->await("assigned");
+  site.await(
+      "SELECT least(count(*), 1) FROM pg_locks WHERE NOT granted "
+      "AND relation = 'hapax.checkpoints'::regclass",
+      "1");
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(worker->stop().code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+  EXPECT_EQ(worker->count("partition_started"), 0U);
+}
+
+TEST(Leave, ALaterSecondSignalStopsAtOnceAndIsTold) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "hang"}}));
+  nlohmann::json patient = brief();
+  patient["worker"] = {{"revoke_timeout", "1m"}, {"shutdown_timeout", "1h"}};
+  const auto worker = site.worker("w", patient);
+  worker->await("partition_started");
+  site.await(kOpen, "1");
+  worker->terminate();
+  worker->await("stopping");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const std::string line = "a second signal: stopping at once";
+  while (worker->output().find(line) == std::string::npos &&
+         std::chrono::steady_clock::now() < until)
+    worker->terminate();
+  EXPECT_EQ(worker->ended().code, 1) << worker->output();
+  EXPECT_NE(worker->output().find(line), std::string::npos);
+  EXPECT_EQ(worker->count("stopped"), 0U);
 }
 
 TEST(Leave, TwoSignalsThatComeTogetherAreOne) {

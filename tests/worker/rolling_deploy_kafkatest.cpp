@@ -89,6 +89,29 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
   expect_leaves(*after);
 }
 
+// What it settled above the checkpoint would run again under another key.
+TEST(RollingDeploy, HaltsUnderAnotherKeyThoughAnOperatorHasMovedThePartition) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 3);
+  const auto before = site.worker("old", {{"postgres", {{"lock_timeout", "20s"}}}});
+  site.await_no_lag();
+  site.database().run("SELECT pg_advisory_lock(1)");
+  producer.send(site.payment(3, {{"do", "hold"}}));
+  producer.send(site.payment(4));
+  site.await_booked(4);
+  before->kill();
+  const Said said = hapax({"offsets", "rewind", site.topic() + "/0", "--to", "1", "--why", "a test",
+                           "--url", site.database().owner().url},
+                          before->config());
+  ASSERT_EQ(said.code, 0) << said.text;
+  const auto after =
+      site.worker("new", {{"route", {{"key", {{"header", nullptr}, {"json", "/id"}}}}}});
+  after->await("halted", {{"reason", "key_spec_changed"}});
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "4");
+  expect_leaves(*after);
+}
+
 TEST(RollingDeploy, GoesOnWhileTheSchemaIsMigratedUnderIt) {
   Site site = Site::on_mock_cluster(2);
   store::Session owner(site.database().owner());

@@ -1,6 +1,10 @@
 // The watchdog times handlers, and nothing else that a message waits for.
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -24,6 +28,45 @@ TEST(Watchdog, DoesNotCountWaitingForAKeyThatAnotherTransactionHolds) {
   EXPECT_EQ(worker->count("handler_hangs"), 0U);
   expect_leaves(*worker);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");
+}
+
+// The server's processes stand still: connections stay, and nothing answers.
+class StandsStill {
+ public:
+  explicit StandsStill(test::Database& database) {
+    std::ifstream(test::postgres().folder() / "data" / "postmaster.pid") >> pids_.emplace_back();
+    std::istringstream backends(database.value("SELECT pid FROM pg_stat_activity"));
+    for (pid_t pid = 0; backends >> pid;) pids_.push_back(pid);
+    for (const pid_t pid : pids_) ::kill(pid, SIGSTOP);
+  }
+  ~StandsStill() {
+    for (const pid_t pid : pids_) ::kill(pid, SIGCONT);
+  }
+  StandsStill(const StandsStill&) = delete;
+  StandsStill& operator=(const StandsStill&) = delete;
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+TEST(Watchdog, DoesNotCountTheTimeInWhichPostgresqlStandsStill) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("SELECT pg_advisory_lock(1)");
+  Producer producer(site.bootstrap());
+  producer.send(site.payment(0, {{"do", "hold"}}));
+  const auto worker =
+      site.worker("w", {{"postgres", {{"lock_timeout", "9m"}, {"statement_timeout", "10m"}}},
+                        {"worker", {{"handler_timeout", "5s"}}}});
+  site.await("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "1");
+  {
+    const StandsStill frozen(site.database());
+    worker->await("postgres_down");  // three times the handler's time later
+  }
+  site.database().run("SELECT pg_advisory_unlock(1)");
+  site.await_booked(1);
+  EXPECT_EQ(worker->count("handler_hangs"), 0U);
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");
+  expect_leaves(*worker);
 }
 
 }  // namespace
