@@ -348,6 +348,28 @@ TEST_F(GivingUp, KeepsCoordinatesAndErrorWhereTheMessageIsMoreThanPostgresCanTak
   EXPECT_EQ(database.value("SELECT status FROM hapax.idempotency_keys"), "failed");
 }
 
+// "could not open relation", after a table was rewritten: a new session knows better.
+TEST_F(GivingUp, KeepsTheMessageThoughAnInternalErrorOfPostgresqlPassesBy) {
+  database.run(
+      "CREATE TABLE broken (n int); GRANT SELECT ON broken TO hapax_worker;"
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF NEW.payload IS NOT NULL AND EXISTS (SELECT FROM broken) THEN "
+      "RAISE 'internal' USING ERRCODE = 'XX000'; END IF; "
+      "RETURN NEW; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT ON hapax.dead_letters "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  EXPECT_EQ(process({.key = "k0", .offset = 4}).result, Result::completed);
+  database.run("INSERT INTO broken VALUES (1)");
+  const Body reject = [](const Message&, Context&) { throw Reject("no"); };
+  EXPECT_EQ(process({.offset = 5}, reject).result, Result::busy);
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+  database.run("DELETE FROM broken");
+  EXPECT_EQ(process({.offset = 5}, reject).result, Result::failed);
+  EXPECT_EQ(database.value("SELECT kafka_offset, convert_from(payload, 'UTF8') "
+                           "FROM hapax.dead_letters"),
+            "5|10");
+}
+
 TEST_F(GivingUp, KeepsADriftedMessagesCoordinatesWhereItsBytesAreTooMuch) {
   EXPECT_EQ(process({.offset = 4}).result, Result::completed);
   database.run(

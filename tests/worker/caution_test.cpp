@@ -105,6 +105,17 @@ TEST_F(CautionTest, EndsAtTheEndOfTheLogOnceNothingIsInHand) {
   EXPECT_FALSE(is_cautious(partition));
 }
 
+TEST_F(CautionTest, OfAllThatStartTogetherIsOneLine) {
+  for (std::int32_t number = 0; number < 100; ++number)
+    caution.started(start(number, ended_early()));
+  testing::internal::CaptureStderr();
+  caution.begin();
+  caution.begin();
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  EXPECT_NE(told.find("partitions=100"), std::string::npos) << told;
+}
+
 TEST_F(CautionTest, OfOnePartitionOutlastsAnothers) {
   const auto first = start_cautiously(0), second = start_cautiously(1);
   first->end();
