@@ -248,8 +248,7 @@ std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
   if (const auto refused = rd_kafka_error_code(rd_kafka_TopicDescription_error(described[0]));
       refused != RD_KAFKA_RESP_ERR_NO_ERROR)
     throw error_of("describing the topic " + topic, refused);
-  const rd_kafka_Uuid_t* const id = rd_kafka_TopicDescription_topic_id(described[0]);
-  return id != nullptr ? rd_kafka_Uuid_base64str(id) : std::string();
+  return text_of(rd_kafka_TopicDescription_topic_id(described[0]));
 #else
   return {};
 #endif

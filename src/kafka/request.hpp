@@ -37,4 +37,14 @@ inline std::vector<TopicPartition> partitions_of(const rd_kafka_topic_partition_
   return partitions;
 }
 
+#if RD_KAFKA_VERSION >= 0x02030000
+// Empty if the broker has none for the topic (Kafka before 2.8): librdkafka then gives zeros.
+inline std::string text_of(const rd_kafka_Uuid_t* id) {
+  if (id == nullptr || (rd_kafka_Uuid_most_significant_bits(id) == 0 &&
+                        rd_kafka_Uuid_least_significant_bits(id) == 0))
+    return {};
+  return rd_kafka_Uuid_base64str(id);
+}
+#endif
+
 }  // namespace hapax::kafka
