@@ -21,6 +21,15 @@ class Outage : public FlowCase {
     database.wait_until("SELECT count(*)" + workers, "0");
   }
 
+  // Writes, and returns when PostgreSQL has ended the session.
+  void outlive_the_session(const Message& message, Context& context) {
+    book(message, context);
+    database.wait_until(
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
+        "datname = current_database()",
+        "0");
+  }
+
   // As a partition's start finds it.
   std::string incarnation() {
     database.run("INSERT INTO hapax.incarnation DEFAULT VALUES ON CONFLICT DO NOTHING");
@@ -185,11 +194,7 @@ TEST_F(Outage, AMessageUnderWhichPostgresWasLostThreeTimesIsCountedBeforeItRunsA
 TEST_F(Outage, AHandlerThatSleepsPastTheIdleTimeoutIsAnAttempt) {
   options.idle_in_transaction_timeout = std::chrono::milliseconds(100);
   const Outcome outcome = process({}, [&](const Message& message, Context& context) {
-    book(message, context);
-    database.wait_until(
-        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
-        "datname = current_database()",
-        "0");
+    outlive_the_session(message, context);
     context.sql("SELECT 1");
   });
   EXPECT_EQ(outcome.result, Result::retry) << outcome.sqlstate << outcome.detail;
@@ -197,14 +202,33 @@ TEST_F(Outage, AHandlerThatSleepsPastTheIdleTimeoutIsAnAttempt) {
   EXPECT_EQ(effects(), "");
 }
 
+// hapax sets none, but PostgreSQL 17 and later may have one for the role or the server.
+TEST_F(Outage, AHandlerThatTakesLongerThanTheTransactionTimeoutIsAnAttempt) {
+  if (database.count("SELECT count(*) FROM pg_settings WHERE name = 'transaction_timeout'") == 0)
+    return;
+  database.run("ALTER ROLE hapax_worker IN DATABASE \"" + database.name() +
+               "\" SET transaction_timeout TO '1s'");
+  const Body sleeps = [&](const Message& message, Context& context) {
+    outlive_the_session(message, context);
+    context.sql("SELECT 1");
+  };
+  const Body computes = [](const Message& message, Context& context) {
+    book(message, context);
+    context.sql("SELECT pg_sleep(60)");
+  };
+  for (const Body& body : {sleeps, computes}) {
+    const Outcome outcome = process({}, body);
+    EXPECT_EQ(outcome.result, Result::retry) << outcome.sqlstate << outcome.detail;
+  }
+  EXPECT_EQ(database.value("SELECT count FROM hapax.attempts"), "2");
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(process({}).result, Result::completed);
+}
+
 TEST_F(Outage, AHandlerThatSleepsPastTheIdleTimeoutAndReturnsIsNotCompleted) {
   options.idle_in_transaction_timeout = std::chrono::milliseconds(100);
   const auto sleep = [&](const Message& message, Context& context) {
-    book(message, context);
-    database.wait_until(
-        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
-        "datname = current_database()",
-        "0");
+    outlive_the_session(message, context);
   };
   const Outcome outcome = process({}, sleep);
   EXPECT_FALSE(is_settled(outcome.result));
