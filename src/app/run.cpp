@@ -14,6 +14,7 @@
 #include "app/command.hpp"
 #include "app/findings.hpp"
 #include "app/version.hpp"
+#include "kafka/consumer.hpp"
 #include "observe/admin_server.hpp"
 #include "observe/log.hpp"
 #include "store/migrate.hpp"
@@ -142,9 +143,10 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
   }
 }
 
-// All is settled and the group is left. librdkafka 2.0 may still wait for a thread of its own for
-// ever, for example after a topic was made again.
+// All is settled and the group is left. After a topic was made again, librdkafka 2.0 may still wait
+// for a thread of its own for ever, and 2.8 may crash.
 void end(std::unique_ptr<worker::Worker> worker) {
+  if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
   std::packaged_task<void()> ending([&] { worker.reset(); });
   const std::future<void> ended = ending.get_future();
   std::thread(std::move(ending)).detach();

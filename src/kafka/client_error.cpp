@@ -72,6 +72,8 @@ std::string certificate_mistake(int x509_error) {
 
 bool has_broken_scram(int version) { return version < 0x02060100; }
 
+bool is_broken_by_another_id(int version) { return version >= 0x02040000 && version < 0x020a0000; }
+
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
                     const std::string& certificate, const std::string& mechanism, bool worked) {
   const std::string said = without_timing(text);

@@ -18,6 +18,11 @@ std::string certificate_mistake(int x509_error);
 // rd_kafka_version().
 bool has_broken_scram(int version);
 
+// Whether this librdkafka's memory is damaged once a topic that it knew has another id. From 2.4 to
+// 2.9 its cache of metadata keeps the old entry, which is freed (librdkafka #4778). `version`:
+// rd_kafka_version().
+bool is_broken_by_another_id(int version);
+
 // `text`: librdkafka's; `certificate`: what certificate_mistake() said last, or "". `mechanism`:
 // sasl.mechanism, or "". `worked`: the settings did, before: a broker that hangs up is stopping.
 // Thread safety: pure.

@@ -65,6 +65,9 @@ using Event = std::variant<std::monostate, std::unique_ptr<Record>, EndOfPartiti
 
 // Whether this librdkafka can ask for the ids of topics (2.3 or newer).
 bool can_tell_topic_ids();
+// Whether a process must not go on with this librdkafka once a topic that it read was made again.
+bool is_broken_by_another_topic_id();
+
 struct Members {
   std::string state;  // Kafka's word: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead
   std::size_t count = 0;

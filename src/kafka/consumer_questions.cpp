@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "kafka/client_error.hpp"
 #include "kafka/consumer.hpp"
 #include "kafka/handles.hpp"
 #include "kafka/request.hpp"
@@ -224,6 +225,8 @@ std::optional<std::int64_t> Consumer::known_end(const TopicPartition& partition)
 }
 
 bool can_tell_topic_ids() { return RD_KAFKA_VERSION >= 0x02030000; }
+
+bool is_broken_by_another_topic_id() { return is_broken_by_another_id(rd_kafka_version()); }
 
 std::string Consumer::topic_id([[maybe_unused]] const std::string& topic,
                                [[maybe_unused]] milliseconds timeout) const {

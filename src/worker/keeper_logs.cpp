@@ -2,6 +2,7 @@
 // group's offsets when a topic is deleted. librdkafka goes on in a topic that is made again under
 // the same name. It reports nothing if it was disconnected meanwhile.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "worker/keeper.hpp"
@@ -16,6 +17,17 @@ constexpr milliseconds kBetweenLooks{5000};
 constexpr milliseconds kLogsLookTimeout{2000};
 // Longer ago, the process may have stood still since, and the topic been made again meanwhile.
 constexpr milliseconds kLookHolds{1000};
+
+// Without an answer the group's offsets tell alone: those of a topic that is gone are gone, too.
+std::string id_or_nothing(const kafka::Consumer& consumer, const std::string& topic,
+                          steady_clock::time_point until) {
+  const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
+  try {
+    return consumer.topic_id(topic, std::max(left, milliseconds(1)));
+  } catch (const std::exception&) {
+    return {};
+  }
+}
 
 }  // namespace
 
@@ -55,17 +67,22 @@ std::vector<std::shared_ptr<Partition>> Keeper::with_another_log(
     ids.push_back(partition->id());
   }
   if (ids.empty()) return {};
+  const auto until = steady_clock::now() + timeout;
   const auto committed = consumer_.committed(ids, timeout);
   std::map<std::string, std::string> topics;
+  std::optional<ClientBroken> broken;
   std::erase_if(looked, [&](const std::shared_ptr<Partition>& partition) {
     const std::string& topic = partition->id().first;
     const auto [id, is_new] = topics.try_emplace(topic);
-    if (is_new) id->second = consumer_.topic_id(topic, timeout);
+    if (is_new) id->second = id_or_nothing(consumer_, topic, until);
     const std::string& began = partition->beginning().topic_id;
     const auto found = committed.find(partition->id());
     const bool lost = found != committed.end() && !found->second.offset;
-    return !lost && (began.empty() || id->second.empty() || began == id->second);
+    const bool another = !began.empty() && !id->second.empty() && began != id->second;
+    if (another && kafka::is_broken_by_another_topic_id()) broken = ClientBroken{topic};
+    return !lost && !another;
   });
+  if (broken) notices_.post(*broken);
   return looked;
 }
 

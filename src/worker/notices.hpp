@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -48,7 +49,13 @@ struct LogDoubted {
   std::shared_ptr<Partition> partition;
 };
 
-using Notice = std::variant<Started, HaltWanted, HaltEnded, Fenced, NobodyHas, LogDoubted>;
+// The topic was made again, and this librdkafka's memory is damaged by that.
+struct ClientBroken {
+  std::string topic;
+};
+
+using Notice =
+    std::variant<Started, HaltWanted, HaltEnded, Fenced, NobodyHas, LogDoubted, ClientBroken>;
 
 class Notices {
  public:

@@ -280,6 +280,14 @@ void Worker::serve(const Started& started) {
   fetches_.started(id);
 }
 
+// Its next run starts where the checkpoints are, and finds that the topic is another one.
+void Worker::serve(const ClientBroken& broken) {
+  kafka_health_.failed({true, "topic_recreated",
+                        "topic " + broken.topic + " was made again, and librdkafka " +
+                            kafka::Consumer::version() +
+                            " damages its memory then: the process ends, to be started again"});
+}
+
 // What metrics, readiness and the watchdogs are told, twice a second.
 void Worker::report() {
   const auto now = Clock::now();

@@ -89,6 +89,7 @@ class Worker final : public kafka::Listener {
   void serve(const Fenced& fenced) { assignment_.fenced(fenced); }
   void serve(const NobodyHas& nobody_has) { membership_.has_no_owner(nobody_has.partition); }
   void serve(const LogDoubted& doubted) { partition_errors_.serve(doubted); }
+  void serve(const ClientBroken& broken);
   void report();
   struct Drained {
     std::vector<std::shared_ptr<Partition>> partitions;

@@ -32,6 +32,13 @@ void make_again(
   site.pay(producer, 20, 60);
 }
 
+// A librdkafka that does not bear this ends the worker. As its supervisor does then.
+void start_again_if_broken(WorkerProcess& worker) {
+  if (!kafka::is_broken_by_another_topic_id()) return;
+  EXPECT_FALSE(worker.ended().success());
+  worker.start_again();
+}
+
 void accept(Site& site, const WorkerProcess& worker) {
   const Said said = hapax({"resume", site.topic() + "/0", "--decision", "recreated", "--why",
                            "looked at it", "--yes", "--url", site.database().owner().url},
@@ -43,6 +50,7 @@ void accept(Site& site, const WorkerProcess& worker) {
 void expect_halt_then_all(Site& site, WorkerProcess& worker) {
   site.await(kHalts, "1");
   accept(site, worker);
+  site.await_booked(80);
   site.await_no_lag();
   site.expect_exact(80);
   expect_leaves(worker);
@@ -75,6 +83,7 @@ TEST(RemadeTopic, HaltsAWorkerThatStoodStillMeanwhile) {
   worker->freeze();
   make_again(site);
   worker->thaw();
+  start_again_if_broken(*worker);
   expect_halt_then_all(site, *worker);
 }
 
@@ -100,11 +109,14 @@ TEST(RemadeTopic, AtOnceUnderAWorkerThatRunsHaltsOrAllOfItTakesEffect) {
   Producer producer(site.bootstrap());
   const auto worker = worked(site, producer);
   make_again(site);
+  if (kafka::is_broken_by_another_topic_id() && worker->dies_before("halted"))
+    worker->start_again();
   site.await("SELECT (" + std::string(kHalts) + ") = 1 OR (SELECT count(*) FROM payments) = 80",
              "t");
   if (site.database().value(kHalts) == "1") accept(site, *worker);
+  site.await_booked(80);
   site.await_no_lag();
-  EXPECT_EQ(site.database().value("SELECT count(*), count(DISTINCT id) FROM payments"), "80|80");
+  site.expect_exact(80);
   expect_leaves(*worker);
 }
 

@@ -152,5 +152,12 @@ TEST(ClientError, NamesAFileThatCannotBeRead) {
   EXPECT_FALSE(unreadable_file("client.id", "/no/such/file"));
 }
 
+TEST(ClientError, KnowsWhichLibrdkafkaDoesNotBearATopicThatIsMadeAgain) {
+  EXPECT_FALSE(is_broken_by_another_id(0x020300ff));
+  EXPECT_TRUE(is_broken_by_another_id(0x020400ff));
+  EXPECT_TRUE(is_broken_by_another_id(0x020800ff));
+  EXPECT_FALSE(is_broken_by_another_id(0x020a00ff));
+}
+
 }  // namespace
 }  // namespace hapax::kafka
