@@ -48,9 +48,11 @@ void KafkaHealth::failed(const kafka::ClientError& error) {
 }
 
 void KafkaHealth::refused_by_group(const std::string& why) {
-  log::warning("group_refused", {{"error", why}},
-               "Kafka does not let the user of kafka.* into the group (READ on it); it goes on by "
-               "itself once it does");
+  if (refusals_.is_due(why, std::chrono::steady_clock::now()))
+    log::warning(
+        "group_refused", {{"error", why}},
+        "Kafka does not let the user of kafka.* into the group (READ on it); it goes on by "
+        "itself once it does");
   health_.refused_by_group(why);
 }
 

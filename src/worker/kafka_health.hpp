@@ -10,6 +10,7 @@
 #include "config/config.hpp"
 #include "kafka/consumer.hpp"
 #include "observe/health.hpp"
+#include "worker/repetitions.hpp"
 
 namespace hapax::worker {
 
@@ -52,6 +53,7 @@ class KafkaHealth {
   bool in_doubt_ = false;  // there was an error since a broker last answered
   bool is_down_ = false;
   std::string last_error_;
+  Repetitions refusals_;
   std::map<std::string, std::string> credentials_;  // sasl.username and sasl.password, as last read
 };
 

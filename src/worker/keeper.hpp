@@ -25,6 +25,7 @@
 #include "worker/keeper_interface.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"
+#include "worker/repetitions.hpp"
 #include "worker/start.hpp"
 
 namespace hapax::worker {
@@ -101,6 +102,7 @@ class Keeper final : public KeeperInterface {
   void leave(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle);
   void run_starts(const std::stop_token& stop);
   void serve_starts();
+  void start_delayed(const std::exception& error);
   void start(const std::vector<std::shared_ptr<Partition>>& partitions);
   // What Kafka and PostgreSQL tell of partitions that shall start.
   struct Known {
@@ -173,6 +175,7 @@ class Keeper final : public KeeperInterface {
 
   bool look_wanted_ = false;                              // guarded by mutex_
   std::chrono::steady_clock::time_point look_at_logs_{};  // starts' thread only
+  Repetitions delays_;                                    // starts' thread only
   std::atomic<std::chrono::steady_clock::time_point> looked_at_logs_{
       std::chrono::steady_clock::time_point{}};
 

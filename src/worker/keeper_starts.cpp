@@ -34,12 +34,14 @@ constexpr std::int64_t kMostReadAgain = 1000;
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kStartsIdle{1000};
 
-void start_delayed(const std::exception& error) {
+}  // namespace
+
+// Each partition is tried twice a second.
+void Keeper::start_delayed(const std::exception& error) {
+  if (!delays_.is_due(error.what(), steady_clock::now())) return;
   observe::log::warning("start_delayed", {{"error", error.what()}},
                         "Kafka did not tell the offsets of partitions; trying again");
 }
-
-}  // namespace
 
 void Keeper::run_starts(const std::stop_token& stop) {
   while (!stop.stop_requested()) {

@@ -62,6 +62,15 @@ TEST_F(KafkaHealthTest, NamesThatAllBrokersAreDownIfNothingElseIsKnown) {
   EXPECT_EQ(health.last_error(), "1/1 brokers are down");
 }
 
+TEST_F(KafkaHealthTest, LogsThatTheGroupRefusesItOnceThoughItIsToldAgainAndAgain) {
+  testing::internal::CaptureStderr();
+  health.refused_by_group("not authorized");
+  health.refused_by_group("not authorized");
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(logged, '\n'), 1) << logged;
+  EXPECT_TRUE(board_has("not authorized"));
+}
+
 TEST_F(KafkaHealthTest, AFatalErrorIsFinal) {
   EXPECT_FALSE(health.is_fatal());
   health.failed({true, "FENCED_INSTANCE_ID", "another member has this group.instance.id"});

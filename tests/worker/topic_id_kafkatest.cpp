@@ -21,7 +21,7 @@ TEST(TopicId, ThatIsNotToldKeepsAPartitionThatHadOneFromStarting) {
   worker->start_again();
   if (kafka::can_tell_topic_ids()) {
     const std::string why = "Kafka does not tell the id of topic " + site.topic();
-    worker->await("start_delayed", {{"error", why}}, 2);
+    worker->await("start_delayed", {{"error", why}});
     EXPECT_EQ(worker->count("partition_started"), 0U);
     EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
     site.database().run("UPDATE hapax.checkpoints SET topic_id = NULL");
