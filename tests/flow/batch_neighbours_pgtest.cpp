@@ -1,5 +1,8 @@
 // What befalls a batch as a whole, and no message of it is to pay for.
+#include <gmock/gmock.h>
+
 #include <pqxx/pqxx>
+#include <random>
 
 #include "flow/flow_case.hpp"
 
@@ -83,6 +86,31 @@ TEST_F(BatchNeighbours, AreSetApartTogetherWhereSeveralStandInTheWay) {
             "failed payload_drift, completed, failed payload_drift, completed, failed "
             "payload_drift");
   EXPECT_EQ(effects(), "b=book d=book");
+}
+
+// Else a large batch would hold all of its results until it ends.
+TEST_F(BatchNeighbours, SendTheirResultsWhileTheyRunIfTheyAreLarge) {
+  constexpr int kMessages = 24;
+  constexpr std::size_t kSize = 60'000;
+  route.max_result_bytes = 2 * kSize;
+  std::vector<std::string> keys;
+  for (int n = 0; n < kMessages; ++n) keys.push_back(std::string(1, static_cast<char>('a' + n)));
+  std::mt19937 random(1);  // what PostgreSQL cannot compress
+  int sent = 0;            // MB
+  EXPECT_THAT(take(keys,
+                   [&](const Message& message, Context& context) {
+                     std::string result(*message.header("id"));
+                     while (result.size() < kSize) result += static_cast<char>('!' + random() % 90);
+                     context.result(result);
+                     if (*message.header("id") == keys.back())
+                       sent = database.count(
+                           "SELECT pg_total_relation_size('hapax.idempotency_keys') / 1000000");
+                   }),
+              testing::Not(testing::HasSubstr("failed")));
+  EXPECT_GT(sent, 0);
+  EXPECT_EQ(database.value("SELECT count(*), bool_and(left(result #>> '{}', 1) = key), "
+                           "min(length(result #>> '{}')) FROM hapax.idempotency_keys"),
+            "24|t|60000");
 }
 
 // The message itself is a duplicate whatever the rule says now; another of its key is not.
