@@ -14,6 +14,7 @@
 #include "app/command.hpp"
 #include "app/findings.hpp"
 #include "app/version.hpp"
+#include "flow/crash_point.hpp"
 #include "kafka/consumer.hpp"
 #include "observe/admin_server.hpp"
 #include "observe/log.hpp"
@@ -147,7 +148,10 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
 // for a thread of its own for ever, and 2.8 may crash.
 void end(std::unique_ptr<worker::Worker> worker) {
   if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
-  std::packaged_task<void()> ending([&] { worker.reset(); });
+  std::packaged_task<void()> ending([&] {
+    flow::crash_point("client_ends");
+    worker.reset();
+  });
   const std::future<void> ended = ending.get_future();
   std::thread(std::move(ending)).detach();
   if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;

@@ -1,4 +1,4 @@
-// Named places at which a test kills the process, to see what the next delivery finds.
+// Named places at which a test kills or holds up the process, to see what the next delivery finds.
 //
 // hapax is linked with crash_points/off.cpp, where the call is nothing; hapax_crashable, which only
 // tests run, with crash_points/on.cpp.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds the crash points to the tests: each place has a name of its own, and a test kills there.
 
-A test names it with how often it is reached, `"claimed:3"`, or alone where its file kills: SIGKILL.
+A test names it with how often it is reached, `"claimed:3"`, or with `"claimed:hang"`, or alone where
+its file kills: SIGKILL.
 """
 
 import re
@@ -9,7 +10,7 @@ import re
 import source_tree
 
 POINT = re.compile(r'crash_point\("(\w+)"\)')
-COUNTED = re.compile(r'"(\w+):\d+"')
+COUNTED = re.compile(r'"(\w+):(?:\d+|hang)"')
 NAMED = re.compile(r'"(\w+)"')
 
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "kafka/consumer.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -120,6 +121,16 @@ TEST(Leave, ALaterSecondSignalStopsAtOnceAndIsTold) {
   EXPECT_EQ(worker->ended().code, 1) << worker->output();
   EXPECT_NE(worker->output().find(line), std::string::npos);
   EXPECT_EQ(worker->count("stopped"), 0U);
+}
+
+// librdkafka 2.0 may wait for a thread of its own for ever. All is settled then.
+TEST(Leave, WaitsNoLongerForAKafkaClientThatDoesNotEnd) {
+  if (kafka::is_broken_by_another_topic_id()) return;  // it is not ended at all
+  Site site = Site::on_mock_cluster(1);
+  const auto worker = site.worker("w", {}, "client_ends:hang");
+  worker->await("partition_started");
+  EXPECT_EQ(worker->stop(std::chrono::seconds(20)).code, 0);
+  EXPECT_EQ(worker->count("gave_up_waiting"), 1U);
 }
 
 TEST(Leave, TwoSignalsThatComeTogetherAreOne) {
