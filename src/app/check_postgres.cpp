@@ -171,6 +171,19 @@ void check_tables(store::Session& session, Findings& findings) {
   }
 }
 
+// Which tables its handlers write, hapax does not know; which they may write, it does.
+void check_handler_tables(store::Session& session, Findings& findings) {
+  std::string unlogged;
+  for (const Json& table : store::read_unlogged_tables(session))
+    unlogged += (unlogged.empty() ? "" : ", ") + cell(table.at("name"));
+  if (unlogged.empty())
+    return findings.ok("handlers' tables", "this role may write no unlogged one");
+  findings.warn(
+      "handlers' tables", "unlogged, and this role may write them: " + unlogged,
+      "ALTER TABLE … SET LOGGED if a handler writes it: a crash of PostgreSQL empties it, "
+      "and the keys of its messages stay, so the effects are lost");
+}
+
 void check_seal(store::Session& session, Findings& findings) {
   const Json seal = store::read_seal_trigger(session);
   const bool there = !seal.is_null();
@@ -248,6 +261,7 @@ void check_schema(const config::Config& config, store::Session& session, Finding
   }
   findings.ok("schema", "version that this binary knows");
   findings.attempt("tables are logged", kMigrate, [&] { check_tables(session, findings); });
+  findings.attempt("handlers' tables", kRoles, [&] { check_handler_tables(session, findings); });
   findings.attempt("seal", kMigrate, [&] { check_seal(session, findings); });
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
   findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });

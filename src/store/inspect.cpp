@@ -55,6 +55,8 @@ Json read_seal_trigger(Session& session) { return first(read(session, sql::kRead
 
 Json read_missing_rights(Session& session) { return read(session, sql::kReadMissingRights); }
 
+Json read_unlogged_tables(Session& session) { return read(session, sql::kReadUnloggedTables); }
+
 Json read_other_groups(Session& session, const std::string& group,
                        const std::vector<std::string>& topics) {
   return read(session, sql::kReadOtherGroups, {group, Json(topics).dump()});

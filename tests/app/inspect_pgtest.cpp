@@ -52,6 +52,15 @@ TEST_F(Inspect, SeesAMissingRight) {
   EXPECT_EQ(read_missing_rights(session), Json({{{"table", "halts"}, {"privilege", "UPDATE"}}}));
 }
 
+TEST_F(Inspect, SeesUnloggedTablesThatTheRoleMayWrite) {
+  EXPECT_EQ(read_unlogged_tables(session), Json::array());
+  database.run(
+      "CREATE UNLOGGED TABLE lost (n int); GRANT INSERT (n) ON lost TO hapax_worker;"
+      "CREATE UNLOGGED TABLE read (n int); GRANT SELECT ON read TO hapax_worker;"
+      "CREATE TABLE kept (n int); GRANT INSERT ON kept TO hapax_worker");
+  EXPECT_EQ(read_unlogged_tables(session), Json({{{"name", "lost"}}}));
+}
+
 TEST_F(Inspect, SeesTheServerAndTheRole) {
   const Json server = read_server(session);
   EXPECT_EQ(server.at("fsync"), "on");
