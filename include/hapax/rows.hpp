@@ -201,11 +201,15 @@ class Row {
     if (data_->columns.size() != sizeof...(Values))
       throw std::out_of_range(std::to_string(data_->columns.size()) + " columns, but as<> names " +
                               std::to_string(sizeof...(Values)) + " types");
-    std::size_t column = 0;
-    return std::tuple<Values...>{(*this)[column++].template as<Values>()...};
+    return all<Values...>(std::index_sequence_for<Values...>());
   }
 
  private:
+  template <class... Values, std::size_t... kColumns>
+  std::tuple<Values...> all(std::index_sequence<kColumns...>) const {
+    return std::tuple<Values...>{(*this)[kColumns].template as<Values>()...};
+  }
+
   std::shared_ptr<const RowsData> data_;
   std::size_t index_;
 };
