@@ -15,4 +15,6 @@ GRANT DELETE ON hapax.idempotency_keys, hapax.attempts TO :"worker";
 GRANT SELECT, INSERT ON hapax.dead_letters, hapax.incarnation, hapax.position_changes TO :"worker";
 GRANT UPDATE (ended_at, ended_as, ended_by, ended_why, published_at) ON hapax.dead_letters TO :"worker";
 GRANT SELECT, UPDATE ON hapax.replays TO :"worker";
+GRANT SELECT, INSERT, DELETE ON hapax.outbox TO :"worker";
+GRANT SELECT, INSERT ON hapax.outbox_halts TO :"worker";
 GRANT SELECT ON hapax.store, hapax.schema_migrations, hapax.forgotten TO :"worker";

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hapax/errors.hpp"
@@ -16,6 +18,18 @@ class dbtransaction;
 }
 
 namespace hapax {
+
+// A Kafka record that a handler publishes. Key, payload and header values may be any bytes. A value
+// that is absent is Kafka's null, which is not an empty value.
+struct Outgoing {
+  std::optional<std::string> key = std::nullopt;  // records of one key keep their order
+  std::optional<std::string> payload = std::nullopt;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
+  // Names this publish among those of its message, such as "receipt"; unique in one run. The
+  // record's `idempotency-key` is made from it. If it is empty, the position among the publishes
+  // without a name counts. One more publish in the handler then changes the keys behind it.
+  std::string name = {};
+};
 
 // One open PostgreSQL transaction, lent for the length of one `handle`. Everything written through
 // it commits together with the message's idempotency key, or not at all.
@@ -90,6 +104,19 @@ class Context {
     set_result(value.dump());
   }
 
+  // Sends a record to a Kafka topic if and only if this transaction commits, and after it did.
+  // hapax keeps the record in hapax.outbox until Kafka has acknowledged it. Records of one key
+  // appear in the order in which their transactions were serialised. hapax adds the headers
+  // `idempotency-key` (the same for each run of this message) and `hapax-origin`, and hands on the
+  // message's `traceparent`, `tracestate` and `correlation-id`. See docs/outbox.md.
+  // Throws: std::invalid_argument if the topic is not in `publish.topics`, if a name is used twice,
+  //   or if the handler sets a header of hapax's; Reject if the record is larger than the topic
+  //   takes; std::logic_error in on_duplicate.
+  // Blocks: no; the record goes out with the completion.
+  void publish(std::string_view topic, Outgoing record) {
+    publish_record(topic, std::move(record));
+  }
+
   // Returns libpqxx's transaction for everything else (subtransactions, COPY, large results).
   // Include <pqxx/pqxx> yourself. It first sends the statements that `write` deferred, and once for
   // each message a SAVEPOINT, by which hapax recognises its transaction.
@@ -116,6 +143,7 @@ class Context {
   // May move from `values`.
   virtual void defer_row(std::string_view table, std::span<const std::string_view> columns,
                          std::span<Parameter> values) = 0;
+  virtual void publish_record(std::string_view topic, Outgoing record) = 0;
 };
 
 }  // namespace hapax

@@ -42,6 +42,17 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
+// A record that a handler has published. hapax adds its own two headers when it sends the record:
+// `idempotency-key` with this key, and `hapax-origin`.
+struct Published {
+  std::string topic;
+  std::optional<std::string> key, payload;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  std::string idempotency_key;
+
+  bool operator==(const Published&) const = default;
+};
+
 enum class Result {
   completed,
   duplicate,
@@ -95,6 +106,9 @@ struct Options {
   // SQL files for the handler's tables. The owner runs them in this order. The worker's role may
   // then read and write all tables in them.
   std::vector<std::string> schema = {};
+  // Topics that the handler may publish to, beside `publish.topics` of the file. Each takes records
+  // of 1 MB here.
+  std::vector<std::string> publish_topics = {};
   // Values for ${NAME} in the file; they win over the environment of the process.
   std::map<std::string, std::string> environment = {};
   // Columns that examine() does not compare, such as "public.payments.number". It never compares
@@ -108,8 +122,9 @@ struct Report {
     std::string name;                   // "killed after the handler returned, then delivered again"
     std::vector<std::string> problems;  // none: one effect, as after one delivery
   };
-  Outcome once;                      // delivered once
-  std::vector<std::string> effects;  // the tables that this changed: "public.payments"
+  Outcome once;  // delivered once
+  // The tables that this changed: "public.payments"; "hapax.outbox" if it published records.
+  std::vector<std::string> effects;
   std::vector<Way> ways;
   // Columns that are not compared because they differ between two good deliveries: now(), random
   // values. Only one run's values are ever committed, so this breaks no promise.
@@ -172,19 +187,25 @@ class Harness {
   // Throws: std::runtime_error if the message ended before that point; the text tells how.
   void crash_at(CrashPoint point, const Record& record);
 
+  // All records that messages have published so far, in the order in which a relay would send them.
+  // Nothing is sent here: there is no Kafka.
+  std::vector<Published> published();
+
   // Makes a new instance of the handler on a new session, as the next worker process would.
   void restart();
 
   // Delivers the record in every way there is: again, in parallel, and killed at each point. It
   // also injects SQL errors at each of the first six statements and at COMMIT. Each way starts from
-  // the present state of the database. It compares all tables with those after one delivery, so it
-  // can also examine a message that becomes a dead letter. Afterwards the database is as after one
-  // delivery. Throws: std::runtime_error if it cannot begin. Blocks: about two seconds.
+  // the present state of the database. It compares all tables and all published records with those
+  // after one delivery, so it can also examine a message that becomes a dead letter. Afterwards the
+  // database is as after one delivery. Throws: std::runtime_error if it cannot begin. Blocks: about
+  // two seconds.
   Report examine(const Record& record);
 
   // Calls examine() for a message that has an effect.
-  // Throws: NotExactlyOnce if there is a problem, or if the message does not complete or changes no
-  //   table, because then nothing would be compared. Also what examine() throws.
+  // Throws: NotExactlyOnce if there is a problem, or if the message does not complete. Also if it
+  //   neither changes a table nor publishes, because then nothing would be compared. Also what
+  //   examine() throws.
   void expect_exactly_once(const Record& record);
 
   // Runs one statement as the owner of the tables, commits, and returns its rows. Use it to arrange

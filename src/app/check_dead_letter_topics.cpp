@@ -14,28 +14,6 @@ constexpr std::int64_t kLargestProbe = std::int64_t{16} << 20;
 constexpr const char* kMayWrite =
     "a dead letter waits until it may be written; let the user of kafka.* write to the topic";
 
-// Writes nothing: a record larger than the topic takes is refused, but only once the broker has
-// agreed that this user may write there.
-void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,
-                     Findings& findings) {
-  const std::string what = "writing to " + topic;
-  if (limit > kLargestProbe) {
-    findings.warn(what, "not tried: it takes records of " + std::to_string(limit) + " bytes",
-                  kMayWrite);
-    return;
-  }
-  kafka::OrderedProducer producer(config.kafka.properties, kKafkaTimeout);
-  const std::string too_much(static_cast<std::size_t>(limit) + 1024, '\0');
-  const kafka::Delivery delivery = producer.deliver({topic, {}, too_much, {}}, {});
-  using Result = kafka::Delivery::Result;
-  findings.judge(delivery.result == Result::too_large, what,
-                 delivery.result == Result::too_large ? "allowed"
-                 : delivery.result == Result::delivered
-                     ? "the topic took a record that is too large"
-                     : delivery.error,
-                 kMayWrite);
-}
-
 void check_settings(const config::Config& config, const config::Route& route, Findings& findings) {
   const std::string& topic = route.dead_letter_topic;
   const std::string what = "settings of " + topic;
@@ -58,11 +36,33 @@ void check_settings(const config::Config& config, const config::Route& route, Fi
                       route.topic + " has " + std::to_string(*source.max_message_bytes),
                   "the largest are published without their payload; raise it by 16384 for what is "
                   "added in headers");
-  findings.attempt("writing to " + topic, kMayWrite,
-                   [&] { check_may_write(config, topic, *dead.max_message_bytes, findings); });
+  findings.attempt("writing to " + topic, kMayWrite, [&] {
+    check_may_write(config, topic, *dead.max_message_bytes, kMayWrite, findings);
+  });
 }
 
 }  // namespace
+
+// A record larger than the topic takes is refused, but only once the broker has agreed that this
+// user may write there. It has a key, because a compacted topic refuses any other before that.
+void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,
+                     const char* mend, Findings& findings) {
+  const std::string what = "writing to " + topic;
+  if (limit > kLargestProbe) {
+    findings.warn(what, "not tried: it takes records of " + std::to_string(limit) + " bytes", mend);
+    return;
+  }
+  kafka::OrderedProducer producer(config.kafka.properties, kKafkaTimeout);
+  const std::string too_much(static_cast<std::size_t>(limit) + 1024, '\0');
+  const kafka::Delivery delivery = producer.deliver({topic, "hapax check", too_much, {}}, {});
+  using Result = kafka::Delivery::Result;
+  findings.judge(delivery.result == Result::too_large, what,
+                 delivery.result == Result::too_large ? "allowed"
+                 : delivery.result == Result::delivered
+                     ? "the topic took a record that is too large"
+                     : delivery.error,
+                 mend);
+}
 
 void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,
                               Findings& findings) {

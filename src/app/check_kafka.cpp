@@ -127,6 +127,7 @@ void check_kafka(const config::Config& config, Findings& findings) {
     findings.ok("Kafka", "cluster " + cluster + " at " + servers);
     for (const config::Route& route : config.routes) check_topic(config, reader, route, findings);
     check_dead_letter_topics(config, reader, findings);
+    check_publish_topics(config, reader, findings);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/command.hpp"
 #include "app/findings.hpp"
+#include "app/outbox_state.hpp"
 #include "app/output.hpp"
 #include "app/store_access.hpp"
 #include "config/redact.hpp"
@@ -11,6 +12,7 @@
 #include "store/decisions.hpp"
 #include "store/inspect.hpp"
 #include "store/migrate.hpp"
+#include "store/outbox.hpp"
 #include "store/transaction.hpp"
 #include "store/transport.hpp"
 #include "worker/connect_options.hpp"
@@ -61,10 +63,10 @@ void check_role(const Json& server, Findings& findings) {
 }
 
 void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  // Three of the keeper, the report, retention, replays; the publisher of dead letters.
+  // Three of the keeper, the report, retention, replays; the publisher of dead letters, the relay.
   const bool publishes = std::ranges::any_of(
       config.routes, [](const config::Route& route) { return !route.dead_letter_topic.empty(); });
-  const std::int64_t beside = publishes ? 7 : 6;
+  const std::int64_t beside = 6 + (publishes ? 1 : 0) + (config.publish.topics.empty() ? 0 : 1);
   const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
                          server.at("reserved_connections").get<std::int64_t>();
@@ -240,7 +242,15 @@ void check_halts(const config::Config& config, store::Session& session, Findings
                       " since " + halt.since + ": " + halt.reason,
                   "see `hapax status`; `hapax resume` with one of: " +
                       store::decisions_for(halt.reason, halt.offset.has_value()));
-  if (halts.empty()) findings.ok("halts", "none open");
+  const Json outbox = store::has_outbox(session)
+                          ? outbox_state(session, group_of(config)).at("halts")
+                          : Json::array();
+  for (const Json& halt : outbox)
+    findings.warn(
+        "halt",
+        halted_thing(halt) + " since " + cell(halt.at("since")) + ": " + cell(halt.at("reason")),
+        "see `hapax outbox list`, which names the commands that end it");
+  if (halts.empty() && outbox.empty()) findings.ok("halts", "none open");
 }
 
 // The configuration refuses its own topics; another worker of the group may consume it.
@@ -255,7 +265,9 @@ void check_loops(const config::Config& config, store::Session& session, Findings
 }
 
 void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
-  if (const auto problem = store::schema_problem(session)) {
+  // What a worker of this configuration asks for at its start.
+  const int oldest = config.publish.topics.empty() ? store::kOldestSchema : store::kOutboxSchema;
+  if (const auto problem = store::schema_problem(session, oldest)) {
     findings.fail("schema", *problem, kMigrate);
     return;
   }

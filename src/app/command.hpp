@@ -38,12 +38,14 @@ struct CommandLine {
 // All commands. Each has a file of its own with its options, help and examples.
 void add_commands(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
+void add_relay(CLI::App& app, CommandLine& line);
 void add_migrate(CLI::App& app, CommandLine& line);
 void add_check(CLI::App& app, CommandLine& line);
 void add_status(CLI::App& app, CommandLine& line);
 void add_resume(CLI::App& app, CommandLine& line);
 void add_keys(CLI::App& app, CommandLine& line);
 void add_dead(CLI::App& app, CommandLine& line);
+void add_outbox(CLI::App& app, CommandLine& line);
 void add_offsets(CLI::App& app, CommandLine& line);
 void add_explain(CLI::App& app, CommandLine& line);
 void add_audit(CLI::App& app, CommandLine& line);

@@ -1,5 +1,6 @@
 // hapax explain: the story of one message, by its coordinates, or of one operation, by its key.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ctime>
 
 #include "app/coordinates.hpp"
@@ -7,6 +8,7 @@
 #include "app/kafka_reader.hpp"
 #include "app/key_story.hpp"
 #include "app/output.hpp"
+#include "app/published.hpp"
 #include "app/store_access.hpp"
 #include "key/sha256.hpp"
 #include "observe/escape.hpp"
@@ -29,6 +31,7 @@ struct Explained {
   std::vector<std::unique_ptr<kafka::Record>> records;  // one, or none
   Facts facts;
   Json replays = Json::array();
+  Json published;
 };
 
 Explained gather_one(const config::Config& config, const Place& place) {
@@ -57,6 +60,7 @@ Explained gather_one(const config::Config& config, const Place& place) {
                          : written            ? InKafka::no_record
                                               : InKafka::not_written;
   if (one.facts.dead) one.replays = store::read_replays_of(session, one.facts.dead->id);
+  one.published = published_json(config, session, one.standing, one.facts);
   return one;
 }
 
@@ -72,6 +76,13 @@ Json message_json(const Explained& one) {
   return {{"timestamp_ms", timestamp ? Json(*timestamp) : Json()},
           {"record_key", bytes(message.key())},
           {"payload_bytes", message.payload() ? Json(message.payload()->size()) : Json()}};
+}
+
+// Of a message that another handler has published.
+Json published_by_json(const Explained& one) {
+  if (one.records.empty()) return nullptr;
+  const auto origin = origin_of(one.records.front()->message());
+  return origin ? origin_json(*origin) : Json();
 }
 
 Json identity_json(const Facts& facts, const std::string& scope) {
@@ -147,11 +158,13 @@ Json json_of(const Explained& one, const Place& place, const std::string& scope)
           {"log", {{"from", one.log.low}, {"to", one.log.high}}},
           {"checkpoint", standing.checkpoint ? Json(*standing.checkpoint) : Json()},
           {"message", message_json(one)},
+          {"published_by", published_by_json(one)},
           {"identity", identity_json(one.facts, scope)},
           {"key", key_json(one.facts)},
           {"dead_letter", dead_json(one)},
           {"attempts", attempts_json(one.facts)},
           {"left_out", jump_json(standing.left_out.at(*place.offset))},
+          {"published", one.published},
           {"halt", standing.halt ? Json(standing.halt->reason) : Json()},
           {"other_keys", standing.other_keys}};
 }
@@ -164,14 +177,14 @@ std::string shown(const Json& bytes) {
 }
 
 // Milliseconds since 1970 in UTC, as time_cell() shows times.
-std::string moment(const Json& milliseconds) {
-  if (milliseconds.is_null()) return "none";
-  const std::time_t seconds = milliseconds.get<std::int64_t>() / 1000;
+std::string moment(const Json& since_1970) {
+  if (since_1970.is_null()) return "none";
+  const std::time_t whole_seconds = since_1970.get<std::int64_t>() / 1000;
   std::tm parts{};
   char text[64];
-  if (gmtime_r(&seconds, &parts) == nullptr ||
+  if (gmtime_r(&whole_seconds, &parts) == nullptr ||
       std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0)
-    return cell(milliseconds) + " ms";  // producers write what they like
+    return cell(since_1970) + " ms";  // producers write what they like
   return text;
 }
 
@@ -219,7 +232,56 @@ void print_one(const Json& one) {
                               "; hapax dead show " + cell(dead.at("id")));
     for (const Json& replay : dead.at("replays")) line("replay       ", replay_line(replay));
   }
+  if (const Json& by = one.at("published_by"); !by.is_null())
+    line("published by ", cell(by.at("topic")) + "/" + cell(by.at("partition")) + "/" +
+                              cell(by.at("offset")) + " of group " + cell(by.at("group")));
+  print_published(one.at("published"));
   if (one.at("other_keys") == true) print_line(kOtherKeys);
+}
+
+ExitCode code_of(const Explained& one) {
+  const Verdict verdict = classify(one.standing, one.facts);
+  return verdict == Verdict::unaccounted || verdict == Verdict::not_written ? kFailed : kDone;
+}
+
+// Nothing: `why` tells why the message behind a published record is not explained.
+std::optional<Explained> gather_origin(const config::Config& config, const store::Source& source,
+                                       std::string& why) {
+  if (source.group != group_of(config)) {
+    why = "for the message, ask with the configuration of group " + source.group;
+    return std::nullopt;
+  }
+  Explained one = gather_one(config, {source.topic, source.partition, source.offset});
+  if (one.standing.generation == source.generation) return one;
+  why = "the group reads generation " + std::to_string(one.standing.generation) + " of topic " +
+        source.topic + " now: it was made again, and the message is gone";
+  return std::nullopt;
+}
+
+// A record of a topic that handlers publish to and no route consumes: its message.
+ExitCode explain_published(const ExplainOptions& options, const config::Config& config,
+                           const Place& place) {
+  const Origin origin = read_origin(config, place);
+  const store::Source& source = origin.source;
+  std::string why;
+  const auto one = gather_origin(config, source, why);
+  const Json json = one ? json_of(*one, {source.topic, source.partition, source.offset},
+                                  route_of(config, source.topic).key.scope)
+                        : Json();
+  if (options.json) {
+    print_json({{"topic", place.topic},
+                {"partition", *place.partition},
+                {"offset", *place.offset},
+                {"published_by", origin_json(origin)},
+                {"message", json}});
+  } else {
+    print_line(options.place + ": published by " + name_of(origin));
+    if (one)
+      print_one(json);
+    else
+      print_line(why);
+  }
+  return one ? code_of(*one) : kDone;
 }
 
 ExitCode explain_message(const ExplainOptions& options) {
@@ -227,6 +289,9 @@ ExitCode explain_message(const ExplainOptions& options) {
   if (!place || !place->offset)
     throw Stop(kUsage, "\"" + options.place + "\" is not TOPIC/PARTITION/OFFSET");
   const config::Config config = load(options.config);
+  const bool consumed = std::ranges::count(config.routes, place->topic, &config::Route::topic) > 0;
+  if (!consumed && std::ranges::count(config.publish.topics, place->topic) > 0)
+    return explain_published(options, config, *place);
   const Explained one = gather_one(config, *place);
   const Json json = json_of(one, *place, route_of(config, place->topic).key.scope);
   if (options.json) {
@@ -234,8 +299,7 @@ ExitCode explain_message(const ExplainOptions& options) {
   } else {
     print_one(json);
   }
-  const Verdict verdict = classify(one.standing, one.facts);
-  return verdict == Verdict::unaccounted || verdict == Verdict::not_written ? kFailed : kDone;
+  return code_of(one);
 }
 
 ExitCode explain(const ExplainOptions& options) {
@@ -250,10 +314,14 @@ ExitCode explain(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app, CommandLine& line) {
   auto* const command =
-      app.add_subcommand("explain", "Tell what happened to a message, or under an idempotency key");
+      app.add_subcommand("explain",
+                         "Tell what happened to a message, or under an idempotency key; or which "
+                         "message has published a record");
   const auto options = std::make_shared<ExplainOptions>();
   add_config(*command, options->config);
-  command->add_option("WHICH", options->place, "TOPIC/PARTITION/OFFSET");
+  command->add_option(
+      "WHICH", options->place,
+      "TOPIC/PARTITION/OFFSET of a message, or of a record that a handler published");
   command->add_option("--key", options->key.key, "As hapax prints it, or as the producer sends it");
   command->add_option("--scope", options->key.scope, "With --key: only this scope");
   command->add_option("--tenant", options->key.tenant, "With --key: only this tenant");
@@ -262,6 +330,7 @@ void add_explain(CLI::App& app, CommandLine& line) {
       "Exit code 1 if nothing explains it, or if nothing is there.\n\n"
       "Examples:\n"
       "  hapax explain -c worker.json payments/3/1042\n"
+      "  hapax explain -c worker.json receipts/0/42\n"
       "  hapax explain -c worker.json --key payment-17 --json");
   command->callback([&line, options] { line.command = [options] { return explain(*options); }; });
 }

@@ -1,6 +1,7 @@
 // What `hapax check` finds: one line a check, all of them even after one failed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -46,6 +47,13 @@ class Findings {
 void check_kafka(const config::Config& config, Findings& findings);
 void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,
                               Findings& findings);
+void check_publish_topics(const config::Config& config, const KafkaReader& reader,
+                          Findings& findings);
 void check_postgres(const config::Config& config, Findings& findings);
+
+// Whether the user of kafka.* may write to the topic, which takes records of `limit` bytes. Writes
+// nothing. Blocks: at most kKafkaTimeout.
+void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,
+                     const char* mend, Findings& findings);
 
 }  // namespace hapax::app

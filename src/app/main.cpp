@@ -59,12 +59,14 @@ std::optional<std::string> unknown_command(CLI::App* app, int argc, char** argv)
 
 void app::add_commands(CLI::App& app, CommandLine& line) {
   add_run(app, line);
+  add_relay(app, line);
   add_migrate(app, line);
   add_check(app, line);
   add_status(app, line);
   add_resume(app, line);
   add_keys(app, line);
   add_dead(app, line);
+  add_outbox(app, line);
   add_offsets(app, line);
   add_explain(app, line);
   add_audit(app, line);

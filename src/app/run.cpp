@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <future>
+#include <optional>
 #include <string_view>
 #include <thread>
 
 #include "app/command.hpp"
 #include "app/findings.hpp"
+#include "app/publishing.hpp"
 #include "app/version.hpp"
 #include "flow/crash_point.hpp"
 #include "kafka/consumer.hpp"
@@ -96,7 +98,8 @@ void await_schema(const config::Config& config, observe::Health& health) {
     std::string why;
     try {
       store::Session session(worker::connect_options(config));
-      const auto problem = store::schema_problem(session);
+      const auto problem = store::schema_problem(
+          session, config.publish.topics.empty() ? store::kOldestSchema : store::kOutboxSchema);
       if (!problem) return;
       why = *problem;
     } catch (const store::DatabaseError& error) {
@@ -171,6 +174,13 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   const auto admin = serve_admin(config, health, metrics);
   await_schema(config, health);
   if (stop_signal == 0) warn_of_failed_checks(config);
+  const auto publishing = look_up_publishing(config, health, stop_signal);
+  std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
+  if (publishing) {
+    relay.emplace(config, *publishing, metrics);
+    publishing->committed = [&relay] { relay->relay().nudge(); };
+    for (flow::Route& route : routes) route.publishing = publishing;
+  }
   const ExitIsAFailure exit_is_a_failure;
   std::unique_ptr<worker::Worker> running;
   try {
@@ -197,7 +207,41 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   std::_Exit(kFailed);  // a handler may hang, and to destroy its lane would wait for it
 }
 
+// The relay alone: for a group whose workers may not write to the topics.
+ExitCode relay(const ConfigOption& option) {
+  const config::Config config = load(option);
+  if (config.publish.topics.empty())
+    throw Stop(kConfigWrong, "publish.topics is empty: name the topics that are published to");
+  log::set_up(config.log.level, config.log.format);
+  catch_signals();
+  observe::Health health;
+  observe::Metrics metrics(versions());
+  const auto admin = serve_admin(config, health, metrics);
+  await_schema(config, health);
+  const auto publishing = look_up_publishing(config, health, stop_signal);
+  if (!publishing) return kDone;  // told to stop
+  const RelayThread thread(config, *publishing, metrics);
+  health.started();
+  log::info("relay", {{"group", config.kafka.properties.at("group.id")}}, "the relay works");
+  while (stop_signal == 0) {
+    health.poll_turned();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return kDone;
+}
+
 }  // namespace
+
+void add_relay(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand(
+      "relay", "Send published records to Kafka without consuming anything, until SIGTERM");
+  const auto option = std::make_shared<ConfigOption>();
+  add_config(*command, *option);
+  command->footer(
+      "One relay of a group works at a time; each `hapax run` has one, too.\n"
+      "Example:\n  hapax relay -c worker.json");
+  command->callback([&line, option] { line.command = [option] { return relay(*option); }; });
+}
 
 void add_run(CLI::App& app, CommandLine& line) {
   auto* const command = app.add_subcommand(

@@ -10,6 +10,7 @@
 
 #include "app/command.hpp"
 #include "app/kafka_reader.hpp"
+#include "app/outbox_state.hpp"
 #include "app/output.hpp"
 #include "app/store_access.hpp"
 #include "observe/log.hpp"
@@ -224,6 +225,7 @@ Json gather(const config::Config& config, store::Session& session, Readers& read
   for (const store::Halt& halt : halts) status["halts"].push_back(halt_json(halt));
   status["waiting"] = store::read_waiting(session, group, kMaxWaiting);
   status["dead_letters"] = store::count_dead_letters(session, group);
+  status["outbox"] = outbox_state(session, group);
   return status;
 }
 
@@ -302,7 +304,14 @@ void print_dead(const Json& counts) {
                                "names them, `dead discard` ends them"));
 }
 
-void print_status(const Json& status, const std::string& resume) {
+void print_outbox(const Json& outbox, const std::string& options) {
+  if (outbox.at("topics").empty() && outbox.at("halts").empty()) return;
+  print_line(outbox_line(outbox) + "; `hapax outbox list` shows the topics");
+  print_outbox_halts(outbox.at("halts"), options);
+}
+
+// `options`: of the commands that end a halt.
+void print_status(const Json& status, const std::string& options) {
   print_line("group " + cell(status.at("group")) +
              (status.at("members").is_null() ? ""
                                              : ": " + cell(status.at("group_state")) +
@@ -311,10 +320,11 @@ void print_status(const Json& status, const std::string& resume) {
     print_line("Kafka does not answer: " + cell(status.at("kafka_error")));
   print_partitions(status);
   if (!status.at("halts").empty()) std::printf("\n");
-  print_halts(status.at("halts"), resume);
+  print_halts(status.at("halts"), "hapax resume" + options);
   print_waiting(status.at("waiting"));
   std::printf("\n");
   print_dead(status.at("dead_letters"));
+  print_outbox(status.at("outbox"), options);
 }
 
 // For scripts: whether an operator must look.
@@ -322,8 +332,8 @@ ExitCode code_of(const Json& status) {
   if (!status.at("kafka_error").is_null()) return kUnreachable;
   const bool gone = std::ranges::any_of(
       status.at("partitions"), [](const Json& row) { return row.at("state") == kOwnerIsGone; });
-  return gone || !status.at("halts").empty() || !status.at("refused_topics").empty() ? kFailed
-                                                                                     : kDone;
+  const bool halted = !status.at("halts").empty() || !status.at("outbox").at("halts").empty();
+  return gone || halted || !status.at("refused_topics").empty() ? kFailed : kDone;
 }
 
 ExitCode status(const StatusOptions& options) {
@@ -339,7 +349,7 @@ ExitCode status(const StatusOptions& options) {
     if (options.json) {
       std::printf("%s\n", now.dump(options.watch > 0 ? -1 : 2).c_str());  // watched: a line each
     } else {
-      print_status(now, "hapax resume -c " + options.config.path + " --url \"$OPERATOR\" ");
+      print_status(now, " -c " + options.config.path + " --url \"$OPERATOR\" ");
     }
     if (options.watch <= 0) return code_of(now);
     std::fflush(stdout);
@@ -352,7 +362,8 @@ ExitCode status(const StatusOptions& options) {
 
 void add_status(CLI::App& app, CommandLine& line) {
   auto* const command = app.add_subcommand(
-      "status", "Show the state of the group: partitions, lag, halts, retries, dead letters");
+      "status",
+      "Show the state of the group: partitions, lag, halts, retries, dead letters, outbox");
   const auto options = std::make_shared<StatusOptions>();
   add_config(*command, options->config);
   command->add_flag("--json", options->json, "For programs; with --watch a line each");

@@ -124,6 +124,13 @@ struct Admin {
   bool operator==(const Admin&) const = default;
 };
 
+// What handlers may publish with Context::publish.
+struct Publish {
+  std::vector<std::string> topics;  // none twice
+
+  bool operator==(const Publish&) const = default;
+};
+
 struct Log {
   observe::log::Level level = observe::log::Level::info;
   observe::log::Format format = observe::log::Format::text;
@@ -137,6 +144,7 @@ struct Config {
   Postgres postgres;
   Worker worker;
   std::vector<Route> routes;  // at least one; no topic twice
+  Publish publish;
   Admin admin;
   Log log;
 };

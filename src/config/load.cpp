@@ -86,6 +86,7 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
     root.section("postgres", [&](Object& section) { read_postgres(section, config.postgres); });
     root.section("worker", [&](Object& section) { read_worker(section, config.worker); });
     if (document->is_object()) read_routes(root, config.routes);
+    root.section("publish", [&](Object& section) { read_publish(section, config.publish); });
     root.section("admin", [&](Object& section) { read_admin(section, config.admin); });
     root.section("log", [&](Object& section) { read_log(section, config.log); });
     root.finish();

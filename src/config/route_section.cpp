@@ -48,6 +48,18 @@ void read_retry(Object& section, Retry& retry) {
 
 }  // namespace
 
+void read_publish(Object& section, Publish& publish) {
+  if (const auto value = section.find("topics"))
+    for (const Value& element :
+         section.reader().elements(*value, "an array of topics that handlers may publish to")) {
+      const auto topic = Topic{}(section.reader(), element);
+      if (topic && std::ranges::count(publish.topics, *topic) > 0)
+        section.reader().problem(element.path, "the topic " + *topic + " is named twice");
+      if (topic) publish.topics.push_back(*topic);
+    }
+  section.finish();
+}
+
 void read_route(Object& section, Route& route) {
   constexpr std::uint64_t kLargestResult = std::uint64_t{16} << 20;
   const std::string handler = "the name of a handler";

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "flow/publisher.hpp"
 #include "hapax/context.hpp"
 #include "hapax/message.hpp"
 #include "store/transaction.hpp"
@@ -18,8 +19,11 @@ class LentContext final : public Context {
   // a loop does not hold it all in memory.
   static constexpr std::size_t kMaxDeferredBytes = 1 << 20;
 
-  LentContext(store::Transaction& transaction, std::size_t max_result_bytes)
-      : transaction_(transaction), max_result_bytes_(max_result_bytes) {}
+  // `publisher`: null for on_duplicate, which must not publish.
+  LentContext(store::Transaction& transaction, std::size_t max_result_bytes, Publisher* publisher)
+      : transaction_(transaction), max_result_bytes_(max_result_bytes), publisher_(publisher) {
+    if (publisher_ != nullptr) publisher_->prepare(transaction_.session());
+  }
 
   const std::optional<std::string>& stored_result() const { return result_; }
 
@@ -51,6 +55,14 @@ class LentContext final : public Context {
     result_ = std::move(json);
   }
 
+  void publish_record(std::string_view topic, Outgoing record) override {
+    if (publisher_ == nullptr)
+      throw std::logic_error(
+          "publish: not in on_duplicate, which runs any number of times; publish in handle, whose "
+          "records are sent with the first delivery");
+    publisher_->publish(topic, std::move(record));
+  }
+
  private:
   // A subtransaction may be open if pqxx() was lent: what is deferred would outlive its end.
   void bound_deferred() {
@@ -59,6 +71,7 @@ class LentContext final : public Context {
 
   store::Transaction& transaction_;
   std::size_t max_result_bytes_;
+  Publisher* publisher_;
   std::optional<std::string> result_;
   bool lent_ = false;
 };

@@ -180,7 +180,9 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   crash_point("claimed");
 
   attempt.phase = Phase::handler;
-  LentContext context(transaction, task.route.max_result_bytes);
+  Publisher publisher(task.route.publishing.get(), task.route.key.scope, *attempt.identity,
+                      task.message, attempt.source);
+  LentContext context(transaction, task.route.max_result_bytes, &publisher);
   const auto began = Clock::now();
   try {
     const Watched watched(watch_, task, began);
@@ -194,8 +196,10 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   // What the handler deferred fails as the handler's, though it travels with the completion.
   attempt.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.is_in_attempts()) store::add_forget_attempts(transaction, attempt.source);
+  store::add_published(transaction, publisher.records());
   next_claim_ =
       complete(attempt, std::move(opened), request, claim.nonce, context.stored_result(), next);
+  publisher.committed();
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};
 }
@@ -207,7 +211,7 @@ Outcome Processor::run_duplicate(Attempt& attempt, const store::ClaimRequest& re
   std::optional<std::string> stored;
   if (!store::count_duplicate(transaction, request, stored)) return Outcome::of(Result::again);
   attempt.phase = Phase::handler;
-  LentContext context(transaction, task.route.max_result_bytes);
+  LentContext context(transaction, task.route.max_result_bytes, nullptr);
   try {
     const Watched watched(watch_, task, Clock::now());
     handler.on_duplicate(task.message, StoredResult(std::move(stored)), context);

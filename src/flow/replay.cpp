@@ -201,7 +201,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   crash_point("replay_claimed");
 
   current.phase = Phase::handler;
-  LentContext context(transaction, route.max_result_bytes);
+  Publisher publisher(route.publishing.get(), route.key.scope, identity, message, letter->source);
+  LentContext context(transaction, route.max_result_bytes, &publisher);
   if (setup_.running) setup_.running(&route, letter->source);
   try {
     current.handler.handle(message, context);
@@ -213,7 +214,9 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
 
   current.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::add_completed(transaction, current.claimed);
+  store::add_published(transaction, publisher.records());
   store::complete(transaction, request, claim.nonce, context.stored_result());
+  publisher.committed();
   crash_point("replay_committed");
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "flow/publisher.hpp"
 #include "hapax/handler.hpp"
 #include "key/key_spec.hpp"
 #include "store/claim.hpp"
@@ -43,6 +44,7 @@ struct Route {
   std::size_t batch = 1;  // messages a transaction, at most
   int breaker = 0;        // dead letters in a row for one cause that halt the route; 0: never
   store::Durability durability = store::Durability::synchronous;  // the worker's: of its effects
+  std::shared_ptr<const Publishing> publishing = {};  // nothing: its handler may not publish
 };
 
 // An instance of the route's handler, with on_start called.

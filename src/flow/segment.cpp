@@ -90,11 +90,14 @@ Tried Segment::run_segment() {
   if (std::ranges::none_of(claim.keys, &store::BatchClaim::Key::ours)) return {};  // all known
   crash_point("batch_claimed");
 
-  const Results results = run_handlers(ours, requests, claim.nonce, transaction);
+  const Effects effects = run_handlers(ours, requests, claim.nonce, transaction);
   crash_point("batch_handled");
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
-  store::add_results(transaction, requests, results);
-  store::seal(transaction, claim.nonce, jobs.front().task.route.durability);
+  const Route& route = jobs.front().task.route;
+  store::add_results(transaction, requests, effects.results);
+  store::add_published(transaction, effects.published);
+  store::seal(transaction, claim.nonce, route.durability);
+  if (!effects.published.empty()) route.publishing->nudge();
   crash_point("batch_committed");
   return {};
 }
@@ -125,13 +128,13 @@ std::optional<std::size_t> Segment::collect(Claims& claims) const {
   return std::nullopt;
 }
 
-// The handlers of the keys that are ours, in order. Returns the results that were not yet sent.
-Segment::Results Segment::run_handlers(std::span<const std::optional<std::size_t>> ours,
+// The handlers of the keys that are ours, in order. Returns what has still to be sent.
+Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t>> ours,
                                        std::span<const store::ClaimRequest> requests,
                                        const std::string& nonce, store::Transaction& transaction) {
   const std::span<const Job> jobs = setup_.jobs;
-  const std::size_t max_result_bytes = jobs.front().task.route.max_result_bytes;
-  Results results;
+  const Route& route = jobs.front().task.route;
+  Effects effects;
   std::size_t result_bytes = 0;
   auto now = Clock::now();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -139,16 +142,18 @@ Segment::Results Segment::run_handlers(std::span<const std::optional<std::size_t
     running_ = i;
     const Job& job = jobs[i];
     phase_ = Phase::handler;
-    LentContext context(transaction, max_result_bytes);
+    Publisher publisher(route.publishing.get(), route.key.scope, *setup_.identities[i],
+                        job.task.message, requests[*ours[i]].source);
+    LentContext context(transaction, route.max_result_bytes, &publisher);
     try {
       const Watched watched(setup_.watch, job.task, now);
       job.handler->handle(job.task.message, context);
       if (context.stored_result()) {
-        results.emplace_back(*ours[i], *context.stored_result());
+        effects.results.emplace_back(*ours[i], *context.stored_result());
         result_bytes += context.stored_result()->size();
       }
       if (result_bytes > LentContext::kMaxDeferredBytes) {
-        store::add_results(transaction, requests, std::exchange(results, {}));
+        store::add_results(transaction, requests, std::exchange(effects.results, {}));
         transaction.flush();
         result_bytes = 0;
       }
@@ -158,9 +163,10 @@ Segment::Results Segment::run_handlers(std::span<const std::optional<std::size_t
     }
     const auto began = std::exchange(now, Clock::now());
     setup_.outcomes[i].handler_time = now - began;
+    std::ranges::copy(publisher.records(), std::back_inserter(effects.published));
   }
   running_.reset();
-  return results;
+  return effects;
 }
 
 // What to do about a segment that rolled back.

@@ -17,6 +17,7 @@
 #include "flow/task.hpp"
 #include "key/identity.hpp"
 #include "store/claim_batch.hpp"
+#include "store/outbox_insert.hpp"
 
 namespace hapax::flow {
 
@@ -58,12 +59,15 @@ class Segment {
     std::vector<store::Source> sources = {};
     std::vector<store::ClaimRequest> requests = {};
   };
-  using Results = std::vector<std::pair<std::size_t, std::string>>;  // by request
+  struct Effects {  // that go out with the completion
+    std::vector<std::pair<std::size_t, std::string>> results = {};  // by request
+    std::vector<store::Published> published = {};                   // in the order of messages
+  };
 
   // A message that must run alone, because its key is claimed for another one.
   std::optional<std::size_t> collect(Claims& claims) const;
   Tried run_segment();
-  Results run_handlers(std::span<const std::optional<std::size_t>> ours,
+  Effects run_handlers(std::span<const std::optional<std::size_t>> ours,
                        std::span<const store::ClaimRequest> requests, const std::string& nonce,
                        store::Transaction& transaction);
   Tried failed(const std::exception_ptr& error);

@@ -30,8 +30,15 @@ class MockCluster {
   void create_topic(const std::string& name, int partitions);
 
   // The next request of this kind is answered with this error. Both by Kafka's numbers.
-  enum class Request : std::int16_t { fetch = 1, list_offsets = 2 };
-  enum class Error { unknown = -1, offset_out_of_range = 1, corrupt_message = 2, not_leader = 6 };
+  enum class Request : std::int16_t { produce = 0, fetch = 1, list_offsets = 2 };
+  enum class Error {
+    unknown = -1,
+    offset_out_of_range = 1,
+    corrupt_message = 2,
+    not_leader = 6,
+    too_large = 10,
+    not_allowed = 29
+  };
   void refuse(Request request, Error error);
 
   // Whether anybody leads the partition, for clients that ask from now on.

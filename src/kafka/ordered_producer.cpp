@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "kafka/handles.hpp"
+#include "kafka/produce.hpp"
 #include "kafka/producer.hpp"
 
 namespace hapax::kafka {
@@ -13,22 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
-using HeadersHandle = std::unique_ptr<rd_kafka_headers_t, Destroyer<rd_kafka_headers_destroy>>;
 
 constexpr int kPollMs = 50;          // ends as soon as the answer is there
 constexpr auto kOnceStopped = 1s;    // for an answer that is on its way
 constexpr auto kBeyondTimeout = 5s;  // librdkafka's timeout comes first
-
-HeadersHandle headers_of(const OrderedRecord& record) {
-  HeadersHandle headers(rd_kafka_headers_new(record.headers.size()));
-  for (const auto& [name, value] : record.headers)
-    if (rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()),
-                            value ? value->data() : nullptr,
-                            value ? static_cast<ssize_t>(value->size()) : 0))
-      throw std::runtime_error("producing: librdkafka refuses a header");
-  return headers;
-}
 
 Delivery::Result delivery_result(rd_kafka_resp_err_t error) {
   switch (error) {
@@ -80,23 +69,11 @@ void OrderedProducer::on_error(rd_kafka_s*, int, const char* reason, void* opaqu
 }
 
 Delivery OrderedProducer::deliver(const OrderedRecord& record, const std::stop_token& stop) {
-  using Memory = decltype(rd_kafka_vu_t{}.u.mem);
-  const auto memory = [](const std::optional<std::string>& bytes) {
-    if (!bytes) return Memory{nullptr, 0};
-    return Memory{const_cast<char*>(bytes->data()), bytes->size()};  // copied, not written
-  };
-  HeadersHandle headers = headers_of(record);
-  const rd_kafka_vu_t fields[] = {{RD_KAFKA_VTYPE_TOPIC, {.cstr = record.topic.c_str()}},
-                                  {RD_KAFKA_VTYPE_MSGFLAGS, {.i = RD_KAFKA_MSG_F_COPY}},
-                                  {RD_KAFKA_VTYPE_KEY, {.mem = memory(record.key)}},
-                                  {RD_KAFKA_VTYPE_VALUE, {.mem = memory(record.payload)}},
-                                  {RD_KAFKA_VTYPE_HEADERS, {.headers = headers.get()}}};
   answer_.reset();
   last_error_.clear();
-  if (const ErrorHandle error{rd_kafka_produceva(client_, fields, std::size(fields))})
+  if (const ErrorHandle error = produce(client_, record, nullptr))
     return {
         delivery_result(rd_kafka_error_code(error.get())), rd_kafka_error_string(error.get()), {}};
-  headers.release();  // librdkafka's now
   auto until = steady_clock::now() + timeout_ + kBeyondTimeout;
   for (bool stopping = false, purged = false; !answer_;) {
     rd_kafka_poll(client_, kPollMs);

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "kafka/handles.hpp"
+#include "kafka/produce.hpp"
 
 namespace hapax::kafka {
 namespace {
-
-using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
 constexpr int kPollWhileFullMs = 100;  // ends as soon as one is delivered
 

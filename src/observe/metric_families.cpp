@@ -104,7 +104,15 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       dead_letters_unpublished(gauge(registry, "hapax_dead_letters_unpublished",
                                      "Dead letters that wait for their Kafka topic.")),
       resident_memory(gauge(registry, "process_resident_memory_bytes",
-                            "Memory of this process that is in RAM.")) {
+                            "Memory of this process that is in RAM.")),
+      outbox_unsent(gauge(registry, "hapax_outbox_unsent",
+                          "Published records of the group that Kafka has not acknowledged.")),
+      outbox_oldest_seconds(
+          gauge(registry, "hapax_outbox_oldest_seconds", "Age of the oldest of them.")),
+      outbox_stalled_keys(gauge(registry, "hapax_outbox_stalled_keys",
+                                "Keys and topics that wait for an operator's decision.")),
+      outbox_sent(counters(registry, "hapax_outbox_sent_total",
+                           "Published records that Kafka has acknowledged.")) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

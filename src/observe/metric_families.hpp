@@ -70,6 +70,10 @@ struct MetricFamilies {
   std::array<prometheus::Counter*, 3> replays;  // by ReplayEnd
   prometheus::Gauge& dead_letters_unpublished;
   prometheus::Gauge& resident_memory;  // read at each scrape
+  prometheus::Gauge& outbox_unsent;
+  prometheus::Gauge& outbox_oldest_seconds;
+  prometheus::Gauge& outbox_stalled_keys;
+  Counters& outbox_sent;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

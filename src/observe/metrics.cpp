@@ -133,6 +133,15 @@ void Metrics::replay_ended(ReplayEnd how) { pick(families_->replays, how).Increm
 void Metrics::dead_letters_unpublished(std::size_t count) {
   families_->dead_letters_unpublished.Set(static_cast<double>(count));
 }
+void Metrics::outbox_measured(std::size_t unsent, double oldest_seconds, std::size_t halts) {
+  families_->outbox_unsent.Set(static_cast<double>(unsent));
+  families_->outbox_oldest_seconds.Set(oldest_seconds);
+  families_->outbox_stalled_keys.Set(static_cast<double>(halts));
+}
+void Metrics::outbox_sent(std::string_view topic, std::size_t count) {
+  families_->outbox_sent.Add({{"topic", to_valid_utf8(topic)}})
+      .Increment(static_cast<double>(count));
+}
 void Metrics::halted(std::string_view reason) { families_->halts.increment(reason); }
 
 std::string Metrics::text() const {

@@ -115,6 +115,9 @@ class Metrics {
   void halted(std::string_view reason);
   void replays_open(std::size_t count);  // of the whole group
   void replay_ended(ReplayEnd how);
+  // Of the group's outbox, from the relay that works; halts: keys and topics that are stopped.
+  void outbox_measured(std::size_t unsent, double oldest_seconds, std::size_t halts);
+  void outbox_sent(std::string_view topic, std::size_t count);
   void dead_letters_unpublished(std::size_t count);  // 0 where another worker publishes
 
   // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.

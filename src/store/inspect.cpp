@@ -135,4 +135,27 @@ Json read_dead_letter(Session& session, std::int64_t id) {
   return first(read(session, sql::kReadDeadLetter, {id}));
 }
 
+Json read_outbox_state(Session& session, const std::string& group) {
+  return read(session, sql::kReadOutboxState, {group, kMaxCount + 1});
+}
+
+Json read_outbox_halts(Session& session, const std::string& group) {
+  return read(session, sql::kReadOutboxHalts, {group});
+}
+
+Json list_outbox(Session& session, const std::string& group, const std::string& topic,
+                 std::int64_t above, int limit) {
+  return read(session, sql::kListOutbox, {group, topic, above, limit});
+}
+
+Json read_outbox_record(Session& session, const std::string& group, std::int64_t id) {
+  return first(read(session, sql::kReadOutboxRecord, {group, id}));
+}
+
+Json read_unsent_of(Session& session, const Source& source, int limit) {
+  return read(
+      session, sql::kReadUnsentOf,
+      {source.group, source.topic, source.generation, source.partition, source.offset, limit});
+}
+
 }  // namespace hapax::store

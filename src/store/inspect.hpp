@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "store/session.hpp"
+#include "store/source.hpp"
 
 namespace hapax::store {
 
@@ -82,5 +83,17 @@ std::optional<std::int64_t> find_dead_letter(Session& session, const std::string
                                              std::int64_t offset);
 // Bytes as hex. null: there is none.
 Json read_dead_letter(Session& session, std::int64_t id);
+
+// What waits in the outbox, by topic; at most kMaxCount records of each are counted, and one more.
+Json read_outbox_state(Session& session, const std::string& group);
+// What the relay has stopped until an operator decides. Record keys as hex.
+Json read_outbox_halts(Session& session, const std::string& group);
+// Unsent records of a topic, with ids above `above`, in their order. Record keys as hex.
+Json list_outbox(Session& session, const std::string& group, const std::string& topic,
+                 std::int64_t above, int limit);
+// An unsent record, bytes as hex. null: there is none.
+Json read_outbox_record(Session& session, const std::string& group, std::int64_t id);
+// The unsent records that the message at `source` has published.
+Json read_unsent_of(Session& session, const Source& source, int limit);
 
 }  // namespace hapax::store

@@ -10,8 +10,10 @@
 namespace hapax::store {
 
 // The newest migration in this binary, and the oldest schema that this worker can run on.
-inline constexpr int kSchema = 8;
+inline constexpr int kSchema = 9;
 inline constexpr int kOldestSchema = 5;
+// The first schema with an outbox.
+inline constexpr int kOutboxSchema = 9;
 
 struct MigrationState {
   int number = 0;

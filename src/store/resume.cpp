@@ -99,7 +99,11 @@ void change_checkpoints(Transaction& transaction, const Resumption& wanted,
 void adopt_database(Transaction& transaction, bool copy, json& facts) {
   add_rows(facts["before"], transaction.run(sql::kLockStore, {}));
   add_rows(facts["after"], transaction.run(sql::kAdoptDatabase, {copy}));
-  if (copy) add_rows(facts["deleted_checkpoints"], transaction.run(sql::kDeleteCheckpoints, {}));
+  if (!copy) return;
+  add_rows(facts["deleted_checkpoints"], transaction.run(sql::kDeleteCheckpoints, {}));
+  // The original publishes its records; a copy must not do it again.
+  if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
+    facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();
 }
 
 json json_of(const Halt& halt) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sql_statements.hpp"
+#include "store/quote.hpp"
 #include "store/roles.hpp"
 #include "store/session_state.hpp"
 #include "store/transaction.hpp"
@@ -67,6 +68,12 @@ END $$)";
 constexpr const char* kKeys =
     "SELECT json_build_object('key', key, 'scope', scope, 'tenant', tenant, 'status', status, "
     "'result', coalesce(result::text, 'NULL')) FROM hapax.idempotency_keys";
+
+// What consumers get. Bytes that are no text are shown as PostgreSQL escapes them.
+constexpr const char* kOutbox =
+    "SELECT json_build_object('place', (row_number() OVER (ORDER BY id))::text, 'topic', topic, "
+    "'key', encode(record_key, 'escape'), 'payload', encode(payload, 'escape'), "
+    "'headers', headers::text, 'idempotency_key', idempotency_key) FROM hapax.outbox";
 
 TableRows rows_of(const Rows& objects) {
   TableRows table;
@@ -147,7 +154,21 @@ std::map<std::string, TableRows> read_user_tables(Session& owner) {
     rows.drawn_columns = table[1].as<nlohmann::json>().get<std::vector<std::string>>();
   }
   tables[kKeysTable] = rows_of(transaction.run(kKeys));
+  tables[kOutboxTable] = rows_of(transaction.run(kOutbox));
   return tables;
+}
+
+std::vector<PublishedRow> read_published(Session& owner) {
+  using Text = std::optional<std::string>;
+  const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
+  Transaction transaction(owner);
+  std::vector<PublishedRow> published;
+  for (const Row row : transaction.run(
+           "SELECT topic, encode(record_key, 'hex'), encode(payload, 'hex'), headers::text, "
+           "idempotency_key FROM hapax.outbox ORDER BY id"))
+    published.push_back({row[0].text(), bytes(row[1].as<Text>()), bytes(row[2].as<Text>()),
+                         row[3].text(), row[4].text()});
+  return published;
 }
 
 void save_tables(Session& owner) {

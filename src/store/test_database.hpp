@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,9 +50,22 @@ struct TableRows {
 };
 
 inline constexpr const char* kKeysTable = "hapax.idempotency_keys";
+inline constexpr const char* kOutboxTable = "hapax.outbox";
 
-// Everything that handlers can have written, and the state and result of the idempotency keys.
+// Everything that handlers can have written or published, and the state and result of the
+// idempotency keys.
 std::map<std::string, TableRows> read_user_tables(Session& owner);
+
+// A row of the outbox.
+struct PublishedRow {
+  std::string topic;
+  std::optional<std::string> key, payload;
+  std::string headers;  // as outbox_headers_of() takes them
+  std::string idempotency_key;
+};
+
+// By id.
+std::vector<PublishedRow> read_published(Session& owner);
 
 // Remembers the rows of all tables and the state of all sequences, and puts them back; tables that
 // were made since are dropped. In the database itself, as copying a database takes ten times as

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "store/checkpoints.hpp"
+#include "store/outbox_headers.hpp"
 #include "store/transaction.hpp"
 #include "testing/crash.hpp"
 #include "testing/implementation.hpp"
@@ -97,6 +98,14 @@ void Implementation::restore() {
   store::restore_tables(database_.owner());
 }
 
+std::vector<Published> Implementation::published() {
+  std::vector<Published> records;
+  for (store::PublishedRow& row : store::read_published(database_.owner()))
+    records.push_back({std::move(row.topic), std::move(row.key), std::move(row.payload),
+                       store::outbox_headers_of(row.headers), std::move(row.idempotency_key)});
+  return records;
+}
+
 int Implementation::other_sessions() {
   return store::count_other_sessions(database_.owner(), route_.connect.application_name);
 }
@@ -146,6 +155,8 @@ void Harness::crash_at(CrashPoint point, const Record& record) {
                              "\": " + *ended);
 }
 
+std::vector<Published> Harness::published() { return implementation_->published(); }
+
 void Harness::restart() { implementation_->restart(); }
 
 Report Harness::examine(const Record& record) { return examine_record(*implementation_, record); }
@@ -155,7 +166,9 @@ void Harness::expect_exactly_once(const Record& record) {
   if (report.passed() && report.once.result != Result::completed)
     report.ways.push_back({"its effect", {"there is none, it is " + report.once.text()}});
   if (report.passed() && report.effects.empty())
-    report.ways.push_back({"its effect", {"there is none: it completes and changes no table"}});
+    report.ways.push_back(
+        {"its effect",
+         {"there is none: it completes and changes no table, and publishes nothing"}});
   if (!report.passed()) throw NotExactlyOnce(std::move(report));
 }
 

@@ -30,6 +30,7 @@ class Harness::Implementation {
   std::map<std::string, store::TableRows> tables() {
     return store::read_user_tables(database_.owner());
   }
+  std::vector<Published> published();
   int other_sessions();
 
   Lane& lane() { return *lane_; }

@@ -49,6 +49,10 @@ class ProbedContext final : public Context {
 
   void set_result(std::string json) override { lent_.set_result(std::move(json)); }
 
+  void publish_record(std::string_view topic, Outgoing record) override {
+    lent_.publish_record(topic, std::move(record));
+  }
+
   bool is_chosen() { return ++statements_ > 0 && fault_ && fault_->statement == statements_; }
 
   flow::LentContext& lent_;

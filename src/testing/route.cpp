@@ -48,7 +48,8 @@ config::Config config_of(const HandlerFactory& handler, const Options& options) 
   json document = {{"kafka", {{"bootstrap.servers", kNoServer}, {"group.id", "test"}}}};
   document["postgres"] = given.value("postgres", json::object());
   document["postgres"]["url"] = std::string("postgresql://") + kNoServer;
-  if (given.contains("routes")) document["routes"] = given["routes"];
+  for (const char* const section : {"routes", "publish"})
+    if (given.contains(section)) document[section] = given[section];
   const config::Environment process = config::process_environment();
   const auto environment = [&](const std::string& name) {
     const auto found = options.environment.find(name);
@@ -59,6 +60,17 @@ config::Config config_of(const HandlerFactory& handler, const Options& options) 
     refuse(loaded.problems,
            from_file ? "the configuration " + options.config : std::string("Options::route"));
   return std::move(*loaded.config);
+}
+
+// Kafka's own default, a little less: there is no topic to ask.
+constexpr std::size_t kLargestPublished = 1'000'000;
+
+std::shared_ptr<const flow::Publishing> publishing_of(const config::Config& config,
+                                                      const Options& options) {
+  auto publishing = std::make_shared<flow::Publishing>();
+  for (const auto* const topics : {&config.publish.topics, &options.publish_topics})
+    for (const std::string& topic : *topics) publishing->topics[topic] = kLargestPublished;
+  return publishing;
 }
 
 std::string routes_text(const std::vector<config::Route>& routes) {
@@ -85,7 +97,9 @@ TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
   const config::Route& route = *std::ranges::find_if(config.routes, fits);
   store::ConnectOptions connect = worker::connect_options(config);
   connect.application_name = "hapax test kit";
-  return {flow::make_route(route, handler), {route.topic, route.options.dump()}, connect};
+  flow::Route made = flow::make_route(route, handler);
+  made.publishing = publishing_of(config, options);
+  return {std::move(made), {route.topic, route.options.dump()}, connect};
 }
 
 }  // namespace hapax::testing

@@ -16,8 +16,9 @@ ALLOWED = {
     "store": GROUND,
     "plugin": GROUND,
     "flow": GROUND | STORES,
+    "outbox": GROUND | STORES | {"flow"},
     "worker": GROUND | STORES | {"flow"},
-    "app": GROUND | STORES | {"flow", "worker", "sandbox"},
+    "app": GROUND | STORES | {"flow", "outbox", "worker", "sandbox"},
     "testing": GROUND | STORES | {"flow", "worker", "sandbox"},
     "sandbox": set(),  # starts servers: for app's demo and the tests, and knows nothing of hapax
 }

@@ -104,7 +104,8 @@ bool same(const Config& a, const Config& b) {
                     r.key.tenant, r.key.missing_key, r.key.tombstone, r.key.fingerprint);
   };
   return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&
-         a.admin == b.admin && a.log == b.log && a.routes.size() == b.routes.size() &&
+         a.admin == b.admin && a.log == b.log && a.publish == b.publish &&
+         a.routes.size() == b.routes.size() &&
          std::equal(a.routes.begin(), a.routes.end(), b.routes.begin(),
                     [&](const Route& x, const Route& y) { return fields(x) == fields(y); });
 }

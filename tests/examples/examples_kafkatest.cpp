@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "kafka/mock_cluster.hpp"
@@ -11,6 +12,7 @@
 #include "support/database.hpp"
 #include "support/group_lag.hpp"
 #include "support/producer.hpp"
+#include "support/read_records.hpp"
 
 namespace hapax::support {
 namespace {
@@ -32,11 +34,15 @@ Outgoing keyed(const std::string& key, const std::string& payload) {
 }
 
 // Runs `command` with examples/<folder>/worker.json on the records until the group has no lag.
-// The topic and the group are called as the example calls them: `name`.
+// The group is called as the example calls it: `name`.
 class Example {
  public:
-  explicit Example(const std::string& name) : name_(name) {
-    cluster_.create_topic(name_, kPartitions);
+  // `topic`: that the example consumes; `name` if it is empty. `outbound`: that it publishes to.
+  explicit Example(const std::string& name, const std::string& topic = {},
+                   const std::string& outbound = {})
+      : name_(name), topic_(topic.empty() ? name : topic) {
+    cluster_.create_topic(topic_, kPartitions);
+    if (!outbound.empty()) cluster_.create_topic(outbound, 1);
     database_.run(text_of(folder() / "schema.sql"));
     database_.run("GRANT ALL ON ALL TABLES IN SCHEMA public TO hapax_worker");
   }
@@ -44,7 +50,7 @@ class Example {
   void run(std::vector<std::string> command, const std::vector<Outgoing>& records) {
     Producer producer(cluster_.bootstrap());
     for (Outgoing record : records) {
-      record.topic = name_;
+      record.topic = topic_;
       producer.send(record);
     }
     command.insert(command.begin() + 1, {"run", "-c", folder() / "worker.json"});
@@ -53,18 +59,22 @@ class Example {
                                                   {"DATABASE_URL", database_.worker().url},
                                                   {"ADMIN", "127.0.0.1:0"}},
                                   .output = output_.path() / "log"});
-    await_no_lag(cluster_.bootstrap(), name_, name_, kPartitions);
+    await_no_lag(cluster_.bootstrap(), name_, topic_, kPartitions);
+    database_.wait_until("SELECT count(*) FROM hapax.outbox", "0");
     worker.signal(SIGTERM);
     const auto exit = worker.wait(20s);
     ASSERT_TRUE(exit && exit->success()) << text_of(output_.path() / "log");
   }
 
   std::string value(const std::string& sql) { return database_.value(sql); }
+  std::vector<Incoming> records(const std::string& topic) {
+    return read_records(cluster_.bootstrap(), topic, 0);
+  }
 
  private:
   std::filesystem::path folder() const { return test::source_folder() / "examples" / name_; }
 
-  std::string name_;
+  std::string name_, topic_;
   kafka::MockCluster cluster_;
   test::Database database_;
   sandbox::TemporaryFolder output_{"example"};
@@ -105,6 +115,26 @@ INSTANTIATE_TEST_SUITE_P(
                                              HAPAX_BINARY_DIR "/lib/libpayments.so"},
                     std::vector<std::string>{HAPAX_BINARY_DIR "/bin/payments_worker"}),
     [](const auto& test) { return test.param.size() > 1 ? "AsPlugin" : "LinkedIn"; });
+
+TEST(Examples, ReceiptsPublishesOneForEachPayment) {
+  Example receipts("receipts", "payments", "receipts");
+  const std::string first = R"({"id": "p1", "account": "a", "amount_minor": 1250})";
+  receipts.run({kHapax, "--plugin", HAPAX_BINARY_DIR "/lib/libreceipts.so"},
+               {keyed("p1", first), keyed("p1", first),
+                keyed("p2", R"({"id": "p2", "account": "a", "amount_minor": 300})"),
+                keyed("p3", R"({"id": "p3", "account": "a", "amount_minor": -1})")});
+  EXPECT_EQ(receipts.value("SELECT string_agg(id, ' ' ORDER BY id) FROM booked"), "p1 p2");
+  std::set<std::string> payloads, keys;
+  for (const Incoming& record : receipts.records("receipts")) {
+    EXPECT_EQ(record.key, "a");
+    EXPECT_TRUE(payloads.insert(record.payload.value_or("")).second);
+    for (const auto& [name, value] : record.headers)
+      if (name == "idempotency-key") keys.insert(value.value_or(""));
+  }
+  EXPECT_EQ(payloads, (std::set<std::string>{R"({"amount_minor":1250,"payment":"p1"})",
+                                             R"({"amount_minor":300,"payment":"p2"})"}));
+  EXPECT_EQ(keys.size(), 2U);
+}
 
 }  // namespace
 }  // namespace hapax::support

@@ -2,7 +2,9 @@
 //
 // Both book a payment as examples/payments does. "scripted" does before that what the payload's
 // "do" says, and notes each run in the file that the option "journal" names; "answering" stores a
-// result and books an answer for each duplicate.
+// result and books an answer for each duplicate. "paying" also publishes a receipt to the topic
+// that the option "receipts" names, and "receiving" books that receipt. "publishing" also publishes
+// the records of the payload's "publish".
 #include <hapax/plugin.hpp>
 
 #include <chrono>
@@ -143,6 +145,65 @@ class Answering final : public hapax::Handler {
   }
 };
 
+// The lock serialises payments of one account, which come by several partitions: "sequence" counts
+// them in the order of their transactions.
+class Paying final : public hapax::Handler {
+ public:
+  void on_start(const hapax::Setup& setup) override { receipts_ = setup.options().at("receipts"); }
+
+  void handle(const hapax::Message& message, Context& context) override {
+    json receipt = message.json();
+    const auto account = receipt.at("account").get<std::string>();
+    context.sql("SELECT pg_advisory_xact_lock(hashtext($1))", account);
+    const auto rows = context.sql("SELECT count(*) FROM payments WHERE account = $1", account);
+    book(receipt, context);
+    receipt["sequence"] = rows[0][0].as<std::int64_t>();
+    receipt["padding"] = std::string(receipt.value("padding", 0U), 'x');
+    context.publish(receipts_, {.key = account, .payload = receipt.dump(), .name = "receipt"});
+  }
+
+ private:
+  std::string receipts_;
+};
+
+// "key" and "value" may be missing; "bytes": a value of that length; header values are arrays of
+// byte values, or null.
+class Publishing final : public hapax::Handler {
+ public:
+  void handle(const hapax::Message& message, Context& context) override {
+    const auto payment = message.json();
+    book(payment, context);
+    for (const json& wanted : payment.value("publish", json::array())) {
+      hapax::Outgoing record;
+      if (wanted.contains("key")) record.key = wanted["key"].get<std::string>();
+      if (wanted.contains("value")) record.payload = wanted["value"].get<std::string>();
+      if (wanted.contains("bytes")) record.payload = std::string(wanted["bytes"].get<int>(), 'x');
+      for (const json& header : wanted.value("headers", json::array())) {
+        std::optional<std::string> value;
+        if (!header[1].is_null()) {
+          value.emplace();
+          for (const json& byte : header[1]) *value += static_cast<char>(byte.get<int>());
+        }
+        record.headers.emplace_back(header[0].get<std::string>(), std::move(value));
+      }
+      context.publish(wanted.at("topic").get<std::string>(), std::move(record));
+    }
+  }
+};
+
+class Receiving final : public hapax::Handler {
+ public:
+  void handle(const hapax::Message& message, Context& context) override {
+    const auto receipt = message.json();
+    context.write(
+        "INSERT INTO receipts (id, account, amount_minor, sequence) VALUES ($1, $2, $3, $4)",
+        receipt.at("id"), receipt.at("account"), receipt.at("amount_minor"),
+        receipt.at("sequence"));
+  }
+};
+
 }  // namespace
 
-HAPAX_PLUGIN(hapax::handler<Scripted>("scripted", "1"), hapax::handler<Answering>("answering", "1"))
+HAPAX_PLUGIN(hapax::handler<Scripted>("scripted", "1"), hapax::handler<Answering>("answering", "1"),
+             hapax::handler<Paying>("paying", "1"), hapax::handler<Receiving>("receiving", "1"),
+             hapax::handler<Publishing>("publishing", "1"))

@@ -77,6 +77,8 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.incarnation INSERT SELECT\n"
             "hapax.leases INSERT SELECT UPDATE\n"
             "hapax.logs INSERT SELECT UPDATE\n"
+            "hapax.outbox DELETE INSERT SELECT\n"
+            "hapax.outbox_halts INSERT SELECT\n"
             "hapax.passed INSERT SELECT UPDATE\n"
             "hapax.position_changes INSERT SELECT\n"
             "hapax.replays SELECT UPDATE\n"

@@ -173,7 +173,8 @@ CREATE UNLOGGED TABLE hapax.incarnation (
 CREATE TABLE hapax.leases (
     name text NOT NULL COLLATE pg_catalog."C",
     holder text NOT NULL,
-    until timestamp with time zone NOT NULL
+    until timestamp with time zone NOT NULL,
+    epoch bigint DEFAULT 0 NOT NULL
 );
 CREATE TABLE hapax.logs (
     scope text NOT NULL COLLATE pg_catalog."C",
@@ -195,6 +196,53 @@ CREATE TABLE hapax.operator_log (
 );
 ALTER TABLE hapax.operator_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME hapax.operator_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE hapax.outbox (
+    id bigint NOT NULL,
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    record_key bytea,
+    payload bytea,
+    headers json NOT NULL,
+    idempotency_key text NOT NULL COLLATE pg_catalog."C",
+    source_topic text NOT NULL COLLATE pg_catalog."C",
+    source_generation integer NOT NULL,
+    source_partition integer NOT NULL,
+    source_offset bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='10000');
+CREATE TABLE hapax.outbox_halts (
+    id bigint NOT NULL,
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    row_id bigint,
+    record_key bytea,
+    reason text NOT NULL COLLATE pg_catalog."C",
+    detail text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    halted_by text NOT NULL,
+    ended_at timestamp with time zone,
+    ended_by text,
+    why text,
+    decision text COLLATE pg_catalog."C",
+    CONSTRAINT outbox_halts_decision_check CHECK ((decision = ANY (ARRAY['retry'::text, 'skip'::text])))
+);
+ALTER TABLE hapax.outbox_halts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.outbox_halts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+ALTER TABLE hapax.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.outbox_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -294,6 +342,10 @@ ALTER TABLE ONLY hapax.logs
     ADD CONSTRAINT logs_pkey PRIMARY KEY (scope, topic, partition, cluster_id, topic_id);
 ALTER TABLE ONLY hapax.operator_log
     ADD CONSTRAINT operator_log_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.outbox_halts
+    ADD CONSTRAINT outbox_halts_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (group_id, topic, id);
 ALTER TABLE ONLY hapax.passed
     ADD CONSTRAINT passed_pkey PRIMARY KEY (group_id, topic, partition);
 ALTER TABLE ONLY hapax.position_changes
@@ -313,6 +365,7 @@ CASE
     ELSE partition
 END)) WHERE (ended_at IS NULL);
 CREATE INDEX idempotency_keys_by_expiry ON hapax.idempotency_keys USING btree (expires_at);
+CREATE UNIQUE INDEX outbox_halts_open ON hapax.outbox_halts USING btree (group_id, topic, COALESCE(row_id, ('-1'::integer)::bigint)) WHERE (ended_at IS NULL);
 CREATE INDEX position_changes_by_partition ON hapax.position_changes USING btree (group_id, topic, partition, id);
 CREATE INDEX replays_by_dead_letter ON hapax.replays USING btree (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);

@@ -123,13 +123,14 @@ void deny(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std:
   (void)answer(queue.get(), "deny");
 }
 
-void allow(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std::string& name) {
+void allow(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std::string& name,
+           rd_kafka_AclOperation_t operation) {
   const Client admin = client(bootstrap);
   const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
   char error[512];
   const Acl filter(rd_kafka_AclBindingFilter_new(
-      type, name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr,
-      RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, error, sizeof error));
+      type, name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr, operation,
+      RD_KAFKA_ACL_PERMISSION_TYPE_DENY, error, sizeof error));
   if (!filter) throw std::runtime_error(error);
   rd_kafka_AclBindingFilter_t* filters[] = {filter.get()};
   rd_kafka_DeleteAcls(admin.get(), filters, 1, nullptr, queue.get());
@@ -141,13 +142,17 @@ void allow(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std
 void deny_read(const std::string& bootstrap, const std::string& topic) {
   deny(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_ACL_OPERATION_READ);
 }
-
+void allow_read(const std::string& bootstrap, const std::string& topic) {
+  allow(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_ACL_OPERATION_READ);
+}
+void deny_write(const std::string& bootstrap, const std::string& topic) {
+  deny(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_ACL_OPERATION_WRITE);
+}
+void allow_write(const std::string& bootstrap, const std::string& topic) {
+  allow(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_ACL_OPERATION_WRITE);
+}
 void deny_describe(const std::string& bootstrap, const std::string& group) {
   deny(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_DESCRIBE);
-}
-
-void allow_read(const std::string& bootstrap, const std::string& topic) {
-  allow(bootstrap, RD_KAFKA_RESOURCE_TOPIC, topic);
 }
 
 void deny_group(const std::string& bootstrap, const std::string& group) {
@@ -155,7 +160,26 @@ void deny_group(const std::string& bootstrap, const std::string& group) {
 }
 
 void allow_group(const std::string& bootstrap, const std::string& group) {
-  allow(bootstrap, RD_KAFKA_RESOURCE_GROUP, group);
+  allow(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_READ);
+}
+
+void configure_topic(const std::string& bootstrap, const std::string& topic,
+                     const std::map<std::string, std::string>& configs) {
+  const Client admin = client(bootstrap);
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
+  const std::unique_ptr<rd_kafka_ConfigResource_t,
+                        kafka::Destroyer<rd_kafka_ConfigResource_destroy>>
+      resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  for (const auto& [property, value] : configs)
+    check(rd_kafka_ConfigResource_set_config(resource.get(), property.c_str(), value.c_str()),
+          property);
+  rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+  rd_kafka_AlterConfigs(admin.get(), resources, 1, nullptr, queue.get());
+  const auto event = answer(queue.get(), "configure_topic");
+  std::size_t count = 0;
+  check(rd_kafka_ConfigResource_error(rd_kafka_AlterConfigs_result_resources(
+            rd_kafka_event_AlterConfigs_result(event.get()), &count)[0]),
+        "configure_topic");
 }
 
 void delete_topic(const std::string& bootstrap, const std::string& name) {

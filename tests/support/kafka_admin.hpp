@@ -34,6 +34,13 @@ void allow_read(const std::string& bootstrap, const std::string& topic);
 // The same for a consumer group.
 void deny_group(const std::string& bootstrap, const std::string& group);
 void allow_group(const std::string& bootstrap, const std::string& group);
+void deny_write(const std::string& bootstrap, const std::string& topic);
+void allow_write(const std::string& bootstrap, const std::string& topic);
+
+// All of the topic's own settings: what is not named has the broker's value again. Not on the mock
+// cluster.
+void configure_topic(const std::string& bootstrap, const std::string& topic,
+                     const std::map<std::string, std::string>& configs);
 
 // No user may describe the group. On a server with an authorizer.
 void deny_describe(const std::string& bootstrap, const std::string& group);

@@ -1,0 +1,3 @@
+ALTER TABLE hapax.leases DROP COLUMN epoch;
+DROP TABLE hapax.outbox_halts;
+DROP TABLE hapax.outbox;

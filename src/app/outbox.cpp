@@ -1,0 +1,297 @@
+// hapax outbox list|show|retry|skip: records that handlers published and Kafka does not have yet.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "app/command.hpp"
+#include "app/operator.hpp"
+#include "app/outbox_state.hpp"
+#include "app/output.hpp"
+#include "app/store_access.hpp"
+#include "observe/escape.hpp"
+#include "store/inspect.hpp"
+#include "store/outbox_headers.hpp"
+#include "store/outbox_orders.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct OutboxOptions {
+  ConfigOption config;
+  std::string topic;
+  std::int64_t above = 0;
+  int limit = 50;
+  std::int64_t id = 0;
+  bool payload = false;
+  bool json = false;
+};
+
+struct OutboxOrderOptions {
+  ConfigOption config;
+  OperatorOptions change;
+  std::string which;
+  std::vector<std::int64_t> ids;
+  bool json = false;
+};
+
+std::string origin_cell(const Json& record) {
+  return cell(record.at("source_topic")) + "/" + cell(record.at("source_partition")) + "/" +
+         cell(record.at("source_offset"));
+}
+
+std::string held_cell(const Json& held) {
+  return held.is_null() ? "" : cell(held) == "record" ? "refused" : "its " + cell(held) + " waits";
+}
+
+std::string shown_bytes(const std::optional<std::string>& bytes) {
+  return bytes ? observe::quote_for_terminal(*bytes) : "null";
+}
+
+ExitCode list_topics(const OutboxOptions& options, store::Session& session,
+                     const std::string& group) {
+  const Json state = outbox_state(session, group);
+  if (options.json) {
+    print_json(state);
+    return kDone;
+  }
+  print_line(outbox_line(state) + " (group " + group + ")");
+  Table table({"TOPIC", "UNSENT", "OLDEST", "SINCE", "AGE"});
+  for (const Json& row : state.at("topics"))
+    table.add({cell(row.at("topic")),
+               row.at("unsent") > store::kMaxCount ? "more than " + std::to_string(store::kMaxCount)
+                                                   : cell(row.at("unsent")),
+               cell(row.at("oldest")), time_cell(row.at("since")),
+               cell(row.at("oldest_seconds")) + "s"});
+  if (!table.empty()) table.print();
+  print_outbox_halts(state.at("halts"), " -c " + options.config.path + " --url \"$OPERATOR\" ");
+  return kDone;
+}
+
+ExitCode list_records(const OutboxOptions& options, store::Session& session,
+                      const std::string& group) {
+  Json records = store::list_outbox(session, group, options.topic, options.above, options.limit);
+  const bool full = static_cast<int>(records.size()) == options.limit;
+  const Json next = full ? records.back().at("id") : Json();
+  for (Json& record : records)
+    record["record_key"] = bytes_json(bytes_of_hex(record.at("record_key")));
+  if (options.json) {
+    print_json({{"records", records}, {"next", next}});
+    return kDone;
+  }
+  Table table({"ID", "SINCE", "FROM", "KEY", "BYTES", "HALTED", "IDEMPOTENCY-KEY"});
+  for (const Json& record : records) {
+    const Json& key = record.at("record_key");
+    table.add({cell(record.at("id")), time_cell(record.at("created_at")), origin_cell(record),
+               cut(key.is_null() ? "-" : cell(key.begin().value()), 40),
+               cell(record.at("payload_bytes")), held_cell(record.at("held")),
+               cell(record.at("idempotency_key"))});
+  }
+  if (table.empty())
+    print_line("group " + group + " has no unsent record for " + options.topic);
+  else
+    table.print();
+  if (full) print_line("more: --above " + cell(next));
+  return kDone;
+}
+
+ExitCode list_outbox(const OutboxOptions& options) {
+  const config::Config config = load(options.config);
+  store::Session session = open_store(config);
+  return options.topic.empty() ? list_topics(options, session, group_of(config))
+                               : list_records(options, session, group_of(config));
+}
+
+void print_record(const Json& record) {
+  const auto line = [](const char* name, const std::string& value) {
+    print_line(std::string(name) + value);
+  };
+  line("id               ", cell(record.at("id")));
+  line("topic            ", cell(record.at("topic")));
+  line("published        ", time_cell(record.at("created_at")) + " by " + origin_cell(record) +
+                                " (group " + cell(record.at("group_id")) + ", generation " +
+                                cell(record.at("source_generation")) + ")");
+  if (!record.at("held").is_null()) line("halted           ", held_cell(record.at("held")));
+  line("idempotency-key  ", cell(record.at("idempotency_key")));
+  line("record key       ", shown_bytes(bytes_of_hex(record.at("record_key"))));
+  for (const auto& [name, value] : store::outbox_headers_of(record.at("headers").dump()))
+    line("header           ", observe::quote_for_terminal(name) + ": " + shown_bytes(value));
+  line("payload          ", shown_bytes(bytes_of_hex(record.at("payload"))));
+}
+
+Json record_json(Json record) {
+  for (const char* const name : {"record_key", "payload"})
+    record[name] = bytes_json(bytes_of_hex(record.at(name)));
+  Json headers = Json::array();
+  for (const auto& [name, value] : store::outbox_headers_of(record.at("headers").dump()))
+    headers.push_back({{"name", name}, {"value", bytes_json(value)}});
+  record["headers"] = std::move(headers);
+  return record;
+}
+
+ExitCode show_outbox(const OutboxOptions& options) {
+  const config::Config config = load(options.config);
+  store::Session session = open_store(config);
+  const std::string& group = group_of(config);
+  const Json record = store::read_outbox_record(session, group, options.id);
+  if (record.is_null())
+    throw Stop(kFailed, "group " + group + " has no unsent record " + std::to_string(options.id) +
+                            "; a record is removed once Kafka has it. `hapax explain` finds what a "
+                            "message has published, and the message behind a record in Kafka");
+  if (options.payload) {
+    const auto payload = bytes_of_hex(record.at("payload"));
+    if (!payload) throw Stop(kFailed, "the payload is null (a tombstone): there are no bytes");
+    if (isatty(STDOUT_FILENO) != 0)
+      print_line(*payload);
+    else
+      std::fwrite(payload->data(), 1, payload->size(), stdout);
+  } else if (options.json) {
+    print_json(record_json(record));
+  } else {
+    print_record(record);
+    print_line("its message      hapax explain -c " + options.config.path + " " +
+               origin_cell(record));
+  }
+  return kDone;
+}
+
+store::OutboxOrder order_of(const OutboxOrderOptions& options, const std::string& group) {
+  return {group, operator_name(options.change.who), options.change.why, options.change.dry_run};
+}
+
+Json decided_json(const store::OutboxDecided& decided, bool dry_run) {
+  Json records = Json::array();
+  for (const Json& record : decided.records) records.push_back(record_json(record));
+  Json halts = decided.halts;
+  for (Json& halt : halts) halt["record_key"] = bytes_json(bytes_of_hex(halt.at("record_key")));
+  return {{"halts", std::move(halts)}, {"records", std::move(records)}, {"dry_run", dry_run}};
+}
+
+void print_decided(const Json& decided) {
+  for (const Json& halt : decided.at("halts"))
+    print_line("halt " + cell(halt.at("id")) + "  " + halted_thing(halt) + "  " +
+               cell(halt.at("reason")) + " since " + cell(halt.at("since")));
+  for (const Json& record : decided.at("records"))
+    print_line("record " + cell(record.at("id")) + "  " + cell(record.at("topic")) + ", from " +
+               origin_cell(record) + ", idempotency-key " + cell(record.at("idempotency_key")));
+}
+
+ExitCode done_with(const OutboxOrderOptions& options, const store::OutboxDecided& decided,
+                   const std::string& effect) {
+  const Json json = decided_json(decided, options.change.dry_run);
+  if (options.json) {
+    print_json(json);
+  } else {
+    print_decided(json);
+    print_line(options.change.dry_run ? "dry run: nothing was changed" : effect);
+  }
+  return kDone;
+}
+
+ExitCode retry_halted(const OutboxOrderOptions& options) {
+  const config::Config config = load(options.config);
+  const store::OutboxOrder order = order_of(options, group_of(config));
+  store::Session session = open_store(config, options.change.url);
+  return change(kOperatorRights, [&] {
+    const store::OutboxDecided decided = store::retry_outbox(session, order, options.which);
+    if (!decided.halts.empty())
+      return done_with(options, decided, "the relay sends it again within a second");
+    std::string there;
+    const Json state = outbox_state(session, order.group);
+    for (const Json& halt : state.at("halts"))
+      there += "\n  " + halted_thing(halt) + "  " + cell(halt.at("reason"));
+    throw Stop(kFailed,
+               options.which + " is not halted" +
+                   (there.empty() ? "; nothing in the outbox of group " + order.group + " is"
+                                  : "; of group " + order.group + " these are:" + there));
+  });
+}
+
+ExitCode skip_halted(const OutboxOrderOptions& options) {
+  const config::Config config = load(options.config);
+  store::OutboxOrder order = order_of(options, group_of(config));
+  store::Session session = open_store(config, options.change.url);
+  return change(kOperatorRights, [&] {
+    order.dry_run = true;  // what does not fit is refused before anybody is asked
+    store::OutboxDecided decided = store::skip_outbox(session, order, options.ids);
+    if (!options.change.dry_run) {
+      if (!options.change.yes) print_decided(decided_json(decided, true));
+      confirm(options.change, "skip",
+              "these records are removed and never sent; hapax.operator_log keeps them whole");
+      order.dry_run = false;
+      decided = store::skip_outbox(session, order, options.ids);
+    }
+    return done_with(options, decided,
+                     "skipped; the relay goes on with the records behind within a second");
+  });
+}
+
+void add_looks(CLI::App& outbox, CommandLine& line) {
+  const auto options = std::make_shared<OutboxOptions>();
+  const auto add = [&](const char* name, const char* what,
+                       ExitCode (*action)(const OutboxOptions&)) {
+    auto* const sub = outbox.add_subcommand(name, what);
+    add_config(*sub, options->config);
+    sub->add_flag("--json", options->json,
+                  "For programs; bytes as {\"text\"}, or as {\"base64\"} if they are not UTF-8");
+    sub->callback([&line, options, action] {
+      line.command = [options, action] { return action(*options); };
+    });
+    return sub;
+  };
+  auto* const listing =
+      add("list", "Show how many records wait for each topic, and what is halted", list_outbox);
+  listing->add_option("--topic", options->topic, "Its records, oldest first, instead");
+  listing->add_option("--above", options->above, "With --topic: only ids above this one");
+  listing->add_option("--limit", options->limit, "With --topic: at most so many")
+      ->check(CLI::Range(1, 10'000));
+  auto* const showing = add("show", "Show an unsent record whole", show_outbox);
+  showing->add_option("ID", options->id, "As `list` and halts name it")->required();
+  showing->add_flag("--payload", options->payload,
+                    "The payload's bytes to stdout; escaped on a terminal");
+}
+
+void add_decisions(CLI::App& outbox, CommandLine& line) {
+  const auto add = [&](const char* name, const char* what,
+                       ExitCode (*action)(const OutboxOrderOptions&)) {
+    auto* const sub = outbox.add_subcommand(name, what);
+    const auto options = std::make_shared<OutboxOrderOptions>();
+    add_config(*sub, options->config);
+    add_operator(*sub, options->change);
+    sub->add_flag("--json", options->json, "The result for programs");
+    sub->callback([&line, options, action] {
+      line.command = [options, action] { return action(*options); };
+    });
+    return std::pair(sub, options);
+  };
+  const auto [retry, again] = add("retry", "End a halt: the relay sends again", retry_halted);
+  retry
+      ->add_option("WHICH", again->which, "A record's ID, or a TOPIC with all that is halted in it")
+      ->required();
+  const auto [skip, never] =
+      add("skip", "Remove halted records, so that they are never sent", skip_halted);
+  skip->add_option("ID", never->ids, "Halted records; all of them are removed, or none")
+      ->required();
+}
+
+}  // namespace
+
+void add_outbox(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand(
+      "outbox", "Look at published records that wait for Kafka, and end their halts");
+  command->require_subcommand(1);
+  command->footer(
+      "A record is here from the commit of its message until Kafka has acknowledged it.\n\n"
+      "Examples:\n"
+      "  hapax outbox list -c worker.json\n"
+      "  hapax outbox list -c worker.json --topic receipts\n"
+      "  hapax outbox show -c worker.json 17\n"
+      "  hapax outbox retry -c worker.json --url $OPERATOR receipts --why 'the right to write is "
+      "back'\n"
+      "  hapax outbox skip -c worker.json --url $OPERATOR 17 --why 'too large, sent by hand' "
+      "--yes");
+  add_looks(*command, line);
+  add_decisions(*command, line);
+}
+
+}  // namespace hapax::app

@@ -1,0 +1,73 @@
+#include "app/publishing.hpp"
+
+#include "app/kafka_reader.hpp"
+#include "app/store_access.hpp"
+#include "kafka/topic_settings.hpp"
+#include "observe/log.hpp"
+#include "worker/connect_options.hpp"
+#include "worker/kafka_health.hpp"
+
+namespace hapax::app {
+namespace {
+
+// Kafka's own default, a little less.
+constexpr std::size_t kUsualRecord = 1'000'000;
+
+std::string missing_topics(const config::Config& config) {
+  try {
+    const KafkaReader reader(config);
+    std::string missing;
+    for (const std::string& topic : config.publish.topics)
+      if (reader.consumer().partition_count(topic, kKafkaTimeout) == 0)
+        missing += (missing.empty() ? "" : ", ") + topic;
+    return missing.empty() ? missing
+                           : "Kafka has no topic " + missing +
+                                 ", which publish.topics names; create it, or take it out";
+  } catch (const std::exception& error) {
+    return std::string("Kafka does not answer: ") + error.what();
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& config,
+                                                     observe::Health& health,
+                                                     const std::atomic<int>& stop) {
+  if (config.publish.topics.empty()) return nullptr;
+  std::string said;
+  for (std::string missing; !(missing = missing_topics(config)).empty(); said = missing) {
+    if (!config.kafka.wait_for_topics) throw Stop(kUnreachable, missing);
+    if (missing != said)
+      observe::log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
+    health.poll_turned();  // a restart would not help
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    if (stop != 0) return nullptr;
+  }
+  auto publishing = std::make_shared<flow::Publishing>();
+  bool tells = true;
+  for (const std::string& topic : config.publish.topics) {
+    std::size_t& limit = publishing->topics[topic];
+    limit = kUsualRecord;
+    try {
+      if (!tells) continue;
+      const auto settings =
+          kafka::read_topic_settings(config.kafka.properties, topic, kafka::kSettingsTimeout);
+      if (settings.max_message_bytes) limit = static_cast<std::size_t>(*settings.max_message_bytes);
+    } catch (const std::exception& error) {
+      tells = false;
+      observe::log::warning("publish_limit_unknown", {{"topic", topic}, {"error", error.what()}},
+                            "Kafka does not tell how large a record may be: taking 1 MB");
+    }
+  }
+  return publishing;
+}
+
+RelayThread::RelayThread(const config::Config& config, const flow::Publishing& publishing,
+                         observe::Metrics& metrics)
+    : relay_({group_of(config), config.worker.name,
+              [&config] { return store::Session(worker::connect_options(config)); },
+              [&config] { return worker::current_properties(config.kafka); }, publishing.topics},
+             metrics),
+      thread_([this](const std::stop_token& stop) { relay_.run(stop); }) {}
+
+}  // namespace hapax::app

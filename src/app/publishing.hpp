@@ -1,0 +1,38 @@
+// What `hapax run` and `hapax relay` need for records that handlers publish.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "app/command.hpp"
+#include "flow/publisher.hpp"
+#include "observe/health.hpp"
+#include "observe/metrics.hpp"
+#include "outbox/relay.hpp"
+
+namespace hapax::app {
+
+// The topics of publish.topics and what each takes. Waits until they exist, unless
+// kafka.wait_for_topics is false. Nothing if the configuration names none, or once `stop` is
+// set.
+// Throws: Stop(kUnreachable). Blocks: until they exist; then seconds at most.
+std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& config,
+                                                     observe::Health& health,
+                                                     const std::atomic<int>& stop);
+
+// A relay on a thread of its own, from construction to destruction.
+class RelayThread {
+ public:
+  // All outlive it.
+  RelayThread(const config::Config& config, const flow::Publishing& publishing,
+              observe::Metrics& metrics);
+
+  outbox::Relay& relay() { return relay_; }
+
+ private:
+  outbox::Relay relay_;
+  std::jthread thread_;  // last: it uses relay_
+};
+
+}  // namespace hapax::app

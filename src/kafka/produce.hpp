@@ -1,0 +1,19 @@
+// Handing a record to librdkafka.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <memory>
+
+#include "kafka/handles.hpp"
+#include "kafka/ordered_producer.hpp"
+
+namespace hapax::kafka {
+
+using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
+
+// Copies the record. `opaque`: for the delivery report. Nothing if librdkafka took it; otherwise
+// there is no report. Throws: std::runtime_error if librdkafka refuses a header.
+ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque);
+
+}  // namespace hapax::kafka

@@ -1,0 +1,46 @@
+// Behind which id the relay reads a topic. Without it PostgreSQL walks the index entries of all
+// records that were removed, until vacuum may take them.
+//
+// Ids become visible out of order: a transaction that has drawn id 5 may commit after id 6 was
+// sent. So the mark passes an id only once every transaction that had drawn one by then has ended.
+// A later read has then seen what those left. A transaction that has drawn an id holds the table's
+// lock, so the relay knows them by that lock. (The oldest running transaction would do, too, but it
+// also waits for other databases and for handlers that have not published anything.)
+//
+// Pure. Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace hapax::outbox {
+
+class LowWater {
+ public:
+  // Read behind this. Precondition: what earlier reads returned is removed, or about to be in the
+  // transaction of this read.
+  std::int64_t mark();
+
+  // What mark() told last.
+  std::int64_t last_mark() const { return mark_; }
+
+  // After a read behind mark(): it returned all that was visible up to `upto`. `writers`: who had
+  // drawn ids and had not ended after that read.
+  void read(std::int64_t upto, const std::set<std::string>& writers);
+
+  // From the beginning again: the next read sees all.
+  void reset();
+
+ private:
+  struct Candidate {
+    std::int64_t id = 0;
+    std::set<std::string> writers;  // that are still to end
+  };
+  std::int64_t mark_ = 0;
+  std::optional<std::int64_t> next_;
+  std::optional<Candidate> candidate_;
+};
+
+}  // namespace hapax::outbox

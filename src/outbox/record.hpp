@@ -1,0 +1,15 @@
+// A row of the outbox as the record that Kafka gets.
+#pragma once
+
+#include <string>
+
+#include "kafka/ordered_producer.hpp"
+#include "store/outbox.hpp"
+
+namespace hapax::outbox {
+
+// The handler's headers, then `idempotency-key` and `hapax-origin`. The same row always gives the
+// same record.
+kafka::OrderedRecord record_of(const store::OutboxRow& row, const std::string& group);
+
+}  // namespace hapax::outbox

@@ -1,0 +1,309 @@
+#include "outbox/relay.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "flow/crash_point.hpp"
+#include "observe/log.hpp"
+#include "store/checkpoints.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+namespace log = observe::log;
+
+constexpr std::size_t kMostRows = 5000;                    // of a topic, in hand
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // the same
+constexpr std::size_t kLargestBatch = 500'000;             // bytes
+constexpr std::size_t kUnknownLimit = 1'000'000;
+constexpr auto kLook = 100ms;     // between two looks for records, unless nudged
+constexpr auto kPoll = 5ms;       // for Kafka's answers
+constexpr auto kTurn = 1ms;       // between two turns while records are on their way
+constexpr auto kRemove = 50ms;    // an acknowledged record is removed so much later at most
+constexpr auto kRenew = 2s;       // the lease
+constexpr auto kAskLease = 1s;    // while another relay has it
+constexpr auto kAskTopics = 10s;  // for rows of topics that are not configured any more
+constexpr auto kMeasure = 2s;
+constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
+constexpr auto kOnceStopped = 1s;  // for answers that are on their way
+
+std::string with_nonce(const std::string& name) {
+  std::random_device random;
+  return name + " " + std::to_string(random()) + std::to_string(random());
+}
+
+}  // namespace
+
+Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
+    : setup_(std::move(setup)), holder_(with_nonce(setup_.name)), metrics_(metrics) {}
+
+// The way of published records, once around. A record is sent only after a synchronous COMMIT that
+// came after it was read (P4), and removed only after Kafka has acknowledged it (P1).
+void Relay::turn() {
+  if (!leads()) return;
+  collect_answers();
+  if (!is_due()) return;
+  const store::OutboxStep step = next_step();
+  const auto asked = Clock::now();
+  auto read = store::step_outbox(*session_, *lease_, step);
+  if (!read) return forget();
+  fenced_at_ = asked;  // the lease runs from then at the latest
+  said_.clear();
+  if (!std::exchange(acknowledged_, {}).empty()) flow::crash_point("outbox_removed");
+  if (!read->rows.empty()) {
+    peek_at_ = {};  // there may be more
+    flow::crash_point("outbox_fenced");
+  }
+  if (!a_halt_ended(*read)) send(std::move(*read), step);
+}
+
+void Relay::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    try {
+      turn();
+    } catch (const std::exception& error) {  // PostgreSQL's, or a row that was edited by hand
+      // What is in hand stays: the next step finds out whether the lease is still ours.
+      session_.reset();
+      if (std::exchange(said_, error.what()).empty())
+        log::warning("outbox_waits", {{"error", error.what()}},
+                     "PostgreSQL does not let the relay work; it tries again");
+      std::unique_lock lock(mutex_);
+      woken_.wait_for(lock, stop, kTryAgain, [] { return false; });
+    }
+    rest(stop);
+  }
+  leave();
+}
+
+void Relay::nudge() {
+  {
+    const std::lock_guard lock(mutex_);
+    nudged_ = true;
+  }
+  woken_.notify_one();
+}
+
+void Relay::rest(const std::stop_token& stop) {
+  const bool moving = has_records() || !acknowledged_.empty();
+  std::unique_lock lock(mutex_);
+  woken_.wait_for(lock, stop, moving ? kTurn : kLook, [this] { return nudged_; });
+  if (std::exchange(nudged_, false)) peek_at_ = {};
+}
+
+bool Relay::has_records() const {
+  return std::ranges::any_of(topics_, [](const auto& t) { return !t.second.stream.is_empty(); });
+}
+
+bool Relay::leads() {
+  if (!session_) session_.emplace(setup_.connect());
+  if (!lease_ && Clock::now() >= ask_lease_) take_over();
+  return lease_.has_value();
+}
+
+// A copy of the database must not publish the original's records, so that is asked each time.
+void Relay::take_over() {
+  ask_lease_ = Clock::now() + kAskLease;
+  if (!store::has_outbox(*session_)) return;
+  const store::StoreIdentity store = store::read_store(*session_);
+  if (store.copied) {
+    if (std::exchange(said_, "copied") != "copied")
+      log::warning("outbox_copied", {{"found", store.facts}},
+                   "the database is a copy, so nothing is published; see store_copied in the docs");
+    session_.reset();
+    return;
+  }
+  const auto asked = Clock::now();
+  lease_ =
+      store::take_outbox_lease(*session_, setup_.group, holder_, store.incarnation, setup_.lease);
+  if (!lease_) return;
+  said_.clear();
+  fenced_at_ = asked;
+  look_again_ = {};
+  sweep_at_ = asked + setup_.sweep;
+  log::info("outbox_taken", {{"group", setup_.group}, {"epoch", lease_->epoch}},
+            "this relay sends the group's published records");
+  flow::crash_point("outbox_taken");
+}
+
+// Another relay has taken over, or ids may name other rows after PostgreSQL lost its tail.
+void Relay::forget() {
+  log::warning("outbox_lost", {{"group", setup_.group}},
+               "another relay has the lease, or PostgreSQL was restarted: beginning again");
+  lease_.reset();
+  acknowledged_.clear();
+  topics_.clear();  // before they are read again, their producers are gone
+  metrics_.outbox_measured(0, 0, 0);
+}
+
+void Relay::collect_answers() {
+  const bool may_send = lease_is_fresh();
+  std::vector<store::OutboxHalt> halts;
+  for (auto& [name, topic] : topics_) {
+    const auto poll = kPoll / static_cast<int>(topics_.size());
+    TopicStream::News news = topic.stream.turn(may_send, poll);
+    if (acknowledged_.empty()) removing_since_ = Clock::now();
+    for (const std::int64_t id : news.delivered) acknowledged_.emplace_back(name, id);
+    if (!news.delivered.empty()) {
+      metrics_.outbox_sent(name, news.delivered.size());
+      flow::crash_point("outbox_sent");
+    }
+    if (!news.halt) continue;
+    topic.low_water.reset();  // what was not sent is read again
+    halts.push_back(std::move(*news.halt));
+  }
+  for (const store::OutboxHalt& wanted : halts)
+    if (lease_) halt(wanted);
+}
+
+void Relay::halt(const store::OutboxHalt& halt) {
+  if (!store::halt_outbox(*session_, *lease_, halt, setup_.name)) return forget();
+  log::error("outbox_halted",
+             {{"topic", halt.topic},
+              {"record", halt.row.value_or(0)},
+              {"reason", halt.reason},
+              {"error", halt.detail}},
+             halt.row ? "Kafka refuses a published record: it and later ones with its key wait "
+                        "until `hapax outbox retry` or `hapax outbox skip`"
+                      : "Kafka refuses a topic: its records wait until `hapax outbox retry`");
+  flow::crash_point("outbox_halted");
+}
+
+bool Relay::is_due() {
+  if (!lease_) return false;
+  look_for_topics();
+  sweep();
+  const auto now = Clock::now();
+  if (now - fenced_at_ > kRenew) return true;
+  if (!acknowledged_.empty() &&
+      (acknowledged_.size() >= kMostRows / 2 || !has_records() || now - removing_since_ > kRemove))
+    return true;
+  if (now < peek_at_) return false;
+  peek_at_ = now + kLook;
+  const auto topics = readable();
+  return !topics.empty() && store::peek_outbox(*session_, setup_.group, topics);
+}
+
+// Topics that are configured, and those of rows that an earlier configuration left.
+void Relay::look_for_topics() {
+  if (Clock::now() < look_again_) return;
+  look_again_ = Clock::now() + kAskTopics;
+  for (const auto& [name, limit] : setup_.topics) topic(name);
+  std::set<std::string> known;
+  for (const auto& [name, topic] : topics_) known.insert(name);
+  for (const std::string& name : store::new_outbox_topics(*session_, setup_.group, known))
+    topic(name);
+}
+
+Relay::Topic& Relay::topic(const std::string& name) {
+  if (const auto found = topics_.find(name); found != topics_.end()) return found->second;
+  const auto limit = setup_.topics.find(name);
+  const std::size_t most = limit == setup_.topics.end() ? kUnknownLimit : limit->second;
+  return topics_
+      .emplace(name, Topic{TopicStream(name, setup_.group,
+                                       [this, most] {
+                                         return std::make_unique<kafka::StreamProducer>(
+                                             setup_.properties(),
+                                             kafka::StreamProducer::Limits{
+                                                 std::min(kLargestBatch, most / 2), kMostRows});
+                                       }),
+                           LowWater()})
+      .first->second;
+}
+
+// Those whose records have all been acknowledged: the others are bounded by what is in hand.
+std::map<std::string, std::int64_t> Relay::readable() {
+  std::map<std::string, std::int64_t> marks;
+  for (auto& [name, topic] : topics_)
+    if (topic.stream.is_empty()) marks.emplace(name, topic.low_water.mark());
+  return marks;
+}
+
+// A net below the low-water marks. It may walk long, so it has a session of its own.
+void Relay::sweep() {
+  if (sweep_.valid() && sweep_.wait_for(0s) == std::future_status::ready) {
+    try {
+      for (const std::string& name : sweep_.get()) topic(name).low_water.reset();
+      peek_at_ = {};
+    } catch (const store::DatabaseError&) {
+      // There is another sweep in a minute.
+    }
+  }
+  if (sweep_.valid() || Clock::now() < sweep_at_) return;
+  sweep_at_ = Clock::now() + setup_.sweep;
+  std::map<std::string, std::int64_t> marks;
+  for (const auto& [name, topic] : topics_) marks[name] = topic.low_water.last_mark();
+  sweep_ = std::async(std::launch::async, [connect = setup_.connect, group = setup_.group, marks] {
+    store::Session session(connect());
+    return store::find_behind_marks(session, group, marks);
+  });
+}
+
+store::OutboxStep Relay::next_step() {
+  return {readable(), acknowledged_, kMostRows, kMostBytes, setup_.lease};
+}
+
+void Relay::send(store::OutboxRead read, const store::OutboxStep& step) {
+  std::map<std::string, std::vector<store::OutboxRow>> rows;
+  for (store::OutboxRow& row : read.rows) rows[row.topic].push_back(std::move(row));
+  for (const auto& [name, mark] : step.topics) {
+    std::vector<store::OutboxRow>& mine = rows[name];
+    std::size_t bytes = 0;
+    for (const store::OutboxRow& row : mine)
+      bytes += row.key.value_or("").size() + row.payload.value_or("").size();
+    const bool all = mine.size() < step.most_rows && bytes < step.most_bytes;
+    const auto newest = read.newest.find(name);
+    const std::int64_t upto = !all                          ? mine.back().id
+                              : newest == read.newest.end() ? mark
+                                                            : std::max(mark, newest->second);
+    topics_.at(name).low_water.read(upto, read.writers);
+    topics_.at(name).stream.offer(std::move(mine));
+  }
+  measure();
+}
+
+// If so, the marks have passed records that may be sent now. What was read behind the marks must
+// not be sent before them.
+bool Relay::a_halt_ended(const store::OutboxRead& read) {
+  const bool ended =
+      std::ranges::any_of(halts_, [&](std::int64_t halt) { return !read.halts.contains(halt); });
+  halts_ = read.halts;
+  if (!ended) return false;
+  for (auto& [name, topic] : topics_) topic.low_water.reset();
+  peek_at_ = {};
+  return true;
+}
+
+void Relay::measure() {
+  if (Clock::now() < measure_) return;
+  measure_ = Clock::now() + kMeasure;
+  std::map<std::string, std::int64_t> marks;  // which have passed what is halted
+  for (const auto& [name, topic] : topics_)
+    marks[name] = halts_.empty() ? topic.low_water.last_mark() : 0;
+  const store::OutboxMeasure found = store::measure_outbox(*session_, setup_.group, marks);
+  metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);
+}
+
+void Relay::leave() {
+  const auto until = Clock::now() + kOnceStopped;
+  try {
+    if (lease_ && !session_) session_.emplace(setup_.connect());
+    const auto in_flight = [this] {
+      return std::ranges::any_of(topics_,
+                                 [](const auto& t) { return t.second.stream.is_in_flight(); });
+    };
+    while (lease_ && (in_flight() || !acknowledged_.empty()) && Clock::now() < until) {
+      for (auto& [name, topic] : topics_)
+        for (const std::int64_t id : topic.stream.turn(false, kPoll).delivered)
+          acknowledged_.emplace_back(name, id);
+      if (acknowledged_.empty()) continue;
+      if (!store::step_outbox(*session_, *lease_, {{}, acknowledged_, 1, 1, setup_.lease})) return;
+      acknowledged_.clear();
+    }
+    if (lease_ && session_) store::release_outbox_lease(*session_, *lease_);
+  } catch (const store::DatabaseError&) {
+    // The lease ends by itself.
+  }
+}
+
+}  // namespace hapax::outbox

@@ -1,0 +1,97 @@
+// Sends what handlers published, from its committed rows to Kafka. The promise: docs/outbox.md.
+//
+// One relay of a group works at a time: the one that holds the lease. It runs in a worker, or alone
+// as `hapax relay`.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "kafka/stream_producer.hpp"
+#include "observe/metrics.hpp"
+#include "outbox/low_water.hpp"
+#include "outbox/topic_stream.hpp"
+#include "store/outbox.hpp"
+
+namespace hapax::outbox {
+
+struct RelaySetup {
+  std::string group;
+  std::string name;  // shown to operators
+  std::function<store::Session()> connect;
+  std::function<kafka::Properties()> properties;           // the consumer's, as they stand now
+  std::map<std::string, std::size_t, std::less<>> topics;  // → the largest record that each takes
+  std::chrono::seconds lease{10};
+  std::chrono::seconds sweep{60};  // between two looks below the low-water marks
+};
+
+// Thread safety: run() belongs to one thread; nudge() may be called from any.
+class Relay {
+ public:
+  Relay(RelaySetup setup, observe::Metrics& metrics);
+
+  // Works until a stop is requested, then lets another relay take over at once.
+  // Throws: nothing of PostgreSQL's or Kafka's.
+  // Blocks: until then, and about a second for answers that are on their way.
+  void run(const std::stop_token& stop);
+
+  // A transaction with records was committed: look at once.
+  void nudge();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Topic {
+    TopicStream stream;
+    LowWater low_water;
+  };
+
+  void turn();
+  bool leads();
+  void take_over();
+  void forget();
+  bool lease_is_fresh() const { return Clock::now() - fenced_at_ < setup_.lease; }
+  void collect_answers();
+  void halt(const store::OutboxHalt& halt);
+  bool is_due();
+  void sweep();
+  store::OutboxStep next_step();
+  bool a_halt_ended(const store::OutboxRead& read);
+  void send(store::OutboxRead read, const store::OutboxStep& step);
+  void look_for_topics();
+  void measure();
+  void rest(const std::stop_token& stop);
+  void leave();
+  bool has_records() const;
+  Topic& topic(const std::string& name);
+  std::map<std::string, std::int64_t> readable();
+
+  const RelaySetup setup_;
+  const std::string holder_;  // of the lease: unlike setup_.name, no other process has it
+  observe::Metrics& metrics_;
+
+  std::optional<store::Session> session_;
+  std::optional<store::OutboxLease> lease_;
+  std::map<std::string, Topic> topics_;
+  std::vector<std::pair<std::string, std::int64_t>> acknowledged_;  // and not removed
+  std::set<std::int64_t> halts_;                                    // that were open
+  std::future<std::set<std::string>> sweep_;                        // topics that it has found
+  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, sweep_at_{}, measure_{}, peek_at_{},
+      removing_since_{};
+  std::string said_;  // why PostgreSQL does not let it work
+
+  std::mutex mutex_;
+  std::condition_variable_any woken_;
+  bool nudged_ = false;  // guarded by mutex_
+};
+
+}  // namespace hapax::outbox

@@ -1,0 +1,131 @@
+#include "outbox/topic_stream.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "flow/crash_point.hpp"
+#include "observe/log.hpp"
+#include "outbox/record.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+using Result = kafka::StreamAnswer::Result;
+
+constexpr std::size_t kAllAgain = 4096;  // so many at a time, and the stream flows again
+constexpr auto kForAnswers = 10s;        // to what was sent before the producer stopped
+constexpr auto kBackOff = 1s;
+constexpr auto kLongWithoutAnswer = 10s;
+
+}  // namespace
+
+void TopicStream::offer(std::vector<store::OutboxRow> rows) {
+  for (store::OutboxRow& row : rows) waiting_.push_back(std::move(row));
+  moved_at_ = Clock::now();
+}
+
+TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout) {
+  News news;
+  if (is_empty() || (!producer_ && !may_send) || !has_producer()) return news;
+  if (!may_send && !sent_.empty()) producer_->stop();
+  if (may_send && !waiting_.empty() && !producer_->stopped()) feed();
+  for (const kafka::StreamAnswer& answer : producer_->poll(timeout)) {
+    if (answer.result == Result::delivered) {
+      sent_.erase(answer.id);
+      news.delivered.push_back(answer.id);
+      continue;
+    }
+    if (answer.result == Result::refused_record || answer.result == Result::refused_topic) {
+      ++refused_;
+      if (!refusal_ || answer.id < refusal_->id) refusal_ = answer;
+    } else if (answer.result == Result::unknown) {
+      failure_ = answer.error;
+    }
+  }
+  if (!news.delivered.empty()) goes_on();
+  if (producer_->stopped()) {
+    if (stopped_at_ == Clock::time_point{}) stopped_at_ = Clock::now();
+    if (Clock::now() - stopped_at_ > kForAnswers) producer_->abandon();
+    if (producer_->in_hand() == 0) conclude(news);
+  } else if (sent_.empty() && at_a_time_ > 0) {
+    at_a_time_ = at_a_time_ * 2 < kAllAgain ? at_a_time_ * 2 : 0;
+  } else if (!sent_.empty() && Clock::now() - moved_at_ > kLongWithoutAnswer) {
+    delayed(producer_->last_error().empty() ? "no broker has answered yet"
+                                            : producer_->last_error());
+  }
+  return news;
+}
+
+bool TopicStream::has_producer() {
+  if (producer_) return true;
+  if (Clock::now() < not_before_) return false;
+  try {
+    producer_ = make_producer_();
+    return true;
+  } catch (const std::runtime_error& error) {
+    back_off(error.what());
+    return false;
+  }
+}
+
+void TopicStream::feed() {
+  std::size_t room = waiting_.size();
+  if (at_a_time_ > 0) room = sent_.empty() ? std::min(room, at_a_time_) : 0;
+  for (; room > 0 && !producer_->stopped(); --room) {
+    const kafka::OrderedRecord record = record_of(waiting_.front(), group_);
+    if (!producer_->takes(record)) break;
+    store::OutboxRow row = std::move(waiting_.front());
+    waiting_.pop_front();
+    const std::int64_t id = row.id;
+    sent_.emplace(id, std::move(row));
+    producer_->send(record, id);
+  }
+  flow::crash_point("outbox_offered");
+}
+
+// The producer has stopped, and every record is answered for: what was not delivered is sent again
+// by another one, in the order of ids.
+void TopicStream::conclude(News& news) {
+  const std::string failure = std::exchange(failure_, {});
+  const std::string why = producer_->last_error().empty() ? failure : producer_->last_error();
+  const auto refusal = std::exchange(refusal_, std::nullopt);
+  const std::size_t refused = std::exchange(refused_, 0);
+  const bool alone = at_a_time_ == 1;
+  producer_.reset();
+  stopped_at_ = {};
+  for (auto row = sent_.rbegin(); row != sent_.rend(); ++row)
+    waiting_.push_front(std::move(row->second));
+  sent_.clear();
+  if (refusal && refusal->result == Result::refused_topic) {
+    news.halt = store::OutboxHalt{topic_, {}, "topic_refused", refusal->error};
+  } else if (refused > 0 && alone) {
+    news.halt = store::OutboxHalt{topic_, refusal->id, "record_refused", refusal->error};
+  } else if (refused > 0) {
+    at_a_time_ = std::max<std::size_t>(1, refused / 2);
+  } else {
+    back_off(why);
+  }
+  if (news.halt) waiting_.clear();
+}
+
+void TopicStream::back_off(const std::string& why) {
+  not_before_ = Clock::now() + kBackOff;
+  delayed(why);
+}
+
+// One line while the reason stays the same kind: brokers word it differently each time.
+void TopicStream::delayed(const std::string& why) {
+  if (!std::exchange(said_, why).empty()) return;
+  observe::log::warning("outbox_delayed", {{"topic", topic_}, {"error", why}},
+                        "Kafka does not take published records; they wait in hapax.outbox, and "
+                        "the relay tries on");
+}
+
+void TopicStream::goes_on() {
+  moved_at_ = Clock::now();
+  if (std::exchange(said_, {}).empty()) return;
+  observe::log::info("outbox_goes_on", {{"topic", topic_}}, "published records are sent again");
+}
+
+}  // namespace hapax::outbox

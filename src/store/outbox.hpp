@@ -1,0 +1,105 @@
+// The outbox as the relay sees it: the lease, the records that wait, the halts.
+//
+// Thread safety: none; each call uses the caller's session.
+// Throws: DatabaseError (Phase::account), from all of them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+// False on a schema older than kOutboxSchema.
+bool has_outbox(Session& session);
+
+// Proves that this relay is the only one of its group.
+struct OutboxLease {
+  std::string group;
+  std::string holder;       // no other relay has this name
+  std::int64_t epoch = 0;   // raised by each take-over
+  std::string incarnation;  // of PostgreSQL, as read_store() told before the take-over
+};
+
+// Nothing if another relay has it. Otherwise every older lease of the group is fenced.
+std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string& group,
+                                             const std::string& holder,
+                                             const std::string& incarnation,
+                                             std::chrono::seconds time);
+
+// Another relay may take it at once.
+void release_outbox_lease(Session& session, const OutboxLease& lease);
+
+// A record as its row has it.
+struct OutboxRow {
+  std::int64_t id = 0;
+  std::string topic;
+  std::optional<std::string> key, payload;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  std::string idempotency_key;
+  std::string source_topic, source_generation, source_partition, source_offset;
+};
+
+// One step of the relay with the outbox.
+struct OutboxStep {
+  std::map<std::string, std::int64_t> topics;  // to read: topic → the id behind which to read
+  std::vector<std::pair<std::string, std::int64_t>> acknowledged;  // topic and id; to be removed
+  std::size_t most_rows = 0;                                       // of a topic
+  std::size_t most_bytes = 0;  // keys and payloads of a topic; one record comes in any case
+  std::chrono::seconds lease{0};
+};
+
+struct OutboxRead {
+  std::vector<OutboxRow> rows;                 // in the order of ids
+  std::map<std::string, std::int64_t> newest;  // the newest id of each topic, seen before `rows`
+  std::set<std::string> writers;  // transactions with ids, still running after `rows` were read
+  std::set<std::int64_t> halts;   // those that are open
+};
+
+// Whether there is a record to read. Writes nothing.
+bool peek_outbox(Session& session, const std::string& group,
+                 const std::map<std::string, std::int64_t>& topics);
+
+// The topics with a record to send that the marks have passed.
+std::set<std::string> find_behind_marks(Session& session, const std::string& group,
+                                        const std::map<std::string, std::int64_t>& marks);
+
+// Removes what is acknowledged and reads on, in one transaction whose COMMIT is synchronous and
+// checks the lease. So what it returns cannot be lost any more by a crash or a synchronous
+// failover, and no other relay had taken over by then. Nothing if the lease or the incarnation
+// is another one: then nothing was changed, and the ids in hand mean nothing any more.
+std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease,
+                                      const OutboxStep& step);
+
+// The topics that have rows and are not among those.
+std::set<std::string> new_outbox_topics(Session& session, const std::string& group,
+                                        const std::set<std::string>& known);
+
+struct OutboxHalt {
+  std::string topic;
+  std::optional<std::int64_t> row;  // nothing: the whole topic
+  std::string reason, detail;
+};
+
+// False if the lease or the incarnation is another one: nothing was changed.
+bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& halt,
+                 const std::string& relay);
+
+struct OutboxMeasure {
+  std::size_t unsent = 0;  // counted up to kMostMeasured
+  double oldest_seconds = 0;
+  std::size_t halts = 0;
+};
+inline constexpr std::size_t kMostMeasured = 100'000;
+// `topics`: which, and the id behind which each is looked at.
+OutboxMeasure measure_outbox(Session& session, const std::string& group,
+                             const std::map<std::string, std::int64_t>& topics);
+
+}  // namespace hapax::store

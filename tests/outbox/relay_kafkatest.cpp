@@ -1,0 +1,262 @@
+// The relay between a real PostgreSQL and librdkafka's mock brokers. Rows are written as a
+// handler's transaction leaves them.
+#include "outbox/relay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "kafka/mock_cluster.hpp"
+#include "store/transaction.hpp"
+#include "support/database.hpp"
+#include "support/read_records.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+using support::Incoming;
+
+constexpr int kPartitions = 3;
+
+class RelayCase : public testing::Test {
+ protected:
+  RelayCase() {
+    cluster.create_topic("receipts", kPartitions);
+    cluster.create_topic("audit", 1);
+  }
+
+  // Keys are k<n modulo 10>, payloads the numbers [from, from + count).
+  static std::string rows(const std::string& topic, int from, int count) {
+    return "INSERT INTO hapax.outbox (group_id, topic, record_key, payload, headers, "
+           "idempotency_key, source_topic, source_generation, source_partition, source_offset) "
+           "SELECT 'g', '" +
+           topic +
+           "', convert_to('k' || n % 10, 'UTF8'), convert_to(n::text, 'UTF8'), "
+           "'[[\"kind\",\"receipt\"]]', 'key ' || n, 'payments', 1, 3, n FROM generate_series(" +
+           std::to_string(from) + ", " + std::to_string(from + count - 1) + ") n ORDER BY n;";
+  }
+
+  class Running {
+   public:
+    Running(RelaySetup setup, const std::string& versions)
+        : metrics({versions, "", "", ""}), relay(std::move(setup), metrics) {
+      thread = std::jthread([this](const std::stop_token& stop) { relay.run(stop); });
+    }
+    observe::Metrics metrics;
+    Relay relay;
+    std::jthread thread;
+  };
+
+  RelaySetup setup(const std::string& name = "w") {
+    return {"g",
+            name,
+            [options = database.worker()] { return store::Session(options); },
+            [bootstrap = cluster.bootstrap()] {
+              return kafka::Properties{{"bootstrap.servers", bootstrap},
+                                       {"topic.metadata.refresh.interval.ms", "100"}};
+            },
+            {{"receipts", 1'000'000}, {"audit", 1'000'000}},
+            2s};
+  }
+  std::unique_ptr<Running> run(const std::string& name = "w") {
+    return std::make_unique<Running>(setup(name), name);
+  }
+
+  void await_sent(const std::string& where = "true") {
+    database.wait_until("SELECT count(*) FROM hapax.outbox WHERE " + where, "0");
+  }
+
+  std::vector<Incoming> records(const std::string& topic) {
+    std::vector<Incoming> all;
+    for (int partition = 0; partition < (topic == "receipts" ? kPartitions : 1); ++partition)
+      for (Incoming& record : support::read_records(cluster.bootstrap(), topic, partition))
+        all.push_back(std::move(record));
+    return all;
+  }
+
+  // Each of [0, count) once, in the order of numbers within a key.
+  void expect_exact(const std::string& topic, int count) {
+    std::map<std::string, int> last;
+    const auto all = records(topic);
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(count));
+    for (const Incoming& record : all) {
+      const int n = std::stoi(*record.payload);
+      EXPECT_EQ(*record.key, "k" + std::to_string(n % 10));
+      const auto [before, first] = last.emplace(*record.key, n);
+      EXPECT_EQ(n, first ? n % 10 : before->second + 10);
+      before->second = n;
+    }
+  }
+
+  kafka::MockCluster cluster;
+  test::Database database;
+};
+
+TEST_F(RelayCase, SendsEachRecordOnceInTheOrderOfItsKeyAndRemovesIt) {
+  database.run(rows("receipts", 0, 12'000));
+  const auto relay = run();
+  await_sent();
+  database.run(rows("receipts", 12'000, 500));
+  relay->relay.nudge();
+  await_sent();
+  expect_exact("receipts", 12'500);
+  EXPECT_NE(relay->metrics.text().find("hapax_outbox_sent_total{topic=\"receipts\"} 12500"),
+            std::string::npos);
+}
+
+TEST_F(RelayCase, AddsWhereARecordComesFromAndItsKey) {
+  database.run(rows("audit", 7, 1));
+  const auto relay = run();
+  await_sent();
+  const auto all = records("audit");
+  ASSERT_EQ(all.size(), 1U);
+  using Headers = std::vector<std::pair<std::string, std::optional<std::string>>>;
+  EXPECT_EQ(all[0].headers, (Headers{{"kind", "receipt"},
+                                     {"idempotency-key", "key 7"},
+                                     {"hapax-origin", "g/payments/1/3/7"}}));
+}
+
+// A cursor over ids loses it.
+TEST_F(RelayCase, SendsARecordThatCommitsBehindItsSuccessors) {
+  store::Session late(database.worker());
+  store::Transaction open(late);
+  open.run(rows("receipts", 0, 1));
+  const auto relay = run();
+  for (int round = 0; round < 5; ++round) {
+    database.run(rows("receipts", 1 + round, 1));
+    await_sent();
+  }
+  open.commit();
+  await_sent();
+  EXPECT_EQ(records("receipts").size(), 6U);
+}
+
+// The mark never passes a record. If it did, the record would wait for the sweep, not for ever.
+TEST_F(RelayCase, FindsARecordBehindTheMark) {
+  RelaySetup sweeping = setup();
+  sweeping.sweep = 1s;
+  Running relay(std::move(sweeping), "w");
+  for (int round = 0; round < 5; ++round) {
+    database.run(rows("audit", round, 1));
+    await_sent();
+  }
+  database.run("SELECT setval(pg_get_serial_sequence('hapax.outbox', 'id'), 1, false)");
+  database.run(rows("audit", 5, 1));
+  await_sent();
+  EXPECT_EQ(records("audit").size(), 6U);
+}
+
+TEST_F(RelayCase, HoldsUpOnlyTheRecordsOfATopicWithoutALeader) {
+  cluster.set_led("audit", 0, false);
+  database.run(rows("audit", 0, 20) + rows("receipts", 0, 1000));
+  const auto relay = run();
+  await_sent("topic = 'receipts'");
+  expect_exact("receipts", 1000);
+  database.run(rows("receipts", 1000, 1000));
+  await_sent("topic = 'receipts'");
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox"), 20);
+  cluster.set_led("audit", 0, true);
+  await_sent();
+  expect_exact("audit", 20);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0);
+}
+
+TEST_F(RelayCase, ResendsNothingThatABatchsRefusalWasNotAbout) {
+  database.run(rows("audit", 0, 1000));
+  // The first batch is refused, then nothing is: no record is to blame.
+  cluster.refuse(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::too_large);
+  const auto relay = run();
+  await_sent();
+  expect_exact("audit", 1000);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0);
+}
+
+TEST_F(RelayCase, HaltsTheKeyOfARecordThatIsRefusedAloneAndNoOther) {
+  database.run(rows("audit", 0, 1));
+  for (int i = 0; i < 2; ++i)
+    cluster.refuse(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::too_large);
+  const auto relay = run();
+  database.wait_until("SELECT reason FROM hapax.outbox_halts WHERE ended_at IS NULL",
+                      "record_refused");
+  database.run(rows("audit", 1, 30) + rows("receipts", 0, 100));
+  await_sent("record_key <> 'k0'");
+  EXPECT_EQ(database.value("SELECT string_agg(convert_from(payload, 'UTF8'), ' ' ORDER BY id) "
+                           "FROM hapax.outbox"),
+            "0 10 20 30");
+  // One more of the key becomes visible with the decision, behind all that was read before.
+  database.run("BEGIN; UPDATE hapax.outbox_halts SET ended_at = now(), decision = 'retry'; " +
+               rows("audit", 31, 10) + "COMMIT");
+  await_sent();
+  expect_exact("audit", 41);
+}
+
+TEST_F(RelayCase, HaltsATopicThatMayNotBeWrittenAndNoOther) {
+  cluster.refuse(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::not_allowed);
+  database.run(rows("audit", 0, 10));
+  const auto relay = run();
+  database.wait_until("SELECT topic, reason, row_id FROM hapax.outbox_halts",
+                      "audit|topic_refused|null");
+  database.run(rows("receipts", 0, 100));
+  await_sent("topic = 'receipts'");
+  database.run("UPDATE hapax.outbox_halts SET ended_at = now(), decision = 'retry'");
+  await_sent();
+  expect_exact("audit", 10);
+}
+
+// SKIP LOCKED would let both send, and split a key between them.
+TEST_F(RelayCase, OfTwoRelaysOneWorksAndTheOtherTakesOverAtOnce) {
+  database.run(rows("receipts", 0, 3000));
+  auto one = run("one");
+  auto two = run("two");
+  await_sent();
+  expect_exact("receipts", 3000);
+  const std::string leader = database.value("SELECT split_part(holder, ' ', 1) FROM hapax.leases");
+  (leader == "one" ? one : two).reset();
+  database.run(rows("receipts", 3000, 3000));
+  await_sent();
+  expect_exact("receipts", 6000);
+  EXPECT_EQ(database.value("SELECT epoch FROM hapax.leases"), "2");
+}
+
+TEST_F(RelayCase, SendsNothingFromACopyOfTheDatabase) {
+  database.run(rows("receipts", 0, 10));
+  const auto copy = database.copy();
+  RelaySetup on_copy = setup("copy");
+  on_copy.connect = [options = copy->worker()] { return store::Session(options); };
+  Running relay(std::move(on_copy), "copy");
+  database.run(rows("receipts", 10, 10));
+  const auto original = run();
+  await_sent();
+  EXPECT_EQ(copy->count("SELECT count(*) FROM hapax.outbox"), 10);
+  EXPECT_EQ(copy->count("SELECT count(*) FROM hapax.leases"), 0);
+  expect_exact("receipts", 20);
+}
+
+// Committed rows are sent, also if the configuration does not name their topic any more.
+TEST_F(RelayCase, SendsRecordsOfATopicThatIsNotConfiguredAnyMore) {
+  database.run(rows("audit", 0, 5));
+  RelaySetup without = setup();
+  without.topics.erase("audit");
+  Running relay(std::move(without), "w");
+  await_sent();
+  expect_exact("audit", 5);
+}
+
+// Its sessions end, as in a restart of a pooler; what Kafka has is not sent again.
+TEST_F(RelayCase, RepeatsNothingWhenItsSessionIsLost) {
+  const auto relay = run();
+  for (int round = 0; round < 5; ++round) {
+    database.run(rows("receipts", round * 1000, 1000));
+    database.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+        "'hapax_worker' AND pid <> pg_backend_pid() AND datname = current_database()");
+  }
+  await_sent();
+  expect_exact("receipts", 5000);
+  EXPECT_EQ(database.value("SELECT epoch FROM hapax.leases"), "1");
+}
+
+}  // namespace
+}  // namespace hapax::outbox
