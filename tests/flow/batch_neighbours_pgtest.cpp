@@ -17,16 +17,22 @@ class BatchNeighbours : public FlowCase {
     return headers;
   }
 
-  // The outcomes of one take of `keys`, "name reason", joined by ", ".
-  std::string take(const std::vector<std::string>& keys, const Body& body,
-                   const std::vector<std::string>& payloads = {}) {
+  // The outcomes of one take of `keys`.
+  std::vector<Outcome> outcomes(const std::vector<std::string>& keys, const Body& body,
+                                const std::vector<std::string>& payloads = {}) {
     const std::vector<Header> named = headers(keys);
     const std::vector<Message> messages = messages_of(named, payloads);
     const std::string group = "group";
     CountingHandler handler(body, runs);
-    std::string text;
     Processor processor = make_processor();
-    for (const Outcome& outcome : processor.process(jobs_of(messages, group, handler)))
+    return processor.process(jobs_of(messages, group, handler));
+  }
+
+  // The same, as "name reason", joined by ", ".
+  std::string take(const std::vector<std::string>& keys, const Body& body,
+                   const std::vector<std::string>& payloads = {}) {
+    std::string text;
+    for (const Outcome& outcome : outcomes(keys, body, payloads))
       text += (text.empty() ? "" : ", ") + std::string(name_of(outcome.result)) +
               (outcome.reason.empty() ? "" : " " + outcome.reason);
     return text;
@@ -53,6 +59,31 @@ TEST_F(BatchNeighbours, GoOnInHalvesWhereTheConnectionWasLostAtTheSeal) {
             "completed, completed, completed, completed");
   EXPECT_EQ(effects(), "a=book b=book c=book d=book");
   EXPECT_EQ(count("hapax.attempts"), 0);
+}
+
+TEST_F(BatchNeighbours, AreNotTakenForTheOneWhoseHandlerLostTheServer) {
+  const std::vector<Outcome> ended =
+      outcomes({"a", "b", "c"}, [&](const Message& message, Context& context) {
+        if (*message.header("id") != "b") return write(message, context);
+        test::postgres().kill();
+        context.sql("SELECT 1");
+      });
+  test::postgres().start();
+  EXPECT_EQ(ended[0].result, Result::outage) << ended[0].detail;
+  EXPECT_FALSE(ended[0].lost_in_handler);
+  EXPECT_TRUE(ended[1].lost_in_handler) << "it would not run alone the next time";
+  EXPECT_FALSE(ended[2].lost_in_handler);
+}
+
+// The seal finds that the transaction is gone, when all handlers have come back.
+TEST_F(BatchNeighbours, AreNotNamedInAHaltThatAnyOfThemMayHaveCaused) {
+  const std::vector<Outcome> ended =
+      outcomes({"a", "b", "c"}, [](const Message& message, Context& context) {
+        if (*message.header("id") == "b") context.pqxx().exec("ROLLBACK");
+      });
+  EXPECT_EQ(ended[0].reason, "handler_ended_transaction");
+  EXPECT_NE(ended[0].detail.find("begins with partition 0 offset 0: "), std::string::npos)
+      << ended[0].detail;
 }
 
 // Another batch, most likely, that holds it to its end; one by one would hold it for a moment.

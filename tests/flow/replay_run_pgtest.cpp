@@ -11,7 +11,26 @@
 namespace hapax::flow {
 namespace {
 
-class ReplayRun : public ReplayCase {};
+class ReplayRun : public ReplayCase {
+ protected:
+  // Runs the replay again and again, as soon as it may; its handler ends with each of these
+  // SQLSTATEs in turn. How many of the runs count so far, after each.
+  std::string runs_after(const std::vector<const char*>& states) {
+    const char* state = nullptr;
+    BodyHandler handler([&](const Message&, Context& context) {
+      context.sql(std::string("DO $$ BEGIN RAISE 'no' USING ERRCODE = '") + state + "'; END $$");
+    });
+    Replayer replayer = make_replayer(handler);
+    std::string counted;
+    for (const char* const next : states) {
+      state = next;
+      database.run("UPDATE hapax.replays SET next_try = now()");
+      EXPECT_EQ(replayer.run_next().result, ReplayResult::later) << state;
+      counted += (counted.empty() ? "" : " ") + database.value("SELECT runs FROM hapax.replays");
+    }
+    return counted;
+  }
+};
 
 // Who races whom.
 
@@ -211,6 +230,47 @@ TEST_F(ReplayRun, ConnectionThatItsHandlerLosesIsAFailedRun) {
   });
   EXPECT_EQ(replayed.result, ReplayResult::later) << replayed.detail;
   EXPECT_EQ(database.value("SELECT runs, last_error IS NULL FROM hapax.replays"), "1|f");
+}
+
+// As under a message: XX001 is a page of PostgreSQL's that only this message needs, perhaps.
+TEST_F(ReplayRun, CountsTheThirdLossOfPostgresqlUnderItAndEachFurtherOne) {
+  want(dead());
+  route.retry.max_attempts = 9;
+  EXPECT_EQ(runs_after({"XX001", "XX001", "XX001", "XX001"}), "0 0 1 2");
+}
+
+TEST_F(ReplayRun, TakesAFullDiskForNoLossOfPostgresqlUnderIt) {
+  want(dead());
+  EXPECT_EQ(runs_after({"53100", "53100", "53100", "XX001", "XX001"}), "0 0 0 0 0");
+}
+
+TEST_F(ReplayRun, TakesARunThatCountsForNoLossOfPostgresqlUnderIt) {
+  want(dead());
+  route.retry.max_attempts = 9;
+  EXPECT_EQ(runs_after({"25P03", "25P03", "XX001", "XX001", "XX001"}), "1 2 2 2 3");
+}
+
+TEST_F(ReplayRun, ThatIsRepeatedAtOnceCountsAfterTwentyInARow) {
+  want(dead());
+  std::vector<const char*> states(kMaxAgains, "40001");
+  states.push_back("53100");  // what comes between begins the row anew
+  states.insert(states.end(), kMaxAgains + 1, "40001");
+  std::string expected;
+  for (std::size_t i = 1; i < states.size(); ++i) expected += "0 ";
+  EXPECT_EQ(runs_after(states), expected + "1");
+}
+
+// No handler runs any more, and nothing is pending: what refuses is a trigger that waits for
+// COMMIT.
+TEST_F(ReplayRun, WhoseTransactionTookTooLongAtCommitIsAFailedRun) {
+  want(dead());
+  database.run(
+      "CREATE FUNCTION public.take_long() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN RAISE 'long' USING ERRCODE = '25P04'; END $$;"
+      "CREATE CONSTRAINT TRIGGER takes_long AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW EXECUTE FUNCTION public.take_long()");
+  EXPECT_EQ(run_next().result, ReplayResult::later);
+  EXPECT_EQ(database.value("SELECT runs FROM hapax.replays"), "1");
 }
 
 TEST_F(ReplayRun, TakesEffectOnceWhateverBecomesOfTheAnswerToCommit) {
