@@ -75,7 +75,9 @@ TEST_F(Plans, AreBoundedPerMessageOnATableThatGrewFromNothing) {
   EXPECT_LT(grown, 4 * kKeys);
   EXPECT_EQ(claim_all(0, kKeys, "again"), 0);
   EXPECT_LT(read_so_far() - grown, 4 * kKeys);
-  database.run("UPDATE hapax.idempotency_keys SET status = 'failed' WHERE kafka_offset < 2000");
+  database.run(
+      "UPDATE hapax.idempotency_keys SET status = 'failed' WHERE kafka_offset < 2000;"
+      "SELECT pg_stat_force_next_flush()");  // or what it read might count later
   const int before = read_so_far();
   EXPECT_EQ(claim_all(0, 2000, "third"), 2000);
   EXPECT_LT(read_so_far() - before, 12 * 2000);
