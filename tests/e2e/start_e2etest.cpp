@@ -181,7 +181,7 @@ TEST(Start, HaltsWhereTheIdAloneTellsThatTheTopicWasMadeAgain) {
   if (kafka::can_tell_topic_ids()) {
     worker->await("halted", {{"partition", 0}, {"reason", "topic_recreated"}});
     EXPECT_EQ(site->database().value("SELECT count(*) FROM payments"), "20");
-  } else {  // as docs/failures.md says
+  } else {  // as docs/failures.md tells
     worker->await("partition_started", {{"partition", 0}, {"offset", before->offset}});
   }
   expect_leaves(*worker);

@@ -1,5 +1,7 @@
 // Giving up is a fact (I5): a dead letter is a committed row that keeps the message whole, and it
 // is written only by who won the key.
+#include <pqxx/pqxx>
+
 #include "flow/flow_case.hpp"
 
 #include "store/dead_letter.hpp"

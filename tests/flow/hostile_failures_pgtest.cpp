@@ -1,4 +1,6 @@
 // Whose failure it is: the message's, the route's, or PostgreSQL's.
+#include <pqxx/pqxx>
+
 #include "flow/hostile_case.hpp"
 #include "store/checkpoints.hpp"
 

@@ -1,4 +1,6 @@
 // What a handler can do to its transaction and its session, and who must not pay for it.
+#include <pqxx/pqxx>
+
 #include "flow/hostile_case.hpp"
 
 namespace hapax::flow {

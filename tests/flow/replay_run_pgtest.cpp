@@ -253,7 +253,7 @@ TEST_F(ReplayRun, TakesARunThatCountsForNoLossOfPostgresqlUnderIt) {
 TEST_F(ReplayRun, ThatIsRepeatedAtOnceCountsAfterTwentyInARow) {
   want(dead());
   std::vector<const char*> states(kMaxAgains, "40001");
-  states.push_back("53100");  // what comes between begins the row anew
+  states.push_back("53100");  // what comes between starts the count again
   states.insert(states.end(), kMaxAgains + 1, "40001");
   std::string expected;
   for (std::size_t i = 1; i < states.size(); ++i) expected += "0 ";

@@ -1,6 +1,7 @@
 // What a handler publishes is in hapax.outbox if and only if its transaction committed. It has the
 // order in which transactions were serialised, and keys that every rerun gives again.
 #include <gmock/gmock.h>
+#include <pqxx/pqxx>
 
 #include <thread>
 
@@ -237,8 +238,7 @@ class Duplicates final : public Handler {
  public:
   void handle(const Message&, Context&) override {}
   bool wants_duplicates() const override { return true; }
-  void on_duplicate(const Message&, const std::optional<nlohmann::json>&,
-                    Context& context) override {
+  void on_duplicate(const Message&, const StoredResult&, Context& context) override {
     context.publish("receipts", {});
   }
 };

@@ -1,5 +1,6 @@
 // The test kit's single deliveries: each does what a worker would.
 #include <gmock/gmock.h>
+#include <pqxx/pqxx>
 
 #include "kit_case.hpp"
 
