@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string library(const std::string& name) {
-  return std::string(HAPAX_BINARY_DIR) + "/lib/" + name + ".so";
+  return std::string(HAPAX_BINARY_DIR) + "/lib/lib" + name + ".so";
 }
 
 std::string refusal(const std::string& path) {

@@ -13,7 +13,7 @@ namespace {
 
 using store::KnownLog;
 
-store::CheckpointRow row(std::int32_t generation, const std::string& cluster = "c1") {
+store::CheckpointRow logs_row(std::int32_t generation, const std::string& cluster = "c1") {
   store::CheckpointRow row;
   row.next_offset = 10;
   row.generation = generation;
@@ -24,7 +24,7 @@ store::CheckpointRow row(std::int32_t generation, const std::string& cluster = "
 
 // As the decision `recreated` leaves it.
 store::CheckpointRow recreated(std::int32_t before) {
-  store::CheckpointRow row = worker::row(before + 1);
+  store::CheckpointRow row = worker::logs_row(before + 1);
   row.next_offset.reset();
   row.cluster_id.reset();
   row.start_as = "initial";
@@ -43,7 +43,7 @@ std::int32_t number(const LogFacts& facts) {
 
 TEST(LogNumber, OfTheFirstGroupIsOneAndOfWhoeverGoesOnIsAsItWas) {
   EXPECT_EQ(number(facts({}, {})), 1);
-  EXPECT_EQ(number(facts(row(4), {})), 4);
+  EXPECT_EQ(number(facts(logs_row(4), {})), 4);
 }
 
 TEST(LogNumber, OfANewOrRenamedGroupIsTheOneThatTheOthersHave) {
@@ -75,7 +75,7 @@ TEST(LogNumber, OfATopicThatWasMadeAgainIsNewThoughAnOperatorHasMovedWhereItStar
 }
 
 TEST(LogNumber, OfTheSameTopicElsewhereIsWhatTheOthersHaveThere) {
-  store::CheckpointRow same = row(1);
+  store::CheckpointRow same = logs_row(1);
   same.start_as = "checkpoint";
   same.cluster_id.reset();
   same.key_spec = "spec";
@@ -84,8 +84,8 @@ TEST(LogNumber, OfTheSameTopicElsewhereIsWhatTheOthersHaveThere) {
 }
 
 TEST(LogNumber, IsDisputedByAGroupThatDoesNotKnowOfIt) {
-  EXPECT_EQ(number(facts(row(1), {{"s", "c1", "", 2}})), -1);
-  EXPECT_EQ(number(facts(row(1), {{"other", "c1", "", 2}})), 1) << "nobody shares its keys";
+  EXPECT_EQ(number(facts(logs_row(1), {{"s", "c1", "", 2}})), -1);
+  EXPECT_EQ(number(facts(logs_row(1), {{"other", "c1", "", 2}})), 1) << "nobody shares its keys";
 }
 
 // Who cannot tell ids sees only that another group has read further than this log goes.
@@ -109,7 +109,7 @@ TEST(LogNumber, OfAShorterLogIsNotThatOfTheGroupsThatReadTheLongerOne) {
 
 TEST(LogNumber, OfWhoCannotTellIdsIsKeptWhereSomebodyLearnsTheId) {
   const auto decided =
-      std::get<LogNumber>(number_of_log(facts(row(3), {{"s", "c1", "", 3}}, "c1", "x")));
+      std::get<LogNumber>(number_of_log(facts(logs_row(3), {{"s", "c1", "", 3}}, "c1", "x")));
   EXPECT_EQ(decided, (LogNumber{3, true}));
   EXPECT_EQ(number(facts({}, {{"s", "c1", "", 3}}, "c1", "x")), 3);
   EXPECT_EQ(number(facts({}, {{"s", "c1", "x", 3}})), 3) << "and back again";
@@ -155,7 +155,7 @@ class Worlds : public testing::TestWithParam<int> {
     ASSERT_TRUE(std::holds_alternative<LogNumber>(decided));
     const LogNumber& number = std::get<LogNumber>(decided);
     if (number.learns) logs_[{group.cluster, facts.topic_id}] = number.generation;
-    group.row = row(number.generation, group.cluster);
+    group.row = logs_row(number.generation, group.cluster);
     if (!facts.topic_id.empty()) group.row->topic_id = facts.topic_id;
     group.made = log.made;
     numbers_[log.made].insert(number.generation);
