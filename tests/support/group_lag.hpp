@@ -16,6 +16,6 @@ std::int64_t group_lag(const std::string& bootstrap, const std::string& group,
 
 // Returns when the lag is 0. Throws: std::runtime_error with the lag at the timeout.
 void await_no_lag(const std::string& bootstrap, const std::string& group, const std::string& topic,
-                  int partitions, std::chrono::milliseconds timeout = std::chrono::seconds(60));
+                  int partitions, std::chrono::milliseconds timeout = std::chrono::seconds(180));
 
 }  // namespace hapax::support

@@ -51,9 +51,9 @@ class Site {
 
   // Returns once `sql` gives `wanted`. Throws: std::runtime_error at the timeout.
   void await(const std::string& sql, const std::string& wanted,
-             std::chrono::milliseconds timeout = std::chrono::seconds(60));
+             std::chrono::milliseconds timeout = std::chrono::seconds(180));
   void await_booked(std::int64_t at_least);
-  void await_no_lag(std::chrono::milliseconds timeout = std::chrono::seconds(60)) const;
+  void await_no_lag(std::chrono::milliseconds timeout = std::chrono::seconds(180)) const;
 
   // Fails the test where the ledger does not hold payments [0, payments) once each, where a key is
   // not completed, or where there are not `dead_letters`.

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kPatience{30'000};
+constexpr milliseconds kPatience{60'000};
 constexpr milliseconds kAskAgain{50};
 
 std::filesystem::path output_file(const std::filesystem::path& folder, int start) {
