@@ -18,7 +18,7 @@ endfunction()
 string(CONCAT text "// Made by EmbedSql.cmake from sql/ and migrations/. Do not edit.\n#pragma once\n\n"
          "#include \"store/statement.hpp\"\n\nnamespace hapax::store::sql {\n\n")
 set(names "")
-file(GLOB statements "${SQL_FOLDER}/*.sql")
+file(GLOB_RECURSE statements "${SQL_FOLDER}/*.sql")
 foreach(file IN LISTS statements)
   get_filename_component(name "${file}" NAME_WE)
   file(READ "${file}" sql)

@@ -16,10 +16,14 @@ if(HAPAX_SANITIZE MATCHES thread)
   target_link_libraries(hapax_options INTERFACE hapax_c11_threads)
 endif()
 
-# hapax_layer(<folder> [LIBRARIES …]): all .cpp of src/<folder>.
+# hapax_layer(<folder> [ROOMS …] [LIBRARIES …]): all .cpp of src/<folder>, and of these folders in it.
 function(hapax_layer folder)
-  cmake_parse_arguments(LAYER "" "" "LIBRARIES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
+  cmake_parse_arguments(LAYER "" "" "ROOMS;LIBRARIES" ${ARGN})
+  set(patterns ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
+  foreach(room IN LISTS LAYER_ROOMS)
+    list(APPEND patterns ${PROJECT_SOURCE_DIR}/src/${folder}/${room}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(name hapax_${folder})
   add_library(${name} OBJECT ${sources})
   target_include_directories(${name} PUBLIC

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/command.hpp"
 #include "app/findings.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::app {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "app/findings.hpp"
-#include "app/kafka_reader.hpp"
+#include "cli/kafka_reader.hpp"
 #include "kafka/ordered_producer.hpp"
 #include "kafka/topic_settings.hpp"
 

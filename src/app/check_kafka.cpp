@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "app/findings.hpp"
-#include "app/kafka_reader.hpp"
+#include "cli/kafka_reader.hpp"
 #include "config/kafka_rules.hpp"
 #include "config/units.hpp"
 #include "kafka/topic_settings.hpp"

@@ -1,20 +1,20 @@
 // `hapax check`: PostgreSQL's side. Read only, but for the incarnation row that any worker makes.
 #include <algorithm>
 
-#include "app/command.hpp"
 #include "app/findings.hpp"
-#include "app/outbox_state.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
 #include "config/redact.hpp"
 #include "config/units.hpp"
-#include "store/checkpoints.hpp"
-#include "store/decisions.hpp"
-#include "store/inspect.hpp"
-#include "store/migrate.hpp"
-#include "store/outbox.hpp"
+#include "inspect/outbox_state.hpp"
+#include "store/operator/decisions.hpp"
+#include "store/operator/inspect.hpp"
+#include "store/operator/migrate.hpp"
 #include "store/transaction.hpp"
 #include "store/transport.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/outbox.hpp"
 #include "worker/connect_options.hpp"
 
 namespace hapax::app {

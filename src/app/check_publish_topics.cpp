@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "app/findings.hpp"
-#include "app/kafka_reader.hpp"
+#include "cli/kafka_reader.hpp"
 #include "kafka/topic_settings.hpp"
 
 namespace hapax::app {

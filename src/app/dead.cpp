@@ -4,12 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "app/command.hpp"
 #include "app/dead_letters.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
 #include "observe/escape.hpp"
-#include "store/inspect.hpp"
+#include "store/operator/inspect.hpp"
 
 namespace hapax::app {
 namespace {

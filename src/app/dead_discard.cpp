@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/dead_letters.hpp"
-#include "app/store_access.hpp"
+#include "cli/store_access.hpp"
 
 namespace hapax::app {
 namespace {

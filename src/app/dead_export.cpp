@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "app/dead_letters.hpp"
-#include "app/store_access.hpp"
+#include "cli/store_access.hpp"
 
 namespace hapax::app {
 namespace {

@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "app/coordinates.hpp"
 #include "app/operator.hpp"
-#include "app/store_access.hpp"
+#include "cli/coordinates.hpp"
+#include "cli/store_access.hpp"
 #include "key/key_text.hpp"
-#include "store/replays.hpp"
+#include "store/message/replays.hpp"
 
 namespace hapax::app {
 

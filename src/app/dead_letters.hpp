@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "app/command.hpp"
-#include "app/output.hpp"
-#include "store/dead_letter_orders.hpp"
-#include "store/inspect.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "store/operator/dead_letter_orders.hpp"
+#include "store/operator/inspect.hpp"
 
 namespace hapax::app {
 

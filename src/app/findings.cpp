@@ -4,7 +4,7 @@
 #include <exception>
 #include <sstream>
 
-#include "app/command.hpp"
+#include "cli/command.hpp"
 
 namespace hapax::app {
 

@@ -3,11 +3,11 @@
 #include <cstdio>
 
 #include "app/operator.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
 #include "key/key_text.hpp"
-#include "store/inspect.hpp"
-#include "store/operator.hpp"
+#include "store/operator/inspect.hpp"
+#include "store/operator/operator.hpp"
 
 namespace hapax::app {
 namespace {

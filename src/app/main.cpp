@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "app/command.hpp"
-#include "app/version.hpp"
+#include "cli/command.hpp"
+#include "cli/version.hpp"
 #include "config/suggest.hpp"
 #include "observe/escape.hpp"
 #include "store/fault.hpp"

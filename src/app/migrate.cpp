@@ -4,9 +4,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "app/command.hpp"
+#include "cli/command.hpp"
 #include "store/fault.hpp"
-#include "store/migrate.hpp"
+#include "store/operator/migrate.hpp"
 
 namespace hapax::app {
 namespace {

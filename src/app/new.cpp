@@ -8,7 +8,7 @@
 #include <fstream>
 #include <memory>
 
-#include "app/command.hpp"
+#include "cli/command.hpp"
 #include "template_files.hpp"
 
 namespace hapax::app {

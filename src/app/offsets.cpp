@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <charconv>
 
-#include "app/coordinates.hpp"
-#include "app/evidence.hpp"
-#include "app/kafka_reader.hpp"
 #include "app/operator.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
+#include "cli/coordinates.hpp"
+#include "cli/kafka_reader.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
 #include "config/units.hpp"
+#include "inspect/evidence.hpp"
 #include "kafka/provenance.hpp"
 #include "observe/log.hpp"
-#include "store/inspect.hpp"
-#include "store/operator.hpp"
+#include "store/operator/inspect.hpp"
+#include "store/operator/operator.hpp"
 
 namespace hapax::app {
 namespace {

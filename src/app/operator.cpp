@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "app/output.hpp"
-#include "store/operator.hpp"
+#include "cli/output.hpp"
+#include "store/operator/operator.hpp"
 
 namespace hapax::app {
 

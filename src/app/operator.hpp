@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "app/command.hpp"
+#include "cli/command.hpp"
 
 namespace hapax::app {
 

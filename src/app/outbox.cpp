@@ -4,15 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "app/command.hpp"
 #include "app/operator.hpp"
-#include "app/outbox_state.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
+#include "inspect/outbox_state.hpp"
 #include "observe/escape.hpp"
-#include "store/inspect.hpp"
-#include "store/outbox_headers.hpp"
-#include "store/outbox_orders.hpp"
+#include "store/operator/inspect.hpp"
+#include "store/operator/outbox_orders.hpp"
+#include "store/worker/outbox_headers.hpp"
 
 namespace hapax::app {
 namespace {

@@ -1,7 +1,7 @@
 #include "app/publishing.hpp"
 
-#include "app/kafka_reader.hpp"
-#include "app/store_access.hpp"
+#include "cli/kafka_reader.hpp"
+#include "cli/store_access.hpp"
 #include "kafka/topic_settings.hpp"
 #include "observe/log.hpp"
 #include "worker/connect_options.hpp"

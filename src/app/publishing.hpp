@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "app/command.hpp"
+#include "cli/command.hpp"
 #include "flow/publisher.hpp"
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "app/output.hpp"
-#include "store/dead_letter_orders.hpp"
+#include "cli/output.hpp"
+#include "store/operator/dead_letter_orders.hpp"
 
 namespace hapax::app {
 

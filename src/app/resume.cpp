@@ -2,14 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "app/command.hpp"
-#include "app/coordinates.hpp"
 #include "app/operator.hpp"
-#include "app/output.hpp"
-#include "app/store_access.hpp"
-#include "store/checkpoints.hpp"
-#include "store/decisions.hpp"
-#include "store/resume.hpp"
+#include "cli/command.hpp"
+#include "cli/coordinates.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
+#include "store/operator/decisions.hpp"
+#include "store/operator/resume.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::app {
 namespace {

@@ -12,15 +12,15 @@
 #include <string_view>
 #include <thread>
 
-#include "app/command.hpp"
 #include "app/findings.hpp"
 #include "app/publishing.hpp"
-#include "app/version.hpp"
+#include "cli/command.hpp"
+#include "cli/version.hpp"
 #include "flow/crash_point.hpp"
 #include "kafka/consumer.hpp"
 #include "observe/admin_server.hpp"
 #include "observe/log.hpp"
-#include "store/migrate.hpp"
+#include "store/operator/migrate.hpp"
 #include "worker/connect_options.hpp"
 #include "worker/worker.hpp"
 

@@ -5,7 +5,7 @@
 #include "flow/crash_point.hpp"
 #include "flow/judge.hpp"
 #include "flow/verdicts.hpp"
-#include "store/dead_letter.hpp"
+#include "store/message/dead_letter.hpp"
 
 namespace hapax::flow {
 namespace {

@@ -9,7 +9,7 @@
 #include "flow/lane_session.hpp"
 #include "flow/task.hpp"
 #include "key/identity.hpp"
-#include "store/claim.hpp"
+#include "store/message/claim.hpp"
 
 namespace hapax::flow {
 

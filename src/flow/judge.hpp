@@ -5,7 +5,7 @@
 
 #include "flow/attempt.hpp"
 #include "flow/outcome.hpp"
-#include "store/claim.hpp"
+#include "store/message/claim.hpp"
 
 namespace hapax::flow {
 

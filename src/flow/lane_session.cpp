@@ -1,7 +1,7 @@
 #include "flow/lane_session.hpp"
 
-#include "store/checkpoints.hpp"
-#include "store/dead_letter.hpp"
+#include "store/message/dead_letter.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::flow {
 

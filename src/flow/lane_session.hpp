@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "flow/failure_policy.hpp"
+#include "store/message/source.hpp"
 #include "store/session.hpp"
-#include "store/source.hpp"
 
 namespace hapax::flow {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "flow/attempt.hpp"
-#include "store/claim.hpp"
+#include "store/message/claim.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::flow {

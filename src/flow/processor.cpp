@@ -7,7 +7,7 @@
 #include "flow/judge.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
-#include "store/dead_letter.hpp"
+#include "store/message/dead_letter.hpp"
 
 namespace hapax::flow {
 namespace {

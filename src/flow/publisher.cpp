@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "key/sha256.hpp"
-#include "store/outbox_headers.hpp"
+#include "store/worker/outbox_headers.hpp"
 
 namespace hapax::flow {
 namespace {

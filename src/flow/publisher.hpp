@@ -13,7 +13,7 @@
 #include "hapax/context.hpp"
 #include "hapax/message.hpp"
 #include "key/identity.hpp"
-#include "store/outbox_insert.hpp"
+#include "store/message/outbox_insert.hpp"
 
 namespace hapax::flow {
 

@@ -6,8 +6,8 @@
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
-#include "store/checkpoints.hpp"
-#include "store/claim.hpp"
+#include "store/message/claim.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::flow {
 namespace {

@@ -23,7 +23,7 @@
 #include "flow/lane_session.hpp"
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
-#include "store/replays.hpp"
+#include "store/message/replays.hpp"
 #include "store/session.hpp"
 
 namespace hapax::flow {

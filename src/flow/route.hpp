@@ -12,7 +12,7 @@
 #include "flow/publisher.hpp"
 #include "hapax/handler.hpp"
 #include "key/key_spec.hpp"
-#include "store/claim.hpp"
+#include "store/message/claim.hpp"
 
 namespace hapax::flow {
 

@@ -16,8 +16,8 @@
 #include "flow/outcome.hpp"
 #include "flow/task.hpp"
 #include "key/identity.hpp"
-#include "store/claim_batch.hpp"
-#include "store/outbox_insert.hpp"
+#include "store/message/claim_batch.hpp"
+#include "store/message/outbox_insert.hpp"
 
 namespace hapax::flow {
 

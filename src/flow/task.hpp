@@ -12,7 +12,7 @@
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
 #include "hapax/message.hpp"
-#include "store/source.hpp"
+#include "store/message/source.hpp"
 
 namespace hapax::flow {
 

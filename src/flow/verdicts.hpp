@@ -6,8 +6,8 @@
 
 #include "flow/attempt.hpp"
 #include "flow/outcome.hpp"
-#include "store/dead_letter.hpp"
 #include "store/fault.hpp"
+#include "store/message/dead_letter.hpp"
 
 namespace hapax::flow {
 

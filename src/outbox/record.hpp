@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kafka/ordered_producer.hpp"
-#include "store/outbox.hpp"
+#include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 

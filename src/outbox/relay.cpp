@@ -5,7 +5,7 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
-#include "store/checkpoints.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::outbox {
 namespace {

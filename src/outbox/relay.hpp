@@ -21,7 +21,7 @@
 #include "observe/metrics.hpp"
 #include "outbox/low_water.hpp"
 #include "outbox/topic_stream.hpp"
-#include "store/outbox.hpp"
+#include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 

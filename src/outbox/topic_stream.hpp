@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "kafka/stream_producer.hpp"
-#include "store/outbox.hpp"
+#include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 

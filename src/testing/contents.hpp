@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/test_database.hpp"
+#include "store/testing/test_database.hpp"
 
 namespace hapax::testing {
 

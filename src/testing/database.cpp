@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sandbox/postgres_server.hpp"
-#include "store/migrate.hpp"
-#include "store/test_database.hpp"
+#include "store/operator/migrate.hpp"
+#include "store/testing/test_database.hpp"
 
 namespace hapax::testing {
 namespace {

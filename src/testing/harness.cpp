@@ -2,9 +2,9 @@
 #include <barrier>
 #include <thread>
 
-#include "store/checkpoints.hpp"
-#include "store/outbox_headers.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/outbox_headers.hpp"
 #include "testing/crash.hpp"
 #include "testing/implementation.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "store/test_database.hpp"
+#include "store/testing/test_database.hpp"
 #include "testing/database.hpp"
 #include "testing/lane.hpp"
 

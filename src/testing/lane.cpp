@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/test_database.hpp"
+#include "store/testing/test_database.hpp"
 
 namespace hapax::testing {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
-#include "store/checkpoints.hpp"
-#include "store/retention.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/retention.hpp"
 #include "worker/dead_letter_record.hpp"
 #include "worker/stoppable_wait.hpp"
 

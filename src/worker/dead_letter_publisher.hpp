@@ -18,7 +18,7 @@
 
 #include "kafka/ordered_producer.hpp"
 #include "observe/metrics.hpp"
-#include "store/publications.hpp"
+#include "store/worker/publications.hpp"
 #include "worker/postgres_state.hpp"
 
 namespace hapax::worker {

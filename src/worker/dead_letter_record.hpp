@@ -5,7 +5,7 @@
 #include <string>
 
 #include "kafka/ordered_producer.hpp"
-#include "store/publications.hpp"
+#include "store/worker/publications.hpp"
 
 namespace hapax::worker {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "observe/log.hpp"
-#include "store/dead_letter.hpp"
+#include "store/message/dead_letter.hpp"
 
 namespace hapax::worker {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "kafka/consumer.hpp"
 #include "observe/metrics.hpp"
-#include "store/checkpoints.hpp"
-#include "store/logs.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/logs.hpp"
 #include "worker/keeper_interface.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "store/checkpoints.hpp"
+#include "store/worker/checkpoints.hpp"
 #include "worker/partition.hpp"
 
 namespace hapax::worker {

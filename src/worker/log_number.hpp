@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "store/checkpoints.hpp"
-#include "store/logs.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/logs.hpp"
 
 namespace hapax::worker {
 

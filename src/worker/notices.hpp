@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "store/checkpoints.hpp"
+#include "store/worker/checkpoints.hpp"
 #include "worker/partition.hpp"
 
 namespace hapax::worker {

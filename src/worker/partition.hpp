@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "flow/route.hpp"
-#include "store/checkpoints.hpp"
+#include "store/worker/checkpoints.hpp"
 #include "worker/watermark.hpp"
 
 namespace hapax::worker {

@@ -1,6 +1,6 @@
 // Removes expired keys, in the worker that holds the lease. In each worker it notes until when the
-// worker's partitions are settled, because that is what holds keys (store/retention.hpp). A thread
-// and a session of its own: neither checkpoints nor claims wait for it.
+// worker's partitions are settled, because that is what holds keys (store/worker/retention.hpp). A
+// thread and a session of its own: neither checkpoints nor claims wait for it.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/retention.hpp"
 #include "store/session.hpp"
+#include "store/worker/retention.hpp"
 
 namespace hapax::worker {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kafka/provenance.hpp"
-#include "store/checkpoints.hpp"
-#include "store/logs.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/logs.hpp"
 
 namespace hapax::worker {
 

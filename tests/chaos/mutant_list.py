@@ -29,7 +29,7 @@ MUTANTS = {
         "src/worker/watermark.hpp",
         "return waiting_.empty() ? next_ : waiting_.front().offset;", "return next_;")]),
     "checkpoint-one-too-far": Mutant([(
-        "sql/write_checkpoints.sql", "SET next_offset = d.next_offset,",
+        "sql/worker/write_checkpoints.sql", "SET next_offset = d.next_offset,",
         "SET next_offset = d.next_offset + 1,")]),
     "offset-before-checkpoint": Mutant([(
         "src/worker/offset_commits.cpp",
@@ -40,14 +40,14 @@ MUTANTS = {
         "const std::int64_t offset = partition->checkpointed();",
         "const std::int64_t offset = partition->checkpointed() + 1;")]),
     "claim-without-guard": Mutant([(
-        "sql/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
+        "sql/message/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
     "redelivery-runs-again": Mutant([(
         "src/flow/judge.cpp",
         'if (holder.status == "completed") return',
         'if (holder.status == "completed" && holder.is(request.source)) return std::nullopt;\n'
         '  if (holder.status == "completed") return')]),
     "forgotten-epoch": Mutant([(
-        "sql/write_checkpoints.sql",
+        "sql/worker/write_checkpoints.sql",
         "  AND c.epoch = d.epoch AND c.next_offset = d.last\n", "  AND d.last IS NOT NULL\n")],
         "worker-zombie"),
     "give-up-without-claim": Mutant([(
@@ -55,9 +55,9 @@ MUTANTS = {
         "    if (auto decided = judge(attempt, request, claim, transaction)) return *decided;\n"
         "    verdict.dead_letter = store::fail", "    verdict.dead_letter = store::fail")]),
     "incarnation-never-changes": Mutant([
-        ("sql/read_store.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
-        ("sql/read_held.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
-        ("sql/write_checkpoints.sql", "AND d.incarnation = " + INCARNATION.format(23 * " "),
+        ("sql/worker/read_store.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
+        ("sql/worker/read_held.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
+        ("sql/worker/write_checkpoints.sql", "AND d.incarnation = " + INCARNATION.format(23 * " "),
          "AND (d.incarnation IS NOT NULL")],
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "none"}),
     "runs-behind-a-lost-tail": Mutant([(
@@ -66,15 +66,15 @@ MUTANTS = {
         POSTGRES, {"batch": 1, "lose_tail": True, "ordering": "key",
                    "checkpoint_interval": "1s"}),
     "no-seal": Mutant([
-        ("src/store/claim.cpp",
+        ("src/store/message/claim.cpp",
          "  transaction.add(transaction.session().execute(text, {nonce}));\n",
          "  (void)transaction, (void)nonce, (void)text;\n"),
-        ("sql/claim.sql", "set_config('hapax.gate', 'arm', true) = 'arm'",
+        ("sql/message/claim.sql", "set_config('hapax.gate', 'arm', true) = 'arm'",
          "set_config('hapax.gate', 'sealed', true) IS NOT NULL"),
-        ("sql/arm.sql", "set_config('hapax.gate', 'arm', true)",
+        ("sql/message/arm.sql", "set_config('hapax.gate', 'arm', true)",
          "set_config('hapax.gate', 'sealed', true)")]),
     "attempts-not-kept": Mutant([(
-        "sql/record_attempt.sql", "SET count = a.count + 1,", "SET count = 1,")]),
+        "sql/message/record_attempt.sql", "SET count = a.count + 1,", "SET count = 1,")]),
     "doubt-is-success": Mutant([(
         "src/flow/failure_policy.cpp",
         "return batch ? lost_connection_of_batch(failure) : commit_in_doubt(failure);",
@@ -94,9 +94,9 @@ MUTANTS = {
         "if (message.key() && message.offset() % 50 != 0) return order_hash_")],
         variant={"batch": 1, "ordering": "key"}),
     "dead-letter-not-kept": Mutant([(
-        "sql/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
+        "sql/message/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
     "never-cautious": Mutant([(
-        "sql/take_partitions.sql", "started_runs + 1 AS started_runs",
+        "sql/worker/take_partitions.sql", "started_runs + 1 AS started_runs",
         "RETURNING epoch, 0")], "message-that-kills"),
     "failed-batch-is-done": Mutant([(
         "src/flow/segment.cpp", "if (tried.then != Then::done)",
@@ -111,11 +111,11 @@ MUTANTS = {
         "  if (++round % 3 == 0) static_cast<void>(new store::Session(setup_.connect()));\n"
         "  store::Session session = setup_.connect();")], "worker-pause", soak=True),
     "keys-not-removed": Mutant([(
-        "sql/expire_keys.sql", "WHERE k.expires_at < $3", "WHERE k.expires_at + '1 year' < $3")],
+        "sql/worker/expire_keys.sql", "WHERE k.expires_at < $3", "WHERE k.expires_at + '1 year' < $3")],
         "worker-pause", soak=True),
     "keys-wait-for-their-own-partition-alone": of("retention", [
-        ("sql/read_held_scopes.sql", "least(until, $1::timestamptz)::text", "$1::timestamptz::text"),
-        ("sql/expire_keys.sql", "AND k.expires_at >= $2::timestamptz\n",
+        ("sql/worker/read_held_scopes.sql", "least(until, $1::timestamptz)::text", "$1::timestamptz::text"),
+        ("sql/worker/expire_keys.sql", "AND k.expires_at >= $2::timestamptz\n",
          "AND $2::timestamptz IS NOT NULL\n"
          "      AND NOT EXISTS (SELECT FROM hapax.checkpoints c WHERE c.group_id = k.group_id\n"
          "        AND c.topic = k.topic AND c.partition = k.partition\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the layers: dependencies point down only, and a library is known to one folder only."""
+"""Holds the layers: dependencies point down only, and a library is known to few folders."""
 
 import re
 
@@ -18,25 +18,36 @@ ALLOWED = {
     "flow": GROUND | STORES,
     "outbox": GROUND | STORES | {"flow"},
     "worker": GROUND | STORES | {"flow"},
-    "app": GROUND | STORES | {"flow", "outbox", "worker", "sandbox"},
+    "cli": GROUND | STORES | {"flow", "worker"},  # what all commands share
+    "inspect": GROUND | STORES | {"cli"},  # reads and explains, changes nothing
+    "tools": GROUND | STORES | {"cli", "flow", "worker", "sandbox"},  # hapax bench, hapax demo
+    "app": GROUND | STORES | {"flow", "outbox", "worker", "cli", "inspect", "tools"},
     "testing": GROUND | STORES | {"flow", "worker", "sandbox"},
-    "sandbox": set(),  # starts servers: for app's demo and the tests, and knows nothing of hapax
+    "sandbox": set(),  # starts servers: for the demo and the tests, and knows nothing of hapax
 }
 
-# Header of a library -> the only folder of src/ that may include it. nlohmann/json is in our
+# Rooms of a folder, lowest first: each may use those before it, and what lies beside the rooms.
+ROOMS = {"store": ["worker", "message", "operator", "testing"]}
+
+# Header of a library -> the only folders of src/ that may include it. nlohmann/json is in our
 # public headers, so everybody may.
 LIBRARIES = {
-    r"librdkafka/": "kafka",
-    r"(pqxx|libpq|postgresql)\b": "store",
-    r"dlfcn\.h": "plugin",
-    r"openssl/": "key",
-    r"(prometheus/|httplib|spdlog/|fmt/)": "observe",
-    r"CLI/": "app",
+    r"librdkafka/": {"kafka"},
+    r"(pqxx|libpq|postgresql)\b": {"store"},
+    r"dlfcn\.h": {"plugin"},
+    r"openssl/": {"key"},
+    r"(prometheus/|httplib|spdlog/|fmt/)": {"observe"},
+    r"CLI/": {"cli", "inspect", "tools", "app"},
 }
 # What a plugin is built with is part of its ABI.
 PUBLIC_EXCEPTIONS = {("include/hapax/plugin.hpp", "pqxx/version")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")', re.MULTILINE)
+
+
+def rank_of(rooms, parts):
+    """0 for what lies beside the rooms."""
+    return rooms.index(parts[0]) + 1 if parts[0] in rooms else 0
 
 
 def complaint_about(path, header, quoted):
@@ -50,10 +61,15 @@ def complaint_about(path, header, quoted):
             return f"{path}: a public header may not include {header}"
         if target in ALLOWED and target != folder and target not in ALLOWED[folder]:
             return f"{path}: {folder} may not include {header}: dependencies point down only"
-    for pattern, owner in LIBRARIES.items():
-        if not quoted and re.match(pattern, header) and folder != owner:
+        if target == folder and folder in ROOMS:
+            rank = rank_of(ROOMS[folder], path.parts[2:])
+            if rank_of(ROOMS[folder], header.split("/")[1:]) > rank:
+                return f"{path}: may not include {header}, a higher room"
+    for pattern, owners in LIBRARIES.items():
+        if not quoted and re.match(pattern, header) and folder not in owners:
             if (str(path), header) not in PUBLIC_EXCEPTIONS:
-                return f"{path}: <{header}> may be included in src/{owner} only"
+                known = ", src/".join(sorted(owners))
+                return f"{path}: <{header}> may be included in src/{known} only"
     return None
 
 
@@ -70,13 +86,18 @@ HEALTHY = {
     "include/hapax/plugin.hpp": "#include <pqxx/version>\n",
     "src/kafka/a.cpp": '#include <librdkafka/rdkafka.h>\n#include "kafka/a.hpp"\n',
     "src/flow/a.cpp": '#include "store/a.hpp"\n#include "hapax/message.hpp"\n#include <string>\n',
-    "src/app/main/a.cpp": '#include "sandbox/a.hpp"\n#include "worker/a.hpp"\n',
+    "src/app/main/a.cpp": '#include "cli/a.hpp"\n#include "worker/a.hpp"\n',
+    "src/tools/demo/a.cpp": '#include "sandbox/a.hpp"\n#include "tools/screen.hpp"\n',
+    "src/store/message/a.cpp": '#include "store/worker/a.hpp"\n#include "store/a.hpp"\n',
     "tests/flow/a_test.cpp": "#include <librdkafka/rdkafka.h>\n",
 }
 FAULTS = [
     ({"src/flow/b.cpp": '#include "worker/b.hpp"\n'}, ["flow may not include worker/b.hpp"]),
     ({"src/store/b.cpp": '#include "kafka/b.hpp"\n'}, ["store may not include kafka/b.hpp"]),
     ({"src/worker/b.cpp": '#include "sandbox/b.hpp"\n'}, ["worker may not include sandbox"]),
+    ({"src/inspect/b.cpp": '#include "app/b.hpp"\n'}, ["inspect may not include app/b.hpp"]),
+    ({"src/store/b.cpp": '#include "store/worker/b.hpp"\n'}, ["a higher room"]),
+    ({"src/store/worker/b.cpp": '#include "store/operator/b.hpp"\n'}, ["a higher room"]),
     ({"src/worker/b.cpp": "#include <pqxx/pqxx>\n"}, ["<pqxx/pqxx> may be included in src/store"]),
     ({"src/flow/b.hpp": "#  include <librdkafka/rdkafka.h>\n"}, ["in src/kafka only"]),
     ({"include/hapax/b.hpp": "#include <pqxx/pqxx>\n"}, ["in src/store only"]),

@@ -57,7 +57,7 @@ HEALTHY = {
     "src/store/a.cpp": "run(sql::kTakeOver);\n",
     "tests/store/a_test.cpp": "",
     "tests/fuzz/a_fuzz.cpp": "",
-    "sql/take_over.sql": "SELECT 1\n",
+    "sql/message/take_over.sql": "SELECT 1\n",
 }
 FAULTS = [
     ({"tests/store/b_test.cpp": ""}, ["tests/store/b_test.cpp: is in no CMake target"]),

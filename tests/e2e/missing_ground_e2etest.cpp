@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "store/migrate.hpp"
+#include "store/operator/migrate.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 

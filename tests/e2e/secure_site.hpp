@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "store/migrate.hpp"
-#include "store/roles.hpp"
+#include "store/operator/migrate.hpp"
+#include "store/operator/roles.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/producer.hpp"
 #include "support/secure_kafka.hpp"

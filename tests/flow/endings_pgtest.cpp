@@ -3,7 +3,7 @@
 
 #include <pqxx/pqxx>
 
-#include "store/dead_letter.hpp"
+#include "store/message/dead_letter.hpp"
 
 namespace hapax::flow {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "flow/flow_case.hpp"
 
-#include "store/dead_letter.hpp"
+#include "store/message/dead_letter.hpp"
 
 namespace hapax::flow {
 namespace {

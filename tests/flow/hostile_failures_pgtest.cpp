@@ -2,7 +2,7 @@
 #include <pqxx/pqxx>
 
 #include "flow/hostile_case.hpp"
-#include "store/checkpoints.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::flow {
 namespace {

@@ -1,6 +1,6 @@
 // PostgreSQL goes away in each phase of a message, and the answer to COMMIT is lost.
 #include "flow/flow_case.hpp"
-#include "store/checkpoints.hpp"
+#include "store/worker/checkpoints.hpp"
 
 #include <pqxx/pqxx>
 

@@ -5,7 +5,7 @@
 
 #include "flow/flow_case.hpp"
 #include "flow/replay.hpp"
-#include "store/dead_letter_orders.hpp"
+#include "store/operator/dead_letter_orders.hpp"
 
 namespace hapax::flow {
 

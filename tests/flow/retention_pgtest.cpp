@@ -4,15 +4,15 @@
 // Random histories of two groups in one scope are held against a model. They have messages sent
 // again, pinned checkpoints, restarts, rewinds and expiry. The model: a message that was sent
 // within `retention` of an effect of its operation takes no effect.
-#include "store/retention.hpp"
+#include "store/worker/retention.hpp"
 
 #include <map>
 #include <random>
 #include <set>
 
 #include "flow/flow_case.hpp"
-#include "store/checkpoints.hpp"
-#include "store/operator.hpp"
+#include "store/operator/operator.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::flow {
 namespace {

@@ -1,12 +1,12 @@
 // The relay's steps with hapax.outbox, as the worker role.
-#include "store/outbox.hpp"
+#include "store/worker/outbox.hpp"
 
 #include <gtest/gtest.h>
 
-#include "store/checkpoints.hpp"
-#include "store/migrate.hpp"
-#include "store/outbox_headers.hpp"
+#include "store/operator/migrate.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/outbox_headers.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {

@@ -1,9 +1,9 @@
 // What retention has forgotten is a fact, by any hand that removes the keys (migration 8).
 #include <gtest/gtest.h>
 
-#include "store/migrate.hpp"
-#include "store/retention.hpp"
+#include "store/operator/migrate.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/retention.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {

@@ -1,12 +1,12 @@
 // What operators see of the outbox and decide about halted records, as the operator's role.
-#include "store/outbox_orders.hpp"
+#include "store/operator/outbox_orders.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sandbox/child_process.hpp"
-#include "store/outbox.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/outbox.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {

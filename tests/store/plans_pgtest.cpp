@@ -4,8 +4,8 @@
 
 #include <list>
 
-#include "store/claim.hpp"
-#include "store/claim_batch.hpp"
+#include "store/message/claim.hpp"
+#include "store/message/claim_batch.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {

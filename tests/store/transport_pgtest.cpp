@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "config/redact.hpp"
-#include "store/inspect.hpp"
+#include "store/operator/inspect.hpp"
 #include "store/session.hpp"
 #include "store/transport.hpp"
 #include "support/secure_postgres.hpp"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "store/migrate.hpp"
+#include "store/operator/migrate.hpp"
 
 namespace hapax::test {
 namespace {

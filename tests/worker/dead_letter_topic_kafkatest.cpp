@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "store/migrate.hpp"
+#include "store/operator/migrate.hpp"
 #include "support/read_records.hpp"
 #include "support/site.hpp"
 

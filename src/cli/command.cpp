@@ -1,0 +1,135 @@
+#include "cli/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+#include "config/load.hpp"
+#include "config/redact.hpp"
+#include "observe/escape.hpp"
+#include "plugin/load.hpp"
+#include "store/conninfo.hpp"
+#include "store/fault.hpp"
+#include "worker/connect_options.hpp"
+
+namespace hapax::app {
+
+void add_config(CLI::App& command, ConfigOption& option) {
+  command.add_option("-c,--config", option.path, "The configuration file")
+      ->required()
+      ->envname("HAPAX_CONFIG");
+}
+
+namespace {
+
+// Of the routes that could be read, beside the mistakes of the rest.
+std::string handler_mistakes(const std::vector<config::Route>& routes, const ConfigOption& option,
+                             const std::vector<HandlerFactory>& linked) {
+  config::Config named;
+  for (const config::Route& route : routes)
+    if (!route.handler.empty()) named.routes.push_back(route);
+  try {
+    routes_of(named, option, linked);
+  } catch (const Stop& stop) {
+    return stop.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+config::Config load(const ConfigOption& option, std::vector<std::string>* warnings,
+                    const std::vector<HandlerFactory>* linked) {
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+  config::Loaded loaded = config::load_file(option.path, environment);
+  if (warnings != nullptr) *warnings = std::exchange(loaded.warnings, {});
+  for (const std::string& warning : loaded.warnings)
+    std::fprintf(stderr, "warning: %s\n", observe::escape_for_terminal(warning).c_str());
+  if (!loaded.config)
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
+                                 config::format(loaded.problems) +
+                                 (linked ? handler_mistakes(loaded.routes, option, *linked) : ""));
+  try {
+    store::conninfo_of(loaded.config->postgres.url, {});
+  } catch (const store::DatabaseError& error) {
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" + error.what());
+  }
+  return std::move(*loaded.config);
+}
+
+namespace {
+
+// Of this name. Throws: Stop where there are two.
+const HandlerFactory* named(const std::vector<HandlerFactory>& factories, const std::string& name) {
+  const HandlerFactory* found = nullptr;
+  for (const HandlerFactory& factory : factories) {
+    if (factory.name != name) continue;
+    if (found != nullptr)
+      throw Stop(kConfigWrong, "there are two handlers \"" + name + "\", of versions " +
+                                   found->version + " and " + factory.version +
+                                   "; name the plugin of the one you mean in the route");
+    found = &factory;
+  }
+  return found;
+}
+
+std::string names_of(const std::vector<HandlerFactory>& factories) {
+  std::string names;
+  for (const HandlerFactory& factory : factories)
+    names += (names.empty() ? "" : ", ") + factory.name;
+  return names.empty() ? "none" : names;
+}
+
+std::vector<HandlerFactory> load_plugin(const std::string& path) {
+  try {
+    return plugin::load_plugin(path);
+  } catch (const std::exception& error) {
+    throw Stop(kConfigWrong, error.what());
+  }
+}
+
+HandlerFactory handler_of(const config::Route& route, const std::vector<HandlerFactory>& handlers) {
+  if (const HandlerFactory* const handler = named(handlers, route.handler)) return *handler;
+  throw Stop(kConfigWrong,
+             "no handler \"" + route.handler + "\"" +
+                 (route.plugin.empty() ? "" : " in " + route.plugin) +
+                 "; there is: " + names_of(handlers) +
+                 (route.plugin.empty() ? ". Name its plugin in the route or with --plugin."
+                                       : ". Fix the route's handler or its plugin."));
+}
+
+}  // namespace
+
+std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOption& option,
+                                   const std::vector<HandlerFactory>& linked) {
+  std::vector<HandlerFactory> shared = linked;
+  for (const std::string& path : option.plugins)
+    for (HandlerFactory& factory : load_plugin(path)) shared.push_back(std::move(factory));
+  std::vector<flow::Route> routes;
+  std::string missing;  // a line each
+  for (const config::Route& route : config.routes) {
+    try {
+      routes.push_back(flow::make_route(
+          route, handler_of(route, route.plugin.empty() ? shared : load_plugin(route.plugin))));
+    } catch (const Stop& stop) {
+      missing += (missing.empty() ? "route of topic \"" : "\nroute of topic \"") + route.topic +
+                 "\": " + stop.what();
+    }
+  }
+  if (!missing.empty()) throw Stop(kConfigWrong, missing);
+  return routes;
+}
+
+store::Session connect(const config::Config& config) {
+  try {
+    return store::Session(worker::connect_options(config));
+  } catch (const store::DatabaseError& error) {
+    throw Stop(kUnreachable, "cannot connect to PostgreSQL at " +
+                                 config::redact_url(config.postgres.url) + ": " + error.what());
+  }
+}
+
+}  // namespace hapax::app

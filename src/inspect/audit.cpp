@@ -1,0 +1,174 @@
+// hapax audit: what became of every offset of a topic, and which of them nothing accounts for.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/output.hpp"
+#include "inspect/accounting.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::app {
+namespace {
+
+struct AuditOptions {
+  ConfigOption config;
+  AuditWanted wanted;
+  bool json = false;
+};
+
+Json json_of(const Accounting& audit, const std::string& topic) {
+  Json partitions = Json::array();
+  for (const Account& account : audit.accounts()) {
+    Json counts;
+    for (std::size_t i = 0; i < kVerdicts; ++i)
+      counts[name_of(static_cast<Verdict>(i))] = account.counts[i];
+    Json left_out = Json::array();
+    for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
+      left_out.push_back({{"from", gap.from},
+                          {"to", gap.to},
+                          {"cause", gap.by.cause},
+                          {"who", gap.by.who},
+                          {"why", gap.by.why},
+                          {"at", gap.by.at}});
+    const auto& checkpoint = account.standing.checkpoint;
+    partitions.push_back({{"partition", account.partition},
+                          {"from", account.from},
+                          {"to", account.to},
+                          {"generation", account.standing.generation},
+                          {"checkpoint", checkpoint ? Json(*checkpoint) : Json()},
+                          {"counts", counts},
+                          {"deleted_unsettled", account.lost},
+                          {"left_out", left_out},
+                          {"other_keys", account.standing.other_keys}});
+  }
+  Json unaccounted = Json::array();
+  for (const Unaccounted& one : audit.unaccounted())
+    unaccounted.push_back(
+        {{"partition", one.partition}, {"offset", one.offset}, {"why", one.story}});
+  return {{"topic", topic},
+          {"group", audit.group()},
+          {"partitions", partitions},
+          {"proven", audit.proven()},
+          {"unaccounted_total", audit.sum(Verdict::unaccounted)},
+          {"unaccounted", unaccounted}};
+}
+
+void print_table(const Accounting& audit) {
+  std::vector<Verdict> columns;
+  std::vector<std::string> headings = {"PARTITION", "FROM", "TO", "CHECKPOINT"};
+  for (std::size_t i = 0; i < kVerdicts; ++i) {
+    const auto verdict = static_cast<Verdict>(i);
+    const bool always = verdict == Verdict::completed || verdict == Verdict::unaccounted;
+    if (!always && audit.sum(verdict) == 0) continue;
+    columns.push_back(verdict);
+    std::string& heading = headings.emplace_back(name_of(verdict));
+    std::ranges::transform(heading, heading.begin(),
+                           [](char c) { return c == '_' ? '-' : static_cast<char>(toupper(c)); });
+  }
+  Table table(headings);
+  for (const Account& account : audit.accounts()) {
+    const auto& checkpoint = account.standing.checkpoint;
+    std::vector<std::string> cells = {std::to_string(account.partition),
+                                      std::to_string(account.from), std::to_string(account.to),
+                                      checkpoint ? std::to_string(*checkpoint) : "-"};
+    for (const Verdict verdict : columns) cells.push_back(std::to_string(account.count(verdict)));
+    table.add(cells);
+  }
+  std::vector<std::string> cells = {"all", "", "", ""};
+  for (const Verdict verdict : columns) cells.push_back(std::to_string(audit.sum(verdict)));
+  table.add(cells);
+  table.print();
+}
+
+void print_remarks(const Accounting& audit, const std::string& topic) {
+  for (const Account& account : audit.accounts()) {
+    const std::string place = topic + "/" + std::to_string(account.partition);
+    if (account.standing.other_keys) print_line(place + ": " + kOtherKeys);
+    for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
+      if (gap.from < account.to && gap.to > account.asked_from)
+        print_line(place + ": " + std::to_string(gap.from) + " to " + std::to_string(gap.to) +
+                   " left out by " + gap.by.who + " at " + time_cell(gap.by.at) + " (" +
+                   gap.by.cause + "): " + gap.by.why);
+    if (account.standing.halt)
+      print_line(place + ": halted since " + account.standing.halt->since + ": " +
+                 account.standing.halt->reason);
+    if (!account.standing.checkpoint && account.from < account.to)
+      print_line(place + ": group " + audit.group() +
+                 " has never started here, so this proves nothing; is group.id right, and "
+                 "postgres.url?");
+    if (account.lost > 0)
+      print_line(place + ": Kafka has deleted " + std::to_string(account.lost) +
+                 " offsets before they were settled");
+  }
+}
+
+void print_verdict(const Accounting& audit, const std::string& topic) {
+  for (const Unaccounted& one : audit.unaccounted())
+    print_line("UNACCOUNTED  " + topic + "/" + std::to_string(one.partition) + "/" +
+               std::to_string(one.offset) + "  " + one.story);
+  const std::int64_t total = audit.sum(Verdict::unaccounted);
+  const auto told = static_cast<std::int64_t>(audit.unaccounted().size());
+  if (total > told) print_line("… and " + std::to_string(total - told) + " more (--limit)");
+  if (audit.proven()) {
+    const std::int64_t expired = audit.sum(Verdict::expired);
+    print_line("every offset is accounted for" +
+               (expired == 0
+                    ? std::string()
+                    : "; of " + std::to_string(expired) +
+                          " only the checkpoint speaks, retention has removed their keys"));
+  } else if (total > 0 || audit.lost() > 0) {
+    print_line(
+        std::to_string(total) + " unaccounted, " + std::to_string(audit.lost()) +
+        " deleted by Kafka before they were settled; `hapax explain` tells what is known of one");
+  }
+}
+
+ExitCode audit(AuditOptions options) {
+  const config::Config config = load(options.config);
+  observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
+  options.wanted.progress = !options.json;
+  const std::string& topic = options.wanted.topic;
+  Accounting audit(config, options.wanted);
+  asking_kafka([&] { audit.run(); });
+  if (options.json) {
+    print_json(json_of(audit, topic));
+  } else {
+    print_line("topic " + topic + ", group " + audit.group());
+    print_table(audit);
+    print_remarks(audit, topic);
+    print_verdict(audit, topic);
+  }
+  return audit.proven() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_audit(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand(
+      "audit", "Account for every offset of a topic: what became of it, and what nothing explains");
+  const auto options = std::make_shared<AuditOptions>();
+  add_config(*command, options->config);
+  command->add_option("--topic", options->wanted.topic, "The topic of a route")->required();
+  command->add_option("--partition", options->wanted.partition, "Only this one")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option(
+      "--from", options->wanted.from,
+      "First offset; or a time in UTC, or how long ago (15m, 2h, 7d): the first message since");
+  command->add_option("--to", options->wanted.to,
+                      "Below this offset, or before the first message since that time");
+  command->add_option("--limit", options->wanted.limit, "List at most so many unaccounted offsets");
+  command->add_flag("--json", options->json, "For programs");
+  command->footer(
+      "Exit code 1 if one of these is true:\n"
+      "- an offset is unaccounted: it is below the checkpoint, and no key, dead letter or "
+      "decision\n"
+      "  of an operator explains it;\n"
+      "- Kafka deleted an offset before it was settled;\n"
+      "- the group has never started on a partition with messages.\n\n"
+      "Examples:\n"
+      "  hapax audit -c worker.json --topic payments\n"
+      "  hapax audit -c worker.json --topic payments --from 2026-11-01 --to 2026-12-01 --json\n"
+      "  hapax audit -c worker.json --topic payments --partition 3 --from 1000 --to 2000");
+  command->callback([&line, options] { line.command = [options] { return audit(*options); }; });
+}
+
+}  // namespace hapax::app

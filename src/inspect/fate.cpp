@@ -1,0 +1,236 @@
+#include "inspect/fate.hpp"
+
+#include <algorithm>
+
+#include "cli/output.hpp"
+#include "observe/escape.hpp"
+
+namespace hapax::app {
+namespace {
+
+// Producers' clocks may be ahead of PostgreSQL's, whose clock decides when a key expires.
+constexpr std::chrono::minutes kClockSkew{5};
+
+bool is_this(const Standing& standing, const Facts& facts) {
+  return facts.key &&
+         facts.key->holder.is({standing.group, standing.partition.first, standing.generation,
+                               standing.partition.second, facts.offset});
+}
+
+bool took_effect(const store::KeyRow& key) {
+  // A key is only forgotten after it was completed or failed; what failed is a dead letter.
+  return key.holder.status == "completed" || key.holder.status == "forgotten";
+}
+
+bool below_checkpoint(const Standing& standing, const Facts& facts) {
+  return standing.checkpoint && facts.offset < *standing.checkpoint;
+}
+
+bool may_be_expired(const Standing& standing, const Facts& facts) {
+  return facts.timestamp_ms &&
+         *facts.timestamp_ms <= standing.now_ms - standing.retention.count() +
+                                    std::chrono::milliseconds(kClockSkew).count();
+}
+
+template <class Kind>
+const Kind* derived_as(const Facts& facts) {
+  return facts.derived ? std::get_if<Kind>(&*facts.derived) : nullptr;
+}
+
+Verdict without_record(const Standing& standing, const Facts& facts) {
+  if (facts.in_kafka == InKafka::no_record) return Verdict::not_a_message;
+  if (facts.in_kafka == InKafka::not_written) return Verdict::not_written;
+  const bool left_out = below_checkpoint(standing, facts) && standing.left_out.at(facts.offset);
+  return left_out ? Verdict::skipped : Verdict::deleted;
+}
+
+// A record that the checkpoint has passed and that left neither an effect nor a dead letter.
+Verdict passed(const Standing& standing, const Facts& facts) {
+  if (standing.left_out.at(facts.offset) != nullptr) return Verdict::skipped;
+  if (derived_as<key::SkippedTombstone>(facts) != nullptr) return Verdict::skipped;
+  if (derived_as<key::Refusal>(facts) != nullptr) return Verdict::unaccounted;
+  if (may_be_expired(standing, facts)) return Verdict::expired;
+  return facts.key && facts.key->retaken ? Verdict::forgotten : Verdict::unaccounted;
+}
+
+std::string quoted(const std::string& text) { return '"' + text + '"'; }
+
+std::string by_jump(const store::JumpRow& jump) {
+  return "left out by " + jump.who + " at " + time_cell(jump.at) + " (" + jump.cause + " from " +
+         (jump.from ? std::to_string(*jump.from) : "nowhere") + " to " + std::to_string(jump.to) +
+         "): " + jump.why;
+}
+
+std::string end_of(const store::DeadRow& dead) {
+  if (!dead.ended_as) return {};
+  return "; " + *dead.ended_as + " by " + dead.ended_by.value_or("?") + " at " +
+         time_cell(dead.ended_at.value_or("")) + ": " + dead.ended_why.value_or("");
+}
+
+std::string tell_dead(const Standing& standing, const Facts& facts) {
+  if (!facts.dead)
+    return "its key was given up on at " + time_cell(facts.key->updated_at) +
+           "; the dead letter has been deleted";
+  const store::DeadRow& dead = *facts.dead;
+  std::string text = "given up on at " + time_cell(dead.created_at) + ": dead letter " +
+                     std::to_string(dead.id) + ", " + dead.reason + " (" + dead.error + ")" +
+                     end_of(dead);
+  const bool by_another = facts.key && facts.key->holder.status == "completed";
+  if (by_another && dead.reason != "payload_drift")  // whose error names it
+    text += "; its operation was completed by " + name_of(standing, facts.key->holder) + " at " +
+            time_cell(facts.key->updated_at);
+  return text;
+}
+
+std::string tell_completed(const Facts& facts) {
+  std::string text = "took effect at " + time_cell(facts.key->updated_at);
+  if (facts.key->holder.status == "forgotten")
+    text = "took effect; an operator had its key forgotten at " + time_cell(facts.key->updated_at) +
+           ", so that it runs again when it comes again";
+  if (facts.dead)
+    text += "; before, it was given up on: dead letter " + std::to_string(facts.dead->id) + ", " +
+            facts.dead->reason + end_of(*facts.dead);
+  return text;
+}
+
+// What its key tells, if that does not decide.
+std::string tell_key(const Standing& standing, const Facts& facts) {
+  if (const auto* refusal = derived_as<key::Refusal>(facts))
+    return "it has no key: " + refusal->reason + " (" + observe::to_valid_utf8(refusal->detail) +
+           ")";
+  const auto* identity = derived_as<key::Identity>(facts);
+  if (identity == nullptr) return "it is a tombstone that the route skips";
+  if (!facts.key) return "PostgreSQL does not know its key " + quoted(identity->key);
+  return "its key " + quoted(identity->key) + " is " + facts.key->holder.status + " by " +
+         name_of(standing, facts.key->holder) +
+         (facts.same_payload ? "" : ", with another payload");
+}
+
+std::string tell_ahead(const Standing& standing, const Facts& facts, Verdict verdict) {
+  std::string text;
+  if (verdict == Verdict::waiting) {
+    const store::AttemptRow& attempt = *facts.attempt;
+    text = "failed " + std::to_string(attempt.count) + " times, the last at " +
+           time_cell(attempt.last_at) + " (" + attempt.last_error + "); next try at " +
+           time_cell(attempt.next_try);
+    if (attempt.crashes > 0)
+      text += "; begun " + std::to_string(attempt.crashes) +
+              " times by a process that did not live to end it, or runs now";
+  } else {
+    text = standing.checkpoint ? "not settled yet: at or above the checkpoint " +
+                                     std::to_string(*standing.checkpoint)
+                               : "not settled yet: the group has not started here";
+    if (facts.key) text += "; " + tell_key(standing, facts);
+  }
+  if (standing.halt)
+    text += "; the partition is halted since " + standing.halt->since + ": " +
+            standing.halt->reason + " (hapax status shows how to end it)";
+  return text;
+}
+
+std::string tell_passed(const Standing& standing, const Facts& facts, Verdict verdict) {
+  std::string text = "the checkpoint " + std::to_string(*standing.checkpoint) + " has passed it, " +
+                     tell_key(standing, facts) + ", and it is no dead letter";
+  if (facts.attempt) text += "; it failed " + std::to_string(facts.attempt->count) + " times";
+  if (verdict == Verdict::expired)
+    text += "; it is older than the route's retention, so hapax cannot tell any more";
+  if (verdict == Verdict::forgotten)
+    text += "; that key was failed or forgotten before, so hapax cannot tell any more";
+  return text;
+}
+
+}  // namespace
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::completed: return "completed";
+    case Verdict::duplicate: return "duplicate";
+    case Verdict::dead_letter: return "dead_letter";
+    case Verdict::waiting: return "waiting";
+    case Verdict::in_flight: return "in_flight";
+    case Verdict::not_a_message: return "not_a_message";
+    case Verdict::skipped: return "skipped";
+    case Verdict::expired: return "expired";
+    case Verdict::forgotten: return "forgotten";
+    case Verdict::deleted: return "deleted";
+    case Verdict::not_written: return "not_written";
+    case Verdict::unaccounted: return "unaccounted";
+  }
+  return "unknown";
+}
+
+std::string name_of(const Standing& standing, const store::KeyHolder& holder) {
+  std::string text =
+      holder.topic + "/" + std::to_string(holder.partition) + "/" + std::to_string(holder.offset);
+  if (holder.group != standing.group) text += " of group " + holder.group;
+  const bool here = holder.group == standing.group && holder.topic == standing.partition.first;
+  if (here && holder.generation != standing.generation)
+    text += " of generation " + std::to_string(holder.generation);
+  return text;
+}
+
+LeftOut::LeftOut(const std::vector<store::JumpRow>& jumps) {
+  for (const store::JumpRow& jump : jumps) {
+    const std::int64_t from = jump.from.value_or(0);
+    const std::int64_t fresh = std::min(from, jump.to);  // comes again from here on
+    std::erase_if(gaps_, [&](const Gap& gap) { return gap.from >= fresh; });
+    if (!gaps_.empty()) gaps_.back().to = std::min(gaps_.back().to, fresh);
+    if (jump.to > from) gaps_.push_back({from, jump.to, jump});
+  }
+}
+
+const store::JumpRow* LeftOut::at(std::int64_t offset) const {
+  const auto behind = std::ranges::upper_bound(gaps_, offset, {}, &Gap::from);
+  if (behind == gaps_.begin()) return nullptr;
+  const Gap& gap = *std::prev(behind);
+  return offset < gap.to ? &gap.by : nullptr;
+}
+
+Verdict classify(const Standing& standing, const Facts& facts) {
+  if (is_this(standing, facts) && facts.key->holder.status != "started") {
+    const bool replayed = facts.key->holder.status == "completed";
+    if (replayed || (took_effect(*facts.key) && !facts.dead)) return Verdict::completed;
+    return Verdict::dead_letter;
+  }
+  if (facts.dead) return Verdict::dead_letter;
+  if (facts.in_kafka != InKafka::record) return without_record(standing, facts);
+  const bool passed_by = below_checkpoint(standing, facts);
+  if (facts.key && facts.same_payload &&
+      (facts.key->holder.status == "completed" || (passed_by && took_effect(*facts.key))))
+    return Verdict::duplicate;
+  if (passed_by) return passed(standing, facts);
+  return facts.attempt ? Verdict::waiting : Verdict::in_flight;
+}
+
+std::string tell(const Standing& standing, const Facts& facts, Verdict verdict) {
+  switch (verdict) {
+    case Verdict::completed: return tell_completed(facts);
+    case Verdict::duplicate:
+      return "a duplicate of " + name_of(standing, facts.key->holder) + ", which took effect" +
+             (facts.key->holder.status == "completed" ? " at " + time_cell(facts.key->updated_at)
+                                                      : " and had its key forgotten since");
+    case Verdict::dead_letter: return tell_dead(standing, facts);
+    case Verdict::waiting:
+    case Verdict::in_flight: return tell_ahead(standing, facts, verdict);
+    case Verdict::not_a_message:
+      return "Kafka has no record at this offset: a control record, one of an aborted transaction, "
+             "or removed by compaction";
+    case Verdict::skipped: {
+      const store::JumpRow* const jump = standing.left_out.at(facts.offset);
+      return jump != nullptr ? by_jump(*jump) : "a tombstone, and the route skips tombstones";
+    }
+    case Verdict::deleted:
+      return "Kafka has deleted it, and PostgreSQL knows no dead letter by its coordinates; " +
+             std::string(below_checkpoint(standing, facts)
+                             ? "the checkpoint has passed it; if you know its key, ask "
+                               "with --key"
+                             : "the checkpoint has not passed it: it was not settled before");
+    case Verdict::not_written: return "the log ends before it";
+    case Verdict::expired:
+    case Verdict::forgotten:
+    case Verdict::unaccounted: return tell_passed(standing, facts, verdict);
+  }
+  return {};
+}
+
+}  // namespace hapax::app

@@ -1,0 +1,24 @@
+// What happened under an idempotency key: for `hapax explain --key`. PostgreSQL only.
+#pragma once
+
+#include <string>
+
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "store/operator/inspect.hpp"
+
+namespace hapax::app {
+
+struct KeyWanted {
+  std::string key;  // as stored, or as raw bytes
+  store::OptionalText scope, tenant;
+};
+
+// Prints the key's rows and its group's dead letters; prints a line if there are none.
+// Throws: Stop, store::DatabaseError.
+ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool json);
+
+// "3 wanted by anna at …: why; completed at …", of a row of store::read_replays_of.
+std::string replay_line(const Json& replay);
+
+}  // namespace hapax::app

@@ -1,0 +1,254 @@
+#include "store/message/claim.hpp"
+
+#include "sql_statements.hpp"
+#include "store/quote.hpp"
+#include "store/worker/retention.hpp"
+
+namespace hapax::store {
+namespace {
+
+// A claim that loses to a row which retention deletes at that moment finds nothing to read; this
+// often is not chance any more.
+constexpr int kMaxClaimRounds = 5;
+
+// In milliseconds: a message that is committed already waits so long for the next one's key.
+constexpr const char* kAheadLockTimeout = "50";
+
+std::vector<Parameter> claim_parameters(const ClaimRequest& request) {
+  const key::Identity& identity = request.identity;
+  std::vector<Parameter> parameters = {identity.key, request.scope, identity.tenant,
+                                       Parameter::bytes(identity.fingerprint.digest),
+                                       identity.fingerprint.rule};
+  for (Parameter& parameter : request.source.parameters())
+    parameters.push_back(std::move(parameter));
+  parameters.emplace_back(request.retention.count());
+  return parameters;
+}
+
+std::vector<Parameter> key_parameters(const ClaimRequest& request) {
+  return {request.identity.key, request.scope, request.identity.tenant};
+}
+
+}  // namespace
+
+KeyHolder holder_of(const Row& row) {
+  KeyHolder holder;
+  holder.status = row["status"].text();
+  holder.fingerprint.digest =
+      bytes_of_hex(row["fingerprint"].as<std::optional<std::string>>().value_or(""));
+  holder.fingerprint.rule = row["fingerprint_rule"].as<std::optional<std::string>>().value_or("");
+  holder.group = row["group_id"].text();
+  holder.topic = row["topic"].text();
+  holder.generation = row["generation"].as<std::int32_t>();
+  holder.partition = row["partition"].as<std::int32_t>();
+  holder.offset = row["kafka_offset"].as<std::int64_t>();
+  return holder;
+}
+
+bool KeyHolder::is(const Source& source) const {
+  return group == source.group && topic == source.topic && generation == source.generation &&
+         partition == source.partition && offset == source.offset;
+}
+
+namespace {
+
+std::string take_text(Session& session, const ClaimRequest& request, const std::string& nonce,
+                      const std::string& lock_timeout) {
+  std::vector<Parameter> parameters = claim_parameters(request);
+  parameters.emplace_back(nonce);
+  parameters.emplace_back(lock_timeout);
+  parameters.emplace_back(session.lock_timeout());
+  return session.execute(sql::kClaim, parameters);
+}
+
+std::string read_text(Session& session, const ClaimRequest& request) {
+  return session.execute(sql::kReadKey, key_parameters(request));
+}
+
+std::optional<std::int64_t> epoch_of(const Rows& rows) {
+  return rows[0]["epoch"].as<std::optional<std::int64_t>>();
+}
+
+void note(TakenKey& taken, const Rows& rows) {
+  taken.ours = !rows.empty();
+  if (taken.ours) taken.epoch = epoch_of(rows);
+}
+
+// `now`: the partition's epoch.
+bool is_fenced(const ClaimRequest& request, const std::optional<std::int64_t>& now) {
+  return request.epoch != 0 && now != request.epoch;
+}
+
+// `alone`: the transaction began with taking the key. Then a lost claim ends it with the next text:
+// a duplicate takes two round trips.
+Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKey taken,
+                  bool alone) {
+  Session& session = transaction.session();
+  for (int round = 1; !taken.ours; ++round) {
+    // The statement that lost cannot see the winner's row; the next one can.
+    const std::string read = read_text(session, request);
+    const Rows rows = alone ? transaction.roll_back_and_run(read) : transaction.run(read);
+    if (!rows.empty()) {
+      // For whoever takes the key over.
+      if (alone) transaction.add(session.execute(sql::kArm, {taken.nonce}));
+      return {std::move(taken.nonce), holder_of(rows[0])};
+    }
+    if (round == kMaxClaimRounds)
+      throw DatabaseError(
+          {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
+    note(taken, transaction.run(take_text(session, request, taken.nonce, session.lock_timeout())));
+  }
+  return {std::move(taken.nonce), {}, is_fenced(request, taken.epoch)};
+}
+
+}  // namespace
+
+void prepare_completion(Session& session) {
+  if (!session.prepare(sql::kSeal)) return;
+  for (const Statement* statement :
+       {&sql::kSealUnflushed, &sql::kStoreResult, &sql::kStoreResults, &sql::kForgetAttempts,
+        &sql::kEndReplayedLetter, &sql::kEndReplay})
+    session.prepare(*statement);
+}
+
+Claim claim(Transaction& transaction, const ClaimRequest& request) {
+  if (!request.prepares_late) prepare_completion(transaction.session());
+  const bool alone = !transaction.has_begun();
+  TakenKey taken{transaction.session().next_nonce()};
+  const std::string take =
+      take_text(transaction.session(), request, taken.nonce, transaction.session().lock_timeout());
+  note(taken, transaction.run(take));
+  return claim_taken(transaction, request, std::move(taken), alone);
+}
+
+Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey taken) {
+  return claim_taken(transaction, request, std::move(taken), true);
+}
+
+TakeOver take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder) {
+  std::vector<Parameter> parameters = claim_parameters(request);
+  for (Parameter parameter :
+       std::initializer_list<Parameter>{holder.status, holder.group, holder.topic,
+                                        holder.generation, holder.partition, holder.offset})
+    parameters.push_back(std::move(parameter));
+  const Rows rows = transaction.run(sql::kTakeOver, parameters);
+  if (rows.empty()) return TakeOver::lost;
+  return is_fenced(request, epoch_of(rows)) ? TakeOver::fenced : TakeOver::ours;
+}
+
+bool count_duplicate(Transaction& transaction, const ClaimRequest& request,
+                     std::optional<std::string>& stored_result) {
+  const Rows rows = transaction.run(sql::kCountDuplicate, key_parameters(request));
+  if (rows.empty()) return false;
+  stored_result = rows[0]["result"].as<std::optional<std::string>>();
+  return true;
+}
+
+Known known_coordinates(Transaction& transaction, const Source& source, const std::string& scope,
+                        std::chrono::seconds retention) {
+  std::vector<Parameter> parameters = source.parameters();
+  parameters.emplace_back(retention.count());
+  parameters.emplace_back(forgotten_until(transaction, scope));
+  const Rows rows = transaction.run(sql::kKnownCoordinates, parameters);
+  return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
+}
+
+void refuse_ended(Transaction& transaction, const std::string& nonce) {
+  transaction.drop_pending();
+  try {
+    transaction.run(sql::kSeal, {nonce});
+    return;
+  } catch (const DatabaseError& error) {
+    if (error.sqlstate() == "HX002" ||
+        classify(Phase::handler, error.fault()) == FailureClass::outage)
+      throw;
+  }
+  transaction.refuse_ended();
+}
+
+namespace {
+
+void add_seal(Transaction& transaction, const std::string& nonce, Durability durability) {
+  const Statement& text = durability == Durability::checkpoint ? sql::kSealUnflushed : sql::kSeal;
+  transaction.add(transaction.session().execute(text, {nonce}));
+}
+
+void add_result(Transaction& transaction, const ClaimRequest& request,
+                const std::optional<std::string>& result) {
+  if (!result) return;
+  std::vector<Parameter> parameters = key_parameters(request);
+  parameters.emplace_back(*result);
+  transaction.add_own(transaction.session().execute(sql::kStoreResult, parameters));
+}
+
+}  // namespace
+
+void seal(Transaction& transaction, const std::string& nonce, Durability durability) {
+  if (transaction.is_watched() && transaction.has_pending()) {
+    try {
+      transaction.flush();
+    } catch (const DatabaseError&) {
+      transaction.refuse_ended();
+      throw;
+    }
+  }
+  add_seal(transaction, nonce, durability);
+  try {
+    transaction.commit();
+  } catch (const DatabaseError& error) {
+    if (is_aborted(error.fault())) transaction.refuse_ended();
+    throw;
+  }
+}
+
+void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
+              const std::optional<std::string>& result, Durability durability) {
+  add_result(transaction, request, result);
+  seal(transaction, nonce, durability);
+}
+
+std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& request) {
+  const std::string read = read_text(session, request);
+  Transaction none(session);
+  const Rows rows = none.run_outside(read);
+  if (rows.empty()) return std::nullopt;
+  return holder_of(rows[0]);
+}
+
+TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
+                           const std::string& nonce, const std::optional<std::string>& result,
+                           Durability durability, const ClaimRequest& next) {
+  Session& session = transaction.session();
+  TakenKey taken{session.next_nonce()};
+  const std::string take = take_text(session, next, taken.nonce, kAheadLockTimeout);
+  add_result(transaction, request, result);
+  add_seal(transaction, nonce, durability);
+  note(taken, transaction.commit_and_run(take));
+  return taken;
+}
+
+bool was_completed(Transaction& transaction, const ClaimRequest& request) {
+  transaction.rollback();
+  try {
+    const auto holder = read_holder(transaction.session(), request);
+    return holder && holder->status == "completed" && holder->is(request.source);
+  } catch (const DatabaseError& error) {
+    Fault fault = error.fault();
+    fault.kind = Fault::Kind::in_doubt;
+    fault.sqlstate.clear();  // or the table would go by it
+    throw DatabaseError(fault, error.statement());
+  }
+}
+
+std::optional<std::int64_t> fail(Transaction& transaction, const ClaimRequest& request,
+                                 const std::string& nonce, const DeadLetter& letter) {
+  std::vector<Parameter> parameters = key_parameters(request);
+  parameters.emplace_back(storable(letter.error));
+  transaction.add(transaction.session().execute(sql::kFailKey, parameters));
+  const auto id = insert_dead_letter(transaction, letter);
+  if (!id) add_failed_again(transaction, letter);
+  complete(transaction, request, nonce, std::nullopt);
+  return id;
+}
+
+}  // namespace hapax::store

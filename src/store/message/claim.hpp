@@ -1,0 +1,133 @@
+// Taking an idempotency key, sealing the outcome, giving up: the SQL of the promise.
+//
+// Thread safety: none; each call uses the caller's transaction.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "key/identity.hpp"
+#include "store/message/dead_letter.hpp"
+#include "store/message/source.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+
+// What a COMMIT of effects waits for: PostgreSQL's synchronous_commit, or nothing, so that the next
+// checkpoint makes them durable.
+enum class Durability { synchronous, checkpoint };
+
+// What is claimed, by which message.
+struct ClaimRequest {
+  const key::Identity& identity;
+  const std::string& scope;
+  const Source& source;
+  std::chrono::seconds retention;
+  // What follows the handler is prepared behind it, because a run of it before dropped that.
+  bool prepares_late = false;
+  std::int64_t epoch = 0;  // of its partition, as its worker took it; 0: no worker has it
+};
+
+// The row that stands in the way.
+struct KeyHolder {
+  std::string status;  // completed, failed, forgotten, started
+  key::Fingerprint fingerprint;
+  std::string group, topic;
+  std::int32_t generation = 0;
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+
+  bool is(const Source& source) const;
+};
+
+struct Claim {
+  std::string nonce;                // for the seal
+  std::optional<KeyHolder> holder;  // nothing: the key is ours
+  bool fenced = false;              // the key is, and the partition is not: roll back
+};
+
+// From a row of read_key.sql or read_batch_keys.sql.
+KeyHolder holder_of(const Row& row);
+
+// Who has the key, by one plain read outside of any transaction; for a message that is likely to be
+// a duplicate. Nothing: nobody, or nobody who has committed.
+// Throws: DatabaseError (Phase::claim).
+std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& request);
+
+// What came of taking a key, before anybody asks who has it.
+struct TakenKey {
+  std::string nonce;
+  bool ours = false;
+  std::optional<std::int64_t> epoch = {};  // of the partition, if the key is ours
+};
+
+// Prepares what follows a handler, once for each session: the handler may have taken a role that
+// cannot. Throws: DatabaseError.
+void prepare_completion(Session& session);
+
+// Opens the transaction and takes the key if it is free.
+// Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout for another transaction's
+//   uncommitted claim.
+Claim claim(Transaction& transaction, const ClaimRequest& request);
+
+// The same where the key was taken, or not, by complete_and_take().
+Claim claim(Transaction& transaction, const ClaimRequest& request, TakenKey taken);
+
+// What came of taking a key over. `lost`: somebody else was faster. `fenced`: see Claim.
+enum class TakeOver { ours, lost, fenced };
+
+// Takes a `failed` or `forgotten` key over from its holder.
+TakeOver take_over(Transaction& transaction, const ClaimRequest& request, const KeyHolder& holder);
+
+// Counts a duplicate on the completed key, which arms the seal for what its handler writes.
+// False: the key is not completed any more.
+bool count_duplicate(Transaction& transaction, const ClaimRequest& request,
+                     std::optional<std::string>& stored_result);
+
+struct Known {
+  bool dead_letter = false;
+  bool attempted = false;
+};
+
+// Whether a message is remembered by its coordinates though its key is not.
+// Precondition: the key was claimed before.
+Known known_coordinates(Transaction& transaction, const Source& source, const std::string& scope,
+                        std::chrono::seconds retention);
+
+// The completion: what was added to the transaction, the result, the seal and COMMIT, together.
+// Throws: DatabaseError (Phase::complete).
+void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,
+              const std::optional<std::string>& result,
+              Durability durability = Durability::synchronous);
+
+// The same, and the key of the `next` message taken in a new transaction, in one round trip.
+// Throws: DatabaseError, of either of them: was_completed() tells. Blocks: at most 50 ms for
+// another
+//   transaction's uncommitted claim.
+TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
+                           const std::string& nonce, const std::optional<std::string>& result,
+                           Durability durability, const ClaimRequest& next);
+
+// After an error of complete_and_take(): whether the message was completed all the same, so that it
+// is the next one's. Rolls back. Throws: DatabaseError, in_doubt where nobody can tell.
+bool was_completed(Transaction& transaction, const ClaimRequest& request);
+
+// The last part of it, for a batch too: seals and commits all.
+// Throws: DatabaseError; HX002 if a handler has ended the transaction.
+void seal(Transaction& transaction, const std::string& nonce,
+          Durability durability = Durability::synchronous);
+
+// For a handler that has thrown: whether the transaction that claimed was still there. A handler
+// that commits an effect of its own and then throws would double it with every attempt. Throws:
+// DatabaseError: HX002 where it is gone, or where the connection is; nothing else. Blocks: one
+// round trip or two. Precondition: the transaction is rolled back afterwards.
+void refuse_ended(Transaction& transaction, const std::string& nonce);
+
+// Gives the claimed operation up: key `failed`, dead letter kept, sealed, committed. The letter's
+// id; nothing where there was one already, which is then open again.
+std::optional<std::int64_t> fail(Transaction& transaction, const ClaimRequest& request,
+                                 const std::string& nonce, const DeadLetter& letter);
+
+}  // namespace hapax::store

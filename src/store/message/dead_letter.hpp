@@ -1,0 +1,74 @@
+// Failed runs and messages given up on, kept in PostgreSQL.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hapax/message.hpp"
+#include "key/identity.hpp"
+#include "store/message/source.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+
+// Why and by whom a message was given up on; the message itself is taken whole.
+struct DeadLetter {
+  const Message& message;
+  const Source& source;
+  std::string reason;  // a fixed word: rejected, attempts_exhausted, payload_drift, missing_key …
+  std::string error;   // for people
+  std::string sqlstate;
+  int attempts = 0;
+  std::string handler;
+  std::string handler_version;
+  std::string scope;
+  const key::Identity* identity = nullptr;  // null: the message has none
+  std::optional<std::string> other;  // payload_drift: JSON about the message that has the key
+  bool keep_bytes = true;            // false: coordinates and error only
+};
+
+// Inserts the dead letter; its id, nothing where these coordinates have one already. Bytes are
+// bytea and text is made storable, so only the message's size can make it fail.
+// Throws: DatabaseError.
+std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const DeadLetter& letter);
+
+// Where insert_dead_letter found one, and the message ran and failed: the letter is open again, and
+// the newer error is kept beside the first.
+void add_failed_again(Transaction& transaction, const DeadLetter& letter);
+
+struct FailedRun {
+  const Source& source;
+  std::string error;
+  std::string sqlstate;
+  std::string handler;
+  std::chrono::milliseconds wait;
+};
+
+struct FailedRuns {
+  int count = 0;
+  std::chrono::milliseconds lasting{0};  // from the first of them to the last
+};
+
+// Counts a failed run in a transaction of its own; all of the message's with this one.
+// Throws: DatabaseError (Phase::account).
+FailedRuns record_attempt(Session& session, const FailedRun& run);
+
+// The message is settled, so its failed runs are forgotten: added to the transaction's text, or in
+// one of its own. Throws: DatabaseError (Phase::account).
+void add_forget_attempts(Transaction& transaction, const Source& source);
+void forget_attempts(Session& session, const Source& source);
+
+// Cautious mode: commits that the message is about to run, before anything is done with it; how
+// often it was announced and not withdrawn, this time included.
+// Throws: DatabaseError (Phase::account).
+int announce_run(Session& session, const Source& source, const std::string& handler);
+void withdraw_run(Session& session, const Source& source);
+
+// UTF-8 that PostgreSQL text can hold: NUL and invalid bytes replaced, cut at kMaxErrorText.
+std::string storable(std::string_view text);
+inline constexpr std::size_t kMaxErrorText = 8192;
+
+}  // namespace hapax::store

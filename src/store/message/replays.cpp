@@ -1,0 +1,121 @@
+#include "store/message/replays.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "sql_statements.hpp"
+#include "store/message/dead_letter.hpp"
+#include "store/quote.hpp"
+#include "store/worker/retention.hpp"
+
+namespace hapax::store {
+namespace {
+
+std::optional<std::string> bytes_or_nothing(const std::optional<std::string>& hex) {
+  return hex ? std::optional(bytes_of_hex(*hex)) : std::nullopt;
+}
+
+TimestampType timestamp_type_of(const std::string& name) {
+  if (name == "create_time") return TimestampType::create_time;
+  if (name == "log_append_time") return TimestampType::log_append_time;
+  return TimestampType::none;
+}
+
+double seconds_of(std::chrono::milliseconds time) {
+  return static_cast<double>(time.count()) / 1000.0;
+}
+
+Parameter null_if_empty(const std::string& text) {
+  return text.empty() ? Parameter(nullptr) : Parameter(text);
+}
+
+}  // namespace
+
+std::size_t count_open_replays(Session& session, const std::string& group) {
+  constexpr int kMostReplaysCounted = 10'000;
+  Transaction transaction(session);
+  return transaction.run(sql::kCountOpenReplays, {group, kMostReplaysCounted})[0][0]
+      .as<std::size_t>();
+}
+
+std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& group,
+                                          const std::vector<std::string>& topics,
+                                          const std::string& worker, std::chrono::seconds lease) {
+  std::string array = "{";
+  for (const std::string& topic : topics) append_array_element(array, topic);
+  Transaction transaction(session);
+  const Rows rows = transaction.run(sql::kClaimReplay, {group, array + "}", worker, lease.count()});
+  if (rows.empty()) return std::nullopt;
+  transaction.commit();
+  return ClaimedReplay{rows[0]["id"].as<std::int64_t>(), rows[0]["dead_letter"].as<std::int64_t>(),
+                       rows[0]["topic"].text(), rows[0]["runs"].as<int>(),
+                       rows[0]["abandoned"].as<bool>()};
+}
+
+std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay) {
+  using Text = std::optional<std::string>;
+  const Rows rows = transaction.run(sql::kLockReplay, {replay.id, replay.runs});
+  if (rows.empty()) return std::nullopt;
+  const Row row = rows[0];
+  ReplayedLetter letter;
+  letter.source = {row["group_id"].text(), row["topic"].text(),
+                   row["generation"].as<std::int32_t>(), row["partition"].as<std::int32_t>(),
+                   row["kafka_offset"].as<std::int64_t>()};
+  letter.timestamp_ms = row["message_timestamp"].as<std::optional<std::int64_t>>().value_or(-1);
+  letter.timestamp_type = timestamp_type_of(row["timestamp_type"].text());
+  letter.record_key = bytes_or_nothing(row["message_key"].as<Text>());
+  letter.payload = bytes_or_nothing(row["payload"].as<Text>());
+  for (const auto& header : row["headers"].as<nlohmann::json>()) {
+    Text value;
+    if (!header.at(1).is_null()) value = bytes_of_hex(header.at(1).get<std::string>());
+    letter.headers.emplace_back(bytes_of_hex(header.at(0).get<std::string>()), std::move(value));
+  }
+  letter.edited = row["edited"].as<bool>();
+  letter.scope = row["scope"].text();
+  letter.key = row["key"].as<Text>();
+  letter.tenant = row["tenant"].as<Text>();
+  letter.discarded = !row["ended_as"].is_null();
+  return letter;
+}
+
+bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
+                   std::chrono::seconds retention) {
+  const std::string forgotten = forgotten_until(transaction, scope);
+  return transaction
+      .run(sql::kKeysAreKept, {replay.dead_letter, retention.count(), forgotten})[0][0]
+      .as<bool>();
+}
+
+// The letter first: operators lock letters, then look at their replays.
+void add_completed(Transaction& transaction, const ClaimedReplay& replay) {
+  Session& session = transaction.session();
+  transaction.add_own(session.execute(sql::kEndReplayedLetter, {replay.id}));
+  transaction.add_own(session.execute(
+      sql::kEndReplay, {replay.id, replay.runs, "completed", nullptr, nullptr, nullptr}));
+}
+
+void write_note(Session& session, const ClaimedReplay& replay, const ReplayNote& note,
+                const std::string& worker, const std::string& group) {
+  using What = ReplayNote::What;
+  Transaction transaction(session);
+  const std::string text = storable(note.text);
+  const Parameter sqlstate = null_if_empty(note.sqlstate);
+  switch (note.what) {
+    case What::put_back:
+      transaction.run(sql::kPutReplayBack, {replay.id, replay.runs, worker, seconds_of(note.wait)});
+      break;
+    case What::tried:
+      transaction.run(sql::kFailReplayRun,
+                      {replay.id, replay.runs, text, sqlstate, seconds_of(note.wait)});
+      break;
+    case What::refused:
+      transaction.run(sql::kEndReplay, {replay.id, replay.runs, "refused", text, nullptr, nullptr});
+      break;
+    case What::failed:
+      transaction.run(sql::kEndReplay, {replay.id, replay.runs, "failed", text, text, sqlstate});
+      break;
+  }
+  if (note.halt) add_halt(transaction, group, *note.halt);
+  transaction.commit();
+}
+
+}  // namespace hapax::store

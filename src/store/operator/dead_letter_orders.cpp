@@ -1,0 +1,116 @@
+#include "store/operator/dead_letter_orders.hpp"
+
+#include <limits>
+
+#include "key/key_text.hpp"
+#include "sql_statements.hpp"
+#include "store/quote.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+std::string array_of(const LetterIds& ids) {
+  std::string text = "{";
+  for (const std::int64_t id : ids) text += (text.size() > 1 ? "," : "") + std::to_string(id);
+  return text + "}";
+}
+
+LetterIds ids_of(const Rows& rows, std::string_view column) {
+  LetterIds ids;
+  for (const Row row : rows) ids.push_back(row[column].as<std::int64_t>());
+  return ids;
+}
+
+Json json_of(const Rows& rows) {
+  Json found = Json::array();
+  for (const Row row : rows) found.push_back(Json::parse(row[0].text()));
+  return found;
+}
+
+// Those that are open, locked.
+LetterIds lock_open(Transaction& transaction, const LetterIds& letters) {
+  transaction.add("SET LOCAL synchronous_commit = on");
+  return ids_of(transaction.run(sql::kLockOpenDeadLetters, {array_of(letters)}), "id");
+}
+
+void log_order(Transaction& transaction, const Order& order, const char* action,
+               const LetterIds& letters, Json facts) {
+  facts["dead_letters"] = letters;
+  transaction.run(
+      sql::kInsertOperatorLog,
+      {order.who, action, order.group + " dead letters: " + std::to_string(letters.size()),
+       order.why, facts.dump()});
+}
+
+}  // namespace
+
+Json page_of(Session& session, const OpenLetters& wanted) {
+  const OptionalText encoded = wanted.key ? OptionalText(key::encode_key(*wanted.key)) : wanted.key;
+  const auto last = wanted.up_to.value_or(std::numeric_limits<std::int64_t>::max());
+  const Parameter ids = wanted.ids.empty() ? Parameter(nullptr) : Parameter(array_of(wanted.ids));
+  Transaction transaction(session);
+  return json_of(transaction.run(
+      sql::kPageOpenDeadLetters,
+      {wanted.group, wanted.above, last, ids, Parameter(wanted.topic), Parameter(wanted.handler),
+       Parameter(wanted.reason), Parameter(wanted.error), seconds_or_null(wanted.since),
+       seconds_or_null(wanted.until), Parameter(wanted.key), Parameter(encoded), kLettersAtOnce}));
+}
+
+Wanted want_replays(Session& session, const Order& order, const LetterIds& letters,
+                    const std::optional<Replacement>& instead) {
+  Transaction transaction(session);
+  Wanted wanted;
+  const LetterIds open = lock_open(transaction, letters);
+  wanted.ended = letters.size() - open.size();
+  wanted.wanted_before = json_of(transaction.run(sql::kReadOpenReplays, {array_of(open)}));
+  const Rows added = transaction.run(
+      sql::kInsertReplays, {array_of(open), order.who, order.why, instead.has_value(),
+                            instead ? Parameter::bytes(instead->payload) : Parameter(nullptr)});
+  wanted.added = ids_of(added, "id");
+  if (!added.empty())
+    log_order(transaction, order, "dead replay", ids_of(added, "dead_letter"),
+              {{"replays", wanted.added}, {"edited", instead.has_value()}});
+  transaction.commit();
+  return wanted;
+}
+
+Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& letters) {
+  Transaction transaction(session);
+  Cancelled cancelled;
+  const LetterIds open = lock_open(transaction, letters);
+  cancelled.letters =
+      ids_of(transaction.run(sql::kCancelReplays, {array_of(open), order.who + ": " + order.why}),
+             "dead_letter");
+  cancelled.running = transaction.run(sql::kReadOpenReplays, {array_of(open)}).size();
+  if (!cancelled.letters.empty())
+    log_order(transaction, order, "dead replay --cancel", cancelled.letters, Json::object());
+  transaction.commit();
+  return cancelled;
+}
+
+Discarded discard(Session& session, const Order& order, const LetterIds& letters) {
+  Transaction transaction(session);
+  Discarded discarded;
+  const LetterIds open = lock_open(transaction, letters);
+  const Rows cancelled = transaction.run(
+      sql::kCancelReplays,
+      {array_of(open), "the dead letter was discarded by " + order.who + ": " + order.why});
+  discarded.letters = ids_of(
+      transaction.run(sql::kDiscardDeadLetters, {array_of(open), order.who, order.why}), "id");
+  discarded.running = open.size() - discarded.letters.size();
+  discarded.ended = letters.size() - open.size();
+  if (!discarded.letters.empty())
+    log_order(transaction, order, "dead discard", discarded.letters,
+              {{"cancelled_replays_of", ids_of(cancelled, "dead_letter")}});
+  transaction.commit();
+  return discarded;
+}
+
+Json read_progress(Session& session, const LetterIds& replays, std::chrono::seconds longest_run) {
+  Transaction transaction(session);
+  return json_of(
+      transaction.run(sql::kReadReplayProgress, {array_of(replays), longest_run.count()}));
+}
+
+}  // namespace hapax::store

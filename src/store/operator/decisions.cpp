@@ -1,0 +1,84 @@
+#include "store/operator/decisions.hpp"
+
+#include <algorithm>
+
+namespace hapax::store {
+namespace {
+
+constexpr std::string_view kCheckpointMissing[] = {"checkpoint_missing"};
+constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster",
+                                           "other_store"};
+constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated", "other_cluster",
+                                           "offset_above_end", "offset_out_of_range"};
+constexpr std::string_view kEarliest[] = {"offset_out_of_range", "checkpoint_missing"};
+constexpr std::string_view kKeySpec[] = {"key_spec_changed"};
+constexpr std::string_view kUnknown[] = {"unknown_below_highest"};
+constexpr std::string_view kOneMessage[] = {"unknown_below_highest",
+                                            "handler_ended_transaction",
+                                            "statement_refused",
+                                            "key_started",
+                                            "unexpected_error",
+                                            "cannot_account",
+                                            "unreadable"};
+constexpr std::string_view kCopied[] = {"store_copied"};
+
+constexpr Decision kAll[] = {
+    {"retry", {}, false, "the cause is fixed: go on at the same message"},
+    {"accept_kafka", kCheckpointMissing, false,
+     "start at the group's offset in Kafka; what was settled beyond that runs again, unless its "
+     "key "
+     "is known. Not after a restore of PostgreSQL: it took back effects before that, too"},
+    {"same_topic", kSameTopic, true,
+     "it is the same topic with the same offsets, and this database is the one that counts: go on "
+     "at the checkpoint. Not in a mirror: its offsets differ, so messages would be left out"},
+    {"recreated", kRecreated, true,
+     "the topic was made again: a new generation starts at kafka.initial, and the old checkpoint "
+     "no "
+     "longer counts. A message whose key has expired or failed runs"},
+    {"earliest", kEarliest, true,
+     "go on at the oldest message there is: what this database does not know runs (again), what "
+     "Kafka deleted is lost. For checkpoint_missing only if hapax was to process all that Kafka "
+     "still has, and no key has expired"},
+    {"accept", kKeySpec, false,
+     "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
+     "under another key"},
+    {"run", kUnknown, true,
+     "run this message and all unknown ones above it; if one took effect before retention forgot "
+     "its key, it takes effect twice"},
+    {"skip", kOneMessage, true,
+     "this one message never runs; if it can be read, it becomes a dead letter"},
+    {"moved", kCopied, false,
+     "this database is the original, moved: it keeps its id and checkpoints"},
+    {"copy", kCopied, true,
+     "this database is a copy: it gets an id of its own, and ALL checkpoints of ALL groups in it "
+     "are deleted"},
+};
+
+}  // namespace
+
+bool Decision::fits(std::string_view reason) const {
+  return reasons.empty() || std::ranges::find(reasons, reason) != reasons.end();
+}
+
+std::span<const Decision> all_decisions() { return kAll; }
+
+const Decision* decision_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kAll, name, &Decision::name);
+  return found == std::end(kAll) ? nullptr : found;
+}
+
+bool needs_message(const Decision& decision) {
+  return decision.name == "skip" || decision.name == "run";
+}
+
+std::string decisions_for(std::string_view reason, bool names_message) {
+  std::string names;
+  for (const Decision& decision : kAll) {
+    if (!decision.fits(reason) || (needs_message(decision) && !names_message)) continue;
+    if (!names.empty()) names += ", ";
+    names += decision.name;
+  }
+  return names;
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,161 @@
+#include "store/operator/inspect.hpp"
+
+#include <libpq-fe.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+#include "sql_statements.hpp"
+#include "store/quote.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+Json read(Session& session, const Statement& statement, const std::vector<Parameter>& values = {}) {
+  Transaction transaction(session);
+  Json found = Json::array();
+  for (const Row row : transaction.run(statement, values))
+    found.push_back(Json::parse(row[0].text()));
+  return found;
+}
+
+Json first(Json found) { return found.empty() ? Json() : found.front(); }
+
+}  // namespace
+
+Json read_server(Session& session) { return first(read(session, sql::kReadServer)); }
+
+std::int64_t read_backend_pid(Session& session) {
+  return first(read(session, sql::kReadBackendPid)).at("pid").get<std::int64_t>();
+}
+
+std::optional<int> dialled_port(const std::string& url) {
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> parsed(
+      PQconninfoParse(url.c_str(), nullptr), PQconninfoFree);
+  if (!parsed) return std::nullopt;
+  const char* const environment = std::getenv("PGPORT");
+  std::string port = environment != nullptr ? environment : "5432";
+  for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
+    if (option->val == nullptr) continue;
+    if (std::string_view(option->keyword) == "service") return std::nullopt;
+    if (std::string_view(option->keyword) == "port") port = option->val;
+  }
+  int number = 0;
+  const char* const end = port.data() + port.size();
+  const auto [rest, error] = std::from_chars(port.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
+Json read_tables(Session& session) { return read(session, sql::kReadTables); }
+
+Json read_seal_trigger(Session& session) { return first(read(session, sql::kReadSealTrigger)); }
+
+Json read_missing_rights(Session& session) { return read(session, sql::kReadMissingRights); }
+
+Json read_unlogged_tables(Session& session) { return read(session, sql::kReadUnloggedTables); }
+
+Json read_other_groups(Session& session, const std::string& group,
+                       const std::vector<std::string>& topics) {
+  return read(session, sql::kReadOtherGroups, {group, Json(topics).dump()});
+}
+
+Json read_partitions(Session& session, const std::string& group) {
+  return read(session, sql::kReadPartitions, {group});
+}
+
+Json read_waiting(Session& session, const std::string& group, int limit) {
+  return read(session, sql::kReadWaiting, {group, limit});
+}
+
+Json read_position_changes(Session& session, const std::string& group, const std::string& topic,
+                           std::optional<std::int32_t> partition, int limit) {
+  return read(session, sql::kReadPositionChanges, {group, topic, Parameter(partition), limit});
+}
+
+Json count_dead_letters(Session& session, const std::string& group) {
+  return read(session, sql::kCountOpenDeadLetters, {group, kMaxCount + 1});
+}
+
+Json read_keys(Session& session, const std::string& key, const OptionalText& scope,
+               const OptionalText& tenant) {
+  return read(session, sql::kReadKeys, {key, Parameter(scope), Parameter(tenant)});
+}
+
+Listed list_keys(Session& session, const KeyFilter& filter) {
+  const Json scan = first(read(session, sql::kScanKeys, {filter.from, kMaxScan}));
+  Listed listed;
+  listed.last = scan.at("last");
+  listed.all = scan.at("scanned") < kMaxScan;
+  if (listed.last.is_null()) return listed;
+  const auto& behind = filter.behind;
+  listed.rows =
+      read(session, sql::kListKeys,
+           {filter.from, listed.last.get<std::string>(), Parameter(filter.status),
+            Parameter(filter.scope), Parameter(filter.tenant), seconds_or_null(filter.older_than),
+            filter.limit, behind ? Parameter(behind->first) : Parameter(nullptr),
+            behind ? Parameter(behind->second) : Parameter(nullptr)});
+  return listed;
+}
+
+Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
+  Listed listed;
+  const Parameter topic(filter.topic), handler(filter.handler), reason(filter.reason);
+  const Parameter until = seconds_or_null(filter.until), error(filter.error), state(filter.state);
+  if (filter.key) {
+    listed.rows =
+        read(session, sql::kListDeadLettersOfKey,
+             {filter.group, *filter.key, topic, handler, reason, seconds_or_null(filter.since),
+              filter.limit, until, error, state, Parameter(filter.before), Parameter(filter.scope),
+              Parameter(filter.tenant)});
+    return listed;
+  }
+  const auto before = filter.before.value_or(std::numeric_limits<std::int64_t>::max());
+  const Json scan = first(read(session, sql::kScanDeadLetters, {before, kMaxScan}));
+  listed.last = scan.at("last");
+  listed.all = scan.at("scanned") < kMaxScan;
+  if (listed.last.is_null()) return listed;
+  listed.rows = read(session, sql::kListDeadLetters,
+                     {filter.group, listed.last.get<std::int64_t>(), before, topic, handler, reason,
+                      seconds_or_null(filter.since), filter.limit, until, error, state});
+  return listed;
+}
+
+std::optional<std::int64_t> find_dead_letter(Session& session, const std::string& group,
+                                             const std::string& topic, std::int32_t partition,
+                                             std::int64_t offset) {
+  const Json found = read(session, sql::kFindDeadLetter, {group, topic, partition, offset});
+  if (found.empty()) return std::nullopt;
+  return found[0].at("id").get<std::int64_t>();
+}
+
+Json read_dead_letter(Session& session, std::int64_t id) {
+  return first(read(session, sql::kReadDeadLetter, {id}));
+}
+
+Json read_outbox_state(Session& session, const std::string& group) {
+  return read(session, sql::kReadOutboxState, {group, kMaxCount + 1});
+}
+
+Json read_outbox_halts(Session& session, const std::string& group) {
+  return read(session, sql::kReadOutboxHalts, {group});
+}
+
+Json list_outbox(Session& session, const std::string& group, const std::string& topic,
+                 std::int64_t above, int limit) {
+  return read(session, sql::kListOutbox, {group, topic, above, limit});
+}
+
+Json read_outbox_record(Session& session, const std::string& group, std::int64_t id) {
+  return first(read(session, sql::kReadOutboxRecord, {group, id}));
+}
+
+Json read_unsent_of(Session& session, const Source& source, int limit) {
+  return read(
+      session, sql::kReadUnsentOf,
+      {source.group, source.topic, source.generation, source.partition, source.offset, limit});
+}
+
+}  // namespace hapax::store

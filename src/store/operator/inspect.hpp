@@ -1,0 +1,99 @@
+// What people ask of hapax's tables, for the operator's commands. Reads only, each one short
+// transaction, each bounded; the rows as JSON objects by column name, times in ISO 8601.
+//
+// Throws: DatabaseError.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/message/source.hpp"
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+using Json = nlohmann::ordered_json;
+using OptionalText = std::optional<std::string>;
+
+// The server and this role: sql/operator/read_server.sql.
+Json read_server(Session& session);
+std::int64_t read_backend_pid(Session& session);
+// The port that the url dials; nothing if it names none that can be told (several, a service).
+std::optional<int> dialled_port(const std::string& url);
+
+Json read_tables(Session& session);
+Json read_seal_trigger(Session& session);  // null: it is gone
+Json read_missing_rights(Session& session);
+Json read_unlogged_tables(Session& session);  // outside of hapax's schema
+Json read_other_groups(Session& session, const std::string& group,
+                       const std::vector<std::string>& topics);
+
+Json read_partitions(Session& session, const std::string& group);
+Json read_waiting(Session& session, const std::string& group, int limit);
+// Those that are not ended. By reason.
+Json count_dead_letters(Session& session, const std::string& group);
+inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
+
+// The newest jumps of a topic's positions; nothing: of all partitions.
+Json read_position_changes(Session& session, const std::string& group, const std::string& topic,
+                           std::optional<std::int32_t> partition, int limit);
+
+Json read_keys(Session& session, const std::string& key, const OptionalText& scope = {},
+               const OptionalText& tenant = {});
+
+// A list never looks at more rows than this, even if its filters miss all.
+inline constexpr int kMaxScan = 100'000;
+
+struct Listed {
+  Json rows = Json::array();
+  bool all = true;  // false: the look ended at kMaxScan rows
+  Json last;        // the last row: a key, an id
+};
+
+struct KeyFilter {
+  std::string from;  // first key to look at
+  // Scope and tenant of the row with `from` that they come behind; nothing: all rows with it.
+  std::optional<std::pair<std::string, std::string>> behind = std::nullopt;
+  OptionalText status, scope, tenant;
+  std::optional<std::chrono::seconds> older_than;  // since the last change
+  int limit = 50;
+};
+Listed list_keys(Session& session, const KeyFilter& filter);
+
+struct DeadLetterFilter {
+  std::string group;
+  std::optional<std::int64_t> before;  // ids below this one
+  OptionalText topic, handler, reason;
+  OptionalText key;  // as stored; then kMaxScan does not matter, and these two do
+  OptionalText scope, tenant;
+  std::optional<std::chrono::seconds> since;
+  int limit = 50;
+  std::optional<std::chrono::seconds> until;  // at least so old
+  OptionalText error;                         // a part of it
+  OptionalText state;                         // open, replayed, discarded
+};
+Listed list_dead_letters(Session& session, const DeadLetterFilter& filter);
+
+std::optional<std::int64_t> find_dead_letter(Session& session, const std::string& group,
+                                             const std::string& topic, std::int32_t partition,
+                                             std::int64_t offset);
+// Bytes as hex. null: there is none.
+Json read_dead_letter(Session& session, std::int64_t id);
+
+// What waits in the outbox, by topic; at most kMaxCount records of each are counted, and one more.
+Json read_outbox_state(Session& session, const std::string& group);
+// What the relay has stopped until an operator decides. Record keys as hex.
+Json read_outbox_halts(Session& session, const std::string& group);
+// Unsent records of a topic, with ids above `above`, in their order. Record keys as hex.
+Json list_outbox(Session& session, const std::string& group, const std::string& topic,
+                 std::int64_t above, int limit);
+// An unsent record, bytes as hex. null: there is none.
+Json read_outbox_record(Session& session, const std::string& group, std::int64_t id);
+// The unsent records that the message at `source` has published.
+Json read_unsent_of(Session& session, const Source& source, int limit);
+
+}  // namespace hapax::store

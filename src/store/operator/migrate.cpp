@@ -1,0 +1,162 @@
+#include "store/operator/migrate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "key/sha256.hpp"
+#include "sql_statements.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+// A migration, or another run of it, may take long. Only the locks of tables, which workers need,
+// are waited for no longer than lock_timeout.
+constexpr const char* kTakesItsTime = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+
+// Any constant will do; this one is "hapax" in ASCII. Held by the transaction, so that a pooler
+// cannot leave it behind.
+constexpr const char* kLock = "SELECT pg_advisory_xact_lock(448345206136)";
+
+// Waits for another run to end.
+void take_turn(Transaction& transaction) {
+  transaction.run(kTakesItsTime);
+  transaction.run(kLock);
+  transaction.run("SET LOCAL lock_timeout = " + transaction.session().lock_timeout());
+}
+
+constexpr const char* kCreateTable =
+    "CREATE SCHEMA IF NOT EXISTS hapax;"
+    "CREATE TABLE IF NOT EXISTS hapax.schema_migrations ("
+    "  number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,"
+    "  applied_at timestamptz NOT NULL DEFAULT now())";
+
+std::string checksum(const Migration& migration) { return key::hex(key::sha256(migration.up)); }
+
+struct Applied {
+  std::string name, checksum, at;
+};
+
+std::map<int, Applied> read_applied(Transaction& transaction) {
+  std::map<int, Applied> applied;
+  if (transaction.run("SELECT to_regclass('hapax.schema_migrations')")[0][0].is_null())
+    return applied;
+  const Rows rows = transaction.run(
+      "SELECT number, name, checksum, applied_at FROM hapax.schema_migrations ORDER BY number");
+  for (const Row row : rows)
+    applied[row[0].as<int>()] = {row[1].text(), row[2].text(), row[3].text()};
+  return applied;
+}
+
+void refuse_changed(const Migration& migration, const Applied& applied) {
+  if (applied.checksum == checksum(migration)) return;
+  throw std::runtime_error("migration " + std::to_string(migration.number) + " (" + migration.name +
+                           ") was applied on " + applied.at +
+                           " with another text than this binary carries; run the hapax that "
+                           "applied it, or restore hapax.schema_migrations");
+}
+
+// One migration in one transaction. False when it is there already.
+bool apply(Session& session, const Migration& migration) {
+  Transaction transaction(session);
+  take_turn(transaction);
+  transaction.run(kCreateTable);
+  const auto applied = read_applied(transaction);
+  if (const auto found = applied.find(migration.number); found != applied.end()) {
+    refuse_changed(migration, found->second);
+    return false;
+  }
+  transaction.run(migration.up);
+  transaction.run("INSERT INTO hapax.schema_migrations (number, name, checksum) VALUES (" +
+                  std::to_string(migration.number) + ", '" + migration.name + "', '" +
+                  checksum(migration) + "')");
+  transaction.commit();
+  return true;
+}
+
+bool take_back(Session& session, const Migration& migration) {
+  Transaction transaction(session);
+  take_turn(transaction);
+  const auto applied = read_applied(transaction);
+  if (!applied.empty() && applied.rbegin()->first > kSchema)
+    throw std::runtime_error("migration " + std::to_string(applied.rbegin()->first) + " (" +
+                             applied.rbegin()->second.name +
+                             ") is newer than this binary and builds on what it would take back; "
+                             "run the hapax that applied it");
+  const auto found = applied.find(migration.number);
+  if (found == applied.end()) return false;
+  refuse_changed(migration, found->second);
+  transaction.run(migration.down);
+  transaction.run("DELETE FROM hapax.schema_migrations WHERE number = " +
+                  std::to_string(migration.number));
+  transaction.commit();
+  return true;
+}
+
+}  // namespace
+
+std::vector<MigrationState> migration_states(Session& session) {
+  Transaction transaction(session);
+  auto applied = read_applied(transaction);
+  std::vector<MigrationState> states;
+  for (const Migration& migration : sql::kMigrations) {
+    MigrationState state{migration.number, migration.name, {}, false, false};
+    if (const auto found = applied.find(migration.number); found != applied.end()) {
+      state.applied_at = found->second.at;
+      state.changed = found->second.checksum != checksum(migration);
+      applied.erase(found);
+    }
+    states.push_back(std::move(state));
+  }
+  for (const auto& [number, row] : applied)
+    states.push_back({number, row.name, row.at, false, true});
+  return states;
+}
+
+std::vector<int> migrate_up(Session& session) {
+  std::vector<int> done;
+  for (const Migration& migration : sql::kMigrations)
+    if (apply(session, migration)) done.push_back(migration.number);
+  return done;
+}
+
+std::vector<int> migrate_down(Session& session, int target) {
+  std::vector<int> done;
+  for (auto migration = std::rbegin(sql::kMigrations); migration != std::rend(sql::kMigrations);
+       ++migration)
+    if (migration->number > target && take_back(session, *migration))
+      done.push_back(migration->number);
+  return done;
+}
+
+std::string migration_text() {
+  std::string text = std::string(kCreateTable) + ";\n";
+  for (const Migration& migration : sql::kMigrations)
+    text += "\n-- " + std::to_string(migration.number) + " " + migration.name + "\nBEGIN;\n" +
+            migration.up +
+            "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
+            std::to_string(migration.number) + ", '" + migration.name + "', '" +
+            checksum(migration) + "');\nCOMMIT;\n";
+  return text;
+}
+
+std::optional<std::string> schema_problem(Session& session, int oldest) {
+  Transaction transaction(session);
+  const std::string encoding = transaction.run("SHOW server_encoding")[0][0].text();
+  if (encoding != "UTF8" && encoding != "SQL_ASCII")
+    return "the database's encoding is " + encoding +
+           ": hapax keeps text as UTF-8; use a database made WITH ENCODING 'UTF8'";
+  const auto applied = read_applied(transaction);
+  const int found = applied.empty() ? 0 : applied.rbegin()->first;
+  if (found == 0) return "the schema hapax is not there: run `hapax migrate up`";
+  if (found < oldest)
+    return "the schema is at " + std::to_string(found) + ", this needs at least " +
+           std::to_string(oldest) + ": run `hapax migrate up`";
+  if (found > kSchema + 1)
+    return "the schema is at " + std::to_string(found) + ", this worker knows " +
+           std::to_string(kSchema) + " and can run on one newer: install a newer hapax";
+  return std::nullopt;
+}
+
+}  // namespace hapax::store

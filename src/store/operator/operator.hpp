@@ -1,0 +1,80 @@
+// What an operator changes by hand: positions and keys. One transaction each, with the log of it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "store/session.hpp"
+#include "store/worker/positions.hpp"
+
+namespace hapax::store {
+
+// It does not fit the facts; the sentence names what does. Nothing was changed.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Kept in hapax.operator_log.
+struct Operation {
+  std::string who;
+  std::string action;
+  std::string target;
+  std::string why;
+  nlohmann::json facts;
+};
+void log_operation(Transaction& transaction, const Operation& operation);
+
+struct Move {
+  std::string group;
+  TopicPartition partition;
+  std::int64_t to = 0;
+  Jump jump = Jump::rewind;  // or skip
+  std::string who;
+  std::string why;
+  bool dry_run = false;
+};
+
+// Moves a checkpoint and its epoch: a live worker notices within its checkpoint_interval and starts
+// again there; a frozen one that wakes cannot undo it. Returns the old checkpoint.
+// Precondition: `to` is in Kafka's log.
+// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
+std::int64_t move_position(Session& session, const Move& move);
+
+// Several of one topic in one transaction: all that are not refused, or none if it throws.
+// Returns why the refused ones are: a worker has moved on, say. Precondition: there is one. Throws:
+// DatabaseError. Blocks: at most lock_timeout for each.
+std::vector<std::string> move_positions(Session& session, const std::vector<Move>& moves);
+
+struct KeyName {
+  std::string key, scope, tenant;
+};
+
+// Marks a completed or failed key as forgotten: the next message that has it runs. Kept for a week
+// at least, so that the message can come again. `seen`: the row that the operator decided on; it is
+// refused if the key has changed since. Returns the row as it was.
+// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
+nlohmann::json forget_key(Session& session, const KeyName& key, const nlohmann::json& seen,
+                          const std::string& who, const std::string& why, bool dry_run);
+
+struct ForgottenGroup {
+  std::string group;
+  std::optional<std::string> topic;  // nothing: all
+  std::string who;
+  std::string why;
+};
+
+// The group's checkpoints. Throws: Refused if there is none, DatabaseError.
+nlohmann::json read_group(Session& session, const ForgottenGroup& gone);
+
+// Deletes the checkpoints of a group that is gone for good, so that it holds no keys any more.
+// `seen`: as read_group() told, before Kafka told that no member of the group is left.
+// Needs the schema's owner.
+// Throws: Refused if they are others by now, DatabaseError. Blocks: at most lock_timeout.
+void forget_group(Session& session, const ForgottenGroup& gone, const nlohmann::json& seen);
+
+}  // namespace hapax::store

@@ -1,0 +1,39 @@
+// What operators decide about records that the relay has stopped: try them again, or never send
+// them. Kept in hapax.operator_log, in the same transaction.
+//
+// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/operator/inspect.hpp"
+#include "store/operator/operator.hpp"
+#include "store/session.hpp"
+
+namespace hapax::store {
+
+struct OutboxOrder {
+  std::string group;
+  std::string who;
+  std::string why;
+  bool dry_run = false;  // do it all, then roll back
+};
+
+struct OutboxDecided {
+  Json halts = Json::array();    // those that were ended, as read_outbox_halts()
+  Json records = Json::array();  // those that were removed, as read_outbox_record()
+};
+
+// Ends the open halts of `which`, so that the relay sends again: a topic with all its records, or a
+// record's id. Nothing in the answer: there is no such halt.
+OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std::string& which);
+
+// Removes records, so that they are never sent, and ends their halts. All or none. The log keeps
+// each record whole. Refuses a record that is not halted, itself or with its key or topic: the
+// relay may be sending it at this moment.
+OutboxDecided skip_outbox(Session& session, const OutboxOrder& order,
+                          const std::vector<std::int64_t>& ids);
+
+}  // namespace hapax::store

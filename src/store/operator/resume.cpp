@@ -1,0 +1,164 @@
+#include "store/operator/resume.hpp"
+
+#include <algorithm>
+
+#include "sql_statements.hpp"
+#include "store/operator/decisions.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+using nlohmann::json;
+
+std::string name_of(const Halt& halt) {
+  return halt.topic + (halt.whole_route ? " (whole route)" : "/" + std::to_string(halt.partition));
+}
+
+Halt halt_of(const Row& row) {
+  return {row["id"].as<std::int64_t>(),
+          row["topic"].text(),
+          row["partition"].as<std::int32_t>(),
+          row["whole_route"].as<bool>(),
+          row["generation"].as<std::int32_t>(),
+          row["kafka_offset"].as<std::optional<std::int64_t>>(),
+          row["reason"].text(),
+          row["detail"].text(),
+          row["since"].text(),
+          row["halted_by"].text()};
+}
+
+void add_rows(json& list, const Rows& rows) {
+  for (const Row row : rows) list.push_back(json::parse(row[0].text()));
+}
+
+void refuse_unfit(const Decision& decision, const Halt& halt) {
+  if (!decision.fits(halt.reason))
+    throw Refused(
+        name_of(halt) + " is halted for " + halt.reason + ", which `" + std::string(decision.name) +
+        "` does not end; what does: " + decisions_for(halt.reason, halt.offset.has_value()));
+  if (needs_message(decision) && !halt.offset)
+    throw Refused(name_of(halt) + ": the halt names no message, so there is none to " +
+                  std::string(decision.name));
+}
+
+// An operator cannot decide on a message that he was not shown.
+void refuse_unseen(const Resumption& wanted, const Halt& halt) {
+  if (wanted.offset && halt.offset != wanted.offset)
+    throw Refused(name_of(halt) + " is halted " +
+                  (halt.offset ? "at offset " + std::to_string(*halt.offset)
+                               : std::string("at no one message")) +
+                  ", not at " + std::to_string(*wanted.offset));
+  if (wanted.seen && std::ranges::find(*wanted.seen, halt.id) == wanted.seen->end())
+    throw Refused(name_of(halt) + " was halted meanwhile, for " + halt.reason +
+                  "; nothing was changed: look again");
+}
+
+// The checkpoint by the decision. Throws: Refused if there is nothing to decide on.
+Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const Halt& halt) {
+  const std::vector<Parameter> row = {wanted.group, wanted.topic, halt.partition};
+  const auto with = [&](std::initializer_list<Parameter> more) {
+    std::vector<Parameter> all = row;
+    all.insert(all.end(), more);
+    return all;
+  };
+  const auto need = [&](Rows rows, const char* why) {
+    if (rows.empty()) throw Refused(name_of(halt) + ": " + why);
+    return rows;
+  };
+  const std::string& decision = wanted.decision;
+  if (decision == "accept_kafka")
+    return need(transaction.run(sql::kStartAtKafka, with({wanted.scope})),
+                "there is a checkpoint now; decide `retry`");
+  if (decision == "same_topic")
+    return need(transaction.run(sql::kStartAtCheckpoint, row),
+                "no start was ever agreed here, so there is no checkpoint to go on at; decide "
+                "`recreated` or `retry`");
+  if (decision == "recreated")
+    return transaction.run(sql::kStartRecreated, with({wanted.scope, halt.generation + 1}));
+  if (decision == "earliest") return transaction.run(sql::kStartAtEarliest, with({wanted.scope}));
+  const char* const gone = "its checkpoint is gone; decide `retry`";
+  if (decision == "accept") return need(transaction.run(sql::kAcceptKeySpec, row), gone);
+  if (decision == "run")
+    return need(transaction.run(sql::kLowerHighest, with({*halt.offset})), gone);
+  if (halt.whole_route)
+    return transaction.run(sql::kBumpEpoch, {wanted.group, wanted.topic, nullptr});
+  return transaction.run(sql::kBumpEpoch, row);
+}
+
+void change_checkpoints(Transaction& transaction, const Resumption& wanted,
+                        const std::vector<Halt>& halts, json& facts) {
+  Parameter only(wanted.partition);
+  add_rows(facts["before"],
+           transaction.run(sql::kLockCheckpoints, {wanted.group, wanted.topic, only}));
+  // If the whole route is halted its decision moves every partition's epoch; once is enough.
+  for (const Halt& halt : halts)
+    add_rows(facts["after"], change_checkpoint(transaction, wanted, halt));
+}
+
+void adopt_database(Transaction& transaction, bool copy, json& facts) {
+  add_rows(facts["before"], transaction.run(sql::kLockStore, {}));
+  add_rows(facts["after"], transaction.run(sql::kAdoptDatabase, {copy}));
+  if (!copy) return;
+  add_rows(facts["deleted_checkpoints"], transaction.run(sql::kDeleteCheckpoints, {}));
+  // The original publishes its records; a copy must not do it again.
+  if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
+    facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();
+}
+
+json json_of(const Halt& halt) {
+  return {{"id", halt.id},
+          {"topic", halt.topic},
+          {"partition", halt.partition},
+          {"whole_route", halt.whole_route},
+          {"generation", halt.generation},
+          {"offset", halt.offset ? json(*halt.offset) : json(nullptr)},
+          {"reason", halt.reason},
+          {"detail", halt.detail},
+          {"since", halt.since},
+          {"halted_by", halt.halted_by}};
+}
+
+}  // namespace
+
+Resumed resume(Session& session, const Resumption& wanted) {
+  const Decision* const decision = decision_named(wanted.decision);
+  if (decision == nullptr) throw Refused("there is no decision `" + wanted.decision + "`");
+  const bool database = decision->fits("store_copied") && !decision->reasons.empty();
+
+  Transaction transaction(session);
+  transaction.add("SET LOCAL synchronous_commit = on");
+  Resumed resumed;
+  const Rows named = transaction.run(
+      sql::kLockHalts,
+      {wanted.group, wanted.topic, Parameter(wanted.partition), Parameter(wanted.offset)});
+  for (const Row row : named) resumed.halts.push_back(halt_of(row));
+  if (resumed.halts.empty()) return resumed;
+  for (const Halt& halt : resumed.halts) {
+    refuse_unfit(*decision, halt);
+    refuse_unseen(wanted, halt);
+  }
+
+  json& facts = resumed.facts;
+  facts = {{"halts", json::array()}, {"before", json::array()}, {"after", json::array()}};
+  if (database) {
+    resumed.halts.clear();
+    for (const Row row : transaction.run(sql::kLockCopiedHalts, {}))
+      resumed.halts.push_back(halt_of(row));
+    adopt_database(transaction, decision->name == "copy", facts);
+  } else {
+    change_checkpoints(transaction, wanted, resumed.halts, facts);
+  }
+  for (const Halt& halt : resumed.halts) {
+    facts["halts"].push_back(json_of(halt));
+    transaction.run(sql::kEndHalt, {halt.id, wanted.who, wanted.why, wanted.decision});
+  }
+  const std::string target =
+      wanted.group + " " + wanted.topic +
+      (wanted.partition ? "/" + std::to_string(*wanted.partition) : std::string());
+  log_operation(transaction, {wanted.who, "resume " + wanted.decision, target, wanted.why, facts});
+  if (!wanted.dry_run) transaction.commit();
+  return resumed;
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,30 @@
+#include "store/operator/roles.hpp"
+
+#include <string_view>
+
+#include "sql_statements.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return text + '"';
+}
+
+}  // namespace
+
+void grant_worker(Session& session, const std::string& role) {
+  constexpr std::string_view kVariable = ":\"worker\"";  // as psql writes it
+  const std::string name = quoted(role);
+  std::string text(sql::kRoles);
+  for (std::size_t at = 0; (at = text.find(kVariable, at)) != std::string::npos; at += name.size())
+    text.replace(at, kVariable.size(), name);
+  Transaction transaction(session);
+  transaction.run(text);
+  transaction.commit();
+}
+
+}  // namespace hapax::store

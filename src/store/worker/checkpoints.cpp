@@ -1,0 +1,249 @@
+#include "store/worker/checkpoints.hpp"
+
+#include <algorithm>
+
+#include "sql_statements.hpp"
+#include "store/array.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+using OptionalText = std::optional<std::string>;
+using OptionalOffset = std::optional<std::int64_t>;
+
+TopicPartition id_of(const Row& row) {
+  return {row["topic"].text(), row["partition"].as<std::int32_t>()};
+}
+
+}  // namespace
+
+StoreIdentity read_store(Session& session) {
+  Transaction transaction(session);
+  transaction.run(sql::kEnsureIncarnation, {});
+  const Rows rows = transaction.run(sql::kReadStore, {});
+  if (rows.empty())
+    throw DatabaseError(
+        {Fault::Kind::sql, "P0002", "hapax.store is empty: run `hapax migrate up`"});
+  const Row row = rows[0];
+  StoreIdentity identity;
+  identity.id = row["id"].text();
+  identity.incarnation = row["incarnation"].text();
+  const auto stored_system = row["stored_system"].as<OptionalText>();
+  const auto system = row["system"].as<OptionalText>();
+  identity.copied = row["stored_oid"].text() != row["oid"].text() ||
+                    (stored_system && system && *stored_system != *system);
+  identity.facts = "made in database oid " + row["stored_oid"].text() + " of system " +
+                   stored_system.value_or("unknown") + ", now found in oid " + row["oid"].text() +
+                   " of system " + system.value_or("unknown");
+  transaction.commit();
+  return identity;
+}
+
+std::map<TopicPartition, CheckpointRow> read_checkpoints(
+    Session& session, const std::string& group, const std::vector<TopicPartition>& partitions) {
+  Transaction transaction(session);
+  std::map<TopicPartition, CheckpointRow> rows;
+  for (const Row row :
+       transaction.run(sql::kReadCheckpoints,
+                       {group, array_of(partitions, [](const auto& one) { return one.first; }),
+                        array_of(partitions, [](const auto& one) { return one.second; })})) {
+    CheckpointRow& checkpoint = rows[id_of(row)];
+    checkpoint.epoch = row["epoch"].as<std::int64_t>();
+    checkpoint.next_offset = row["next_offset"].as<OptionalOffset>();
+    checkpoint.highest = row["highest"].as<OptionalOffset>();
+    checkpoint.highest_settled = row["highest_settled"].as<OptionalOffset>();
+    checkpoint.generation = row["generation"].as<std::int32_t>();
+    checkpoint.owner = row["owner"].as<OptionalText>();
+    checkpoint.key_spec = row["key_spec"].text();
+    checkpoint.scope = row["scope"].text();
+    checkpoint.topic_id = row["topic_id"].as<OptionalText>();
+    checkpoint.cluster_id = row["cluster_id"].as<OptionalText>();
+    checkpoint.started_runs = row["started_runs"].as<int>();
+    checkpoint.start_as = row["start_as"].as<OptionalText>();
+  }
+  return rows;
+}
+
+std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
+                                             const TopicPartition& partition) {
+  auto rows = read_checkpoints(session, group, {partition});
+  if (rows.empty()) return std::nullopt;
+  return std::move(rows.begin()->second);
+}
+
+std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Taking> takings) {
+  if (takings.empty()) return {};
+  std::ranges::sort(takings, {}, &Taking::partition);
+  Transaction transaction(session);
+  const Rows rows =
+      transaction.run(sql::kTakePartitions,
+                      {takings.front().group, takings.front().owner,
+                       array_of(takings, [](const auto& one) { return one.partition.first; }),
+                       array_of(takings, [](const auto& one) { return one.partition.second; }),
+                       array_of(takings, [](const auto& one) { return one.key_spec; }),
+                       array_of(takings, [](const auto& one) { return one.scope; }),
+                       array_of(takings, [](const auto& one) { return one.read_epoch; })});
+  std::map<TopicPartition, Taken> taken;
+  for (const Row row : rows)
+    taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>()};
+  transaction.commit();
+  return taken;
+}
+
+std::optional<Taken> take_partition(Session& session, const Taking& taking) {
+  const auto taken = take_partitions(session, {taking});
+  return taken.empty() ? std::nullopt : std::optional(taken.begin()->second);
+}
+
+namespace {
+
+// Two groups that start at once must not give two logs one number, or one log two. So they
+// learn it one after the other, and the second decides again on what it reads then.
+void learn_logs(Transaction& transaction, std::vector<Starting>& starting) {
+  std::vector<TopicPartition> ids;
+  for (const Starting& one : starting)
+    if (one.start.learns_log) ids.push_back(one.taking.partition);
+  if (ids.empty() || !has_logs(transaction)) return;
+  transaction.run("LOCK TABLE hapax.logs IN SHARE ROW EXCLUSIVE MODE");
+  const KnownLogs known = read_logs(transaction, starting.front().taking.group, ids);
+  std::erase_if(starting, [&](const Starting& one) {
+    if (!one.start.learns_log) return false;
+    const auto found = known.find(one.taking.partition);
+    return one.start.known_logs != (found == known.end() ? std::vector<KnownLog>() : found->second);
+  });
+  for (const auto& [taking, start] : starting)
+    if (start.learns_log)
+      transaction.add(transaction.session().execute(
+          sql::kLearnLog, {taking.scope, taking.partition.first, taking.partition.second,
+                           start.cluster_id, start.topic_id, start.generation}));
+}
+
+}  // namespace
+
+std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
+                                                    std::vector<Starting> starting) {
+  if (starting.empty()) return {};
+  std::ranges::sort(starting, {}, [](const Starting& one) { return one.taking.partition; });
+  Transaction transaction(session);
+  learn_logs(transaction, starting);
+  if (starting.empty()) return {};
+  const auto& [taking, first] = starting.front();
+  const Rows rows = transaction.run(
+      sql::kAgreeStarts,
+      {taking.group, array_of(starting, [](const auto& one) { return one.taking.partition.first; }),
+       array_of(starting, [](const auto& one) { return one.taking.partition.second; }),
+       array_of(starting, [](const auto& one) { return one.start.epoch; }),
+       array_of(starting, [](const auto& one) { return one.start.offset; }),
+       array_of(starting, [](const auto& one) { return one.taking.key_spec; }),
+       array_of(starting, [](const auto& one) { return one.taking.scope; }), first.cluster_id,
+       array_of(starting, [](const auto& one) { return one.start.topic_id; }),
+       array_of(starting, [](const auto& one) { return one.start.generation; }),
+       array_of(starting, [](const auto& one) { return one.start.guard_below; })});
+  std::map<TopicPartition, std::int64_t> highest;
+  for (const Row row : rows) highest[id_of(row)] = row["highest"].as<std::int64_t>();
+  for (const auto& [taken, start] : starting)
+    if (highest.contains(taken.partition) && start.jump != Jump::none && start.from != start.offset)
+      record_position_change(
+          transaction, {taken.group, taken.partition, start.generation, start.from, start.offset,
+                        start.jump, taken.owner, why_of(start.jump)});
+  transaction.commit();
+  return highest;
+}
+
+std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
+                                        const AgreedStart& start) {
+  const auto highest = agree_starts(session, {{taking, start}});
+  return highest.empty() ? std::nullopt : std::optional(highest.begin()->second);
+}
+
+std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
+                                         const std::string& owner) {
+  Transaction transaction(session);
+  std::map<TopicPartition, Held> held;
+  for (const Row row : transaction.run(sql::kReadHeld, {group, owner}))
+    held[{row["topic"].text(), row["partition"].as<std::int32_t>()}] = {
+        row["epoch"].as<std::int64_t>(), row["incarnation"].as<OptionalText>().value_or("")};
+  return held;
+}
+
+std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
+                                           std::vector<CheckpointWrite> writes) {
+  if (writes.empty()) return {};
+  std::ranges::sort(writes, {}, &CheckpointWrite::partition);
+  Transaction transaction(session);
+  transaction.add("SET LOCAL synchronous_commit = on");
+  const Rows rows = transaction.run(
+      sql::kWriteCheckpoints, {group, array_of(writes, [](const auto& w) { return w.incarnation; }),
+                               array_of(writes, [](const auto& w) { return w.partition.first; }),
+                               array_of(writes, [](const auto& w) { return w.partition.second; }),
+                               array_of(writes, [](const auto& w) { return w.epoch; }),
+                               array_of(writes, [](const auto& w) { return w.last_written; }),
+                               array_of(writes, [](const auto& w) { return w.next_offset; })});
+  std::set<TopicPartition> written;
+  for (const Row row : rows) written.emplace(row[0].text(), row[1].as<std::int32_t>());
+  transaction.commit();
+  return written;
+}
+
+void leave_partitions(Session& session, const std::string& group, std::vector<Leaving> leaving) {
+  if (leaving.empty()) return;
+  std::ranges::sort(leaving, {}, &Leaving::partition);
+  Transaction transaction(session);
+  transaction.run(sql::kLeavePartitions,
+                  {group, array_of(leaving, [](const auto& one) { return one.incarnation; }),
+                   array_of(leaving, [](const auto& one) { return one.partition.first; }),
+                   array_of(leaving, [](const auto& one) { return one.partition.second; }),
+                   array_of(leaving, [](const auto& one) { return one.epoch; }),
+                   array_of(leaving, [](const auto& one) { return one.highest_settled; })});
+  transaction.commit();
+}
+
+void open_halt(Session& session, const std::string& group, const Halt& halt) {
+  Transaction transaction(session);
+  add_halt(transaction, group, halt);
+  transaction.commit();
+}
+
+void add_halt(Transaction& transaction, const std::string& group, const Halt& halt) {
+  transaction.run(sql::kOpenHalt,
+                  {group, halt.topic, halt.partition, halt.whole_route, halt.generation,
+                   Parameter(halt.offset), halt.reason, halt.detail, halt.halted_by});
+}
+
+std::vector<Halt> read_halts(Session& session, const std::string& group) {
+  Transaction transaction(session);
+  std::vector<Halt> halts;
+  for (const Row row : transaction.run(sql::kReadHalts, {group}))
+    halts.push_back({row["id"].as<std::int64_t>(), row["topic"].text(),
+                     row["partition"].as<std::int32_t>(), row["whole_route"].as<bool>(),
+                     row["generation"].as<std::int32_t>(), row["kafka_offset"].as<OptionalOffset>(),
+                     row["reason"].text(), row["detail"].text(), row["since"].text(),
+                     row["halted_by"].text()});
+  return halts;
+}
+
+std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
+                                           const std::vector<Standing>& standings) {
+  if (standings.empty()) return {};
+  Transaction transaction(session);
+  const std::vector<Parameter> parameters = {
+      group, array_of(standings, [](const auto& one) { return one.partition.first; }),
+      array_of(standings, [](const auto& one) { return one.partition.second; }),
+      array_of(standings, [](const auto& one) { return one.generation; }),
+      array_of(standings, [](const auto& one) { return one.offset; })};
+  std::map<TopicPartition, Ahead> ahead;
+  for (const Row row : transaction.run(sql::kReadAttempts, parameters))
+    ahead[id_of(row)].attempts[row["kafka_offset"].as<std::int64_t>()] = {
+        row["count"].as<int>(), row["wait_ms"].as<std::int64_t>(),
+        row["lasting_ms"].as<std::int64_t>()};
+  for (const Row row : transaction.run(sql::kReadSkips, parameters)) {
+    Ahead& of_partition = ahead[id_of(row)];
+    const auto skipped = row["kafka_offset"].as<std::int64_t>();
+    of_partition.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
+    if (row["reason"].text() == "unreadable") of_partition.unreadable.insert(skipped);
+  }
+  return ahead;
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,178 @@
+// The checkpoint row of a partition: where it stands, who owns it, whether the tail survived.
+//
+// Each function is one short transaction of its own on the caller's session.
+// Throws: DatabaseError (Phase::account).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/session.hpp"
+#include "store/worker/logs.hpp"
+#include "store/worker/positions.hpp"
+
+namespace hapax::store {
+
+// Topic and partition, ordered as SQL takes locks.
+// Which database this is. When it is not where it says it was made, it is a logical copy.
+struct StoreIdentity {
+  std::string id;
+  std::string incarnation;
+  bool copied = false;
+  std::string facts;  // for people: what is stored and what is there
+};
+
+struct CheckpointRow {
+  std::int64_t epoch = 0;
+  std::optional<std::int64_t> next_offset;
+  std::optional<std::int64_t> highest;
+  std::optional<std::int64_t> highest_settled;
+  std::int32_t generation = 1;
+  std::optional<std::string> owner;
+  std::string key_spec;
+  std::string scope;
+  std::optional<std::string> topic_id;
+  std::optional<std::string> cluster_id;
+  int started_runs = 0;
+  std::optional<std::string> start_as;  // an operator's decision for this start
+};
+
+struct Halt {
+  std::int64_t id = 0;
+  std::string topic;
+  std::int32_t partition = 0;
+  bool whole_route = false;
+  std::int32_t generation = 1;
+  std::optional<std::int64_t> offset;
+  std::string reason;  // a fixed word
+  std::string detail;  // for people, with the facts
+  std::string since;
+  std::string halted_by;
+
+  bool stops(const TopicPartition& which) const {
+    return topic == which.first && (whole_route || partition == which.second);
+  }
+};
+
+// Makes the incarnation row where it is missing, and reads which database this is.
+StoreIdentity read_store(Session& session);
+
+// Those that are there.
+std::map<TopicPartition, CheckpointRow> read_checkpoints(
+    Session& session, const std::string& group, const std::vector<TopicPartition>& partitions);
+std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
+                                             const TopicPartition& partition);
+
+struct Taking {
+  std::string group;
+  TopicPartition partition;
+  std::string owner;
+  std::string key_spec;
+  std::string scope;
+  std::int64_t read_epoch = 0;  // 0: there was no row
+};
+
+struct Taken {
+  std::int64_t epoch = 0;
+  int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
+};
+
+// Takes partitions under new epochs, all in one statement; without those that another
+// worker took meanwhile. Precondition: all of one group and owner.
+std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Taking> takings);
+std::optional<Taken> take_partition(Session& session, const Taking& taking);
+
+struct AgreedStart {
+  std::int64_t epoch = 0;
+  std::int64_t offset = 0;
+  std::string cluster_id;
+  std::string topic_id;  // empty: the client cannot tell
+  std::int32_t generation = 1;
+  std::optional<std::int64_t> from;  // where it would have gone on
+  Jump jump = Jump::none;
+  std::int64_t guard_below = 0;  // `highest` becomes this at least
+  // The log gets its number with this start; `known_logs` is what that was decided on.
+  bool learns_log = false;
+  std::vector<KnownLog> known_logs = {};
+};
+
+struct Starting {
+  Taking taking;
+  AgreedStart start;
+};
+
+// Writes the starts of partitions, with the jumps among them, in one transaction. Returns
+// `highest` of each; without those that are not ours any more, or whose log got a number from
+// another group meanwhile. Precondition: all of one group, owner and cluster.
+std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
+                                                    std::vector<Starting> starting);
+std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
+                                        const AgreedStart& start);
+
+// What still tells that a partition is held: both as the start found them.
+struct Held {
+  std::int64_t epoch = 0;
+  std::string incarnation;  // empty where a loss has emptied it, and nobody has looked since
+};
+
+// The partitions that `owner` took last and nobody has taken since.
+std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
+                                         const std::string& owner);
+
+struct CheckpointWrite {
+  TopicPartition partition;
+  std::string incarnation;  // as read_store told when the partition was started
+  std::int64_t epoch = 0;
+  std::int64_t last_written = 0;
+  std::int64_t next_offset = 0;
+};
+
+// Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those
+// that were written: a missing one is not ours any more, or PostgreSQL lost its tail.
+std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
+                                           std::vector<CheckpointWrite> writes);
+
+// Whoever leaves started under this epoch and incarnation.
+struct Leaving {
+  TopicPartition partition;
+  std::int64_t epoch = 0;
+  std::string incarnation;
+  std::int64_t highest_settled = 0;  // one more than the highest settled offset
+};
+
+// Clean leaves.
+void leave_partitions(Session& session, const std::string& group, std::vector<Leaving> leaving);
+
+void open_halt(Session& session, const std::string& group, const Halt& halt);
+// The same, in the caller's transaction.
+void add_halt(Transaction& transaction, const std::string& group, const Halt& halt);
+std::vector<Halt> read_halts(Session& session, const std::string& group);
+
+struct PriorAttempt {
+  int count = 0;
+  std::int64_t wait_ms = 0;     // from now
+  std::int64_t lasting_ms = 0;  // from the first failed run to the last
+};
+
+// What is known of messages at or above an offset: failed runs, and offsets that an operator skips.
+struct Ahead {
+  std::map<std::int64_t, PriorAttempt> attempts;
+  std::map<std::int64_t, std::string> skips;  // offset → who and why
+  std::set<std::int64_t> unreadable;          // of these, what nobody could read
+};
+
+struct Standing {
+  TopicPartition partition;
+  std::int32_t generation = 1;
+  std::int64_t offset = 0;
+};
+
+std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
+                                           const std::vector<Standing>& standings);
+
+}  // namespace hapax::store

@@ -1,0 +1,179 @@
+#include "store/worker/outbox.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "sql_statements.hpp"
+#include "store/quote.hpp"
+#include "store/transaction.hpp"
+#include "store/worker/outbox_headers.hpp"
+
+namespace hapax::store {
+namespace {
+
+using Text = std::optional<std::string>;
+using Marks = std::map<std::string, std::int64_t>;
+
+std::string lease_name(const std::string& group) { return "outbox of " + group; }
+
+template <class Value>
+std::string outbox_array(const std::vector<Value>& values) {
+  std::string array = "{";
+  for (const Value& value : values) append_array_element(array, value);
+  return array + "}";
+}
+
+struct Columns {
+  std::vector<std::string> topics;
+  std::vector<std::int64_t> ids;
+};
+
+template <class Pairs>
+Columns columns_of(const Pairs& pairs) {
+  Columns columns;
+  for (const auto& [topic, id] : pairs) {
+    columns.topics.push_back(topic);
+    columns.ids.push_back(id);
+  }
+  return columns;
+}
+
+OutboxRow outbox_row_of(const Row& row) {
+  const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
+  return {row["id"].as<std::int64_t>(),
+          row["topic"].text(),
+          bytes(row["record_key"].as<Text>()),
+          bytes(row["payload"].as<Text>()),
+          outbox_headers_of(row["headers"].text()),
+          row["idempotency_key"].text(),
+          row["source_topic"].text(),
+          row["source_generation"].text(),
+          row["source_partition"].text(),
+          row["source_offset"].text()};
+}
+
+// A plan that was made while the outbox was empty would read the whole of it for ever.
+void begin_reading(Transaction& transaction) { transaction.add("SET LOCAL enable_seqscan = off"); }
+
+// Its COMMIT is synchronous under any setting of the server. A relay that wants the lease waits for
+// this transaction's end.
+bool fence(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
+  transaction.add("SET LOCAL synchronous_commit = on");
+  return !transaction
+              .run(sql::kFenceOutbox, {lease_name(lease.group), lease.holder, lease.epoch,
+                                       lease.incarnation, time.count()})
+              .empty();
+}
+
+}  // namespace
+
+bool has_outbox(Session& session) {
+  Transaction transaction(session);
+  return !transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null();
+}
+
+std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string& group,
+                                             const std::string& holder,
+                                             const std::string& incarnation,
+                                             std::chrono::seconds time) {
+  Transaction transaction(session);
+  transaction.add("SET LOCAL synchronous_commit = on");
+  const Rows rows =
+      transaction.run(sql::kTakeOutboxLease, {lease_name(group), holder, time.count()});
+  transaction.commit();
+  if (rows.empty()) return std::nullopt;
+  return OutboxLease{group, holder, rows[0][0].as<std::int64_t>(), incarnation};
+}
+
+void release_outbox_lease(Session& session, const OutboxLease& lease) {
+  Transaction transaction(session);
+  transaction.run(sql::kReleaseOutboxLease, {lease_name(lease.group), lease.holder, lease.epoch});
+  transaction.commit();
+}
+
+bool peek_outbox(Session& session, const std::string& group, const Marks& topics) {
+  const Columns columns = columns_of(topics);
+  Transaction transaction(session);
+  begin_reading(transaction);
+  return !transaction
+              .run(sql::kPeekOutbox,
+                   {group, outbox_array(columns.topics), outbox_array(columns.ids)})
+              .empty();
+}
+
+std::set<std::string> find_behind_marks(Session& session, const std::string& group,
+                                        const Marks& marks) {
+  const Columns columns = columns_of(marks);
+  Transaction transaction(session);
+  begin_reading(transaction);
+  std::set<std::string> found;
+  for (const Row row :
+       transaction.run(sql::kFindOutboxBehindMarks,
+                       {group, outbox_array(columns.topics), outbox_array(columns.ids)}))
+    found.insert(row[0].text());
+  return found;
+}
+
+std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease,
+                                      const OutboxStep& step) {
+  Transaction transaction(session);
+  begin_reading(transaction);
+  if (!fence(transaction, lease, step.lease)) return std::nullopt;
+  std::map<std::string, std::vector<std::int64_t>> sent;
+  for (const auto& [topic, id] : step.acknowledged) sent[topic].push_back(id);
+  for (const auto& [topic, ids] : sent)
+    transaction.add(session.execute(sql::kDeleteOutbox, {lease.group, topic, outbox_array(ids)}));
+  OutboxRead read;
+  const Columns wanted = columns_of(step.topics);
+  const std::string topics = outbox_array(wanted.topics);
+  const std::string marks = outbox_array(wanted.ids);
+  for (const Row row : transaction.run(sql::kReadOutboxNewest, {lease.group, topics, marks}))
+    read.newest[row["topic"].text()] = row["id"].as<std::int64_t>();
+  for (const Row row : transaction.run(
+           sql::kReadOutbox, {lease.group, topics, marks, step.most_rows, step.most_bytes}))
+    read.rows.push_back(outbox_row_of(row));
+  for (const Row row : transaction.run(sql::kReadOutboxWriters, {}))
+    read.writers.insert(row[0].text());
+  for (const Row row : transaction.run(sql::kReadOpenOutboxHalts, {lease.group}))
+    read.halts.insert(row["id"].as<std::int64_t>());
+  transaction.commit();
+  return read;
+}
+
+std::set<std::string> new_outbox_topics(Session& session, const std::string& group,
+                                        const std::set<std::string>& known) {
+  Transaction transaction(session);
+  begin_reading(transaction);
+  std::set<std::string> all = known;
+  for (;;) {
+    const std::vector<std::string> passed(all.begin(), all.end());
+    const Rows rows = transaction.run(sql::kReadOutboxTopics, {group, outbox_array(passed)});
+    for (const Row row : rows) all.insert(row[0].text());
+    if (rows.empty()) break;
+  }
+  for (const std::string& topic : known) all.erase(topic);
+  return all;
+}
+
+bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& halt,
+                 const std::string& relay) {
+  constexpr std::chrono::seconds kAsLong{10};
+  Transaction transaction(session);
+  if (!fence(transaction, lease, kAsLong)) return false;
+  transaction.run(sql::kInsertOutboxHalt,
+                  {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
+  transaction.commit();
+  return true;
+}
+
+OutboxMeasure measure_outbox(Session& session, const std::string& group, const Marks& topics) {
+  const Columns columns = columns_of(topics);
+  Transaction transaction(session);
+  begin_reading(transaction);
+  const Rows rows = transaction.run(
+      sql::kMeasureOutbox,
+      {group, kMostMeasured, outbox_array(columns.topics), outbox_array(columns.ids)});
+  return {rows[0]["unsent"].as<std::size_t>(), rows[0]["oldest"].as<double>(),
+          rows[0]["halts"].as<std::size_t>()};
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,77 @@
+#include "store/worker/publications.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "sql_statements.hpp"
+#include "store/quote.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+namespace {
+
+using Text = std::optional<std::string>;
+
+template <class Value>
+std::string array_of(const std::vector<Value>& values) {
+  std::string array = "{";
+  for (const Value& value : values) append_array_element(array, value);
+  return array + "}";
+}
+
+UnpublishedLetter letter_of(const Row& row) {
+  const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
+  UnpublishedLetter letter;
+  letter.id = row["id"].as<std::int64_t>();
+  letter.topic = row["topic"].text();
+  letter.partition = row["partition"].as<std::int32_t>();
+  letter.offset = row["kafka_offset"].as<std::int64_t>();
+  letter.timestamp_ms = row["message_timestamp"].as<Text>();
+  letter.timestamp_type = row["timestamp_type"].text();
+  letter.record_key = bytes(row["message_key"].as<Text>());
+  letter.payload = bytes(row["payload"].as<Text>());
+  for (const auto& header : row["headers"].as<nlohmann::json>())
+    letter.headers.emplace_back(
+        bytes_of_hex(header.at(0).get<std::string>()),
+        bytes(header.at(1).is_null() ? Text() : Text(header.at(1).get<std::string>())));
+  letter.reason = row["reason"].text();
+  letter.error = row["error"].text();
+  letter.sqlstate = row["sqlstate"].as<Text>();
+  letter.attempts = row["attempts"].text();
+  letter.handler = row["handler"].text();
+  letter.handler_version = row["handler_version"].text();
+  letter.first_at = row["first_at"].text();
+  letter.created_at = row["created_at"].text();
+  return letter;
+}
+
+}  // namespace
+
+bool has_publications(Session& session) {
+  Transaction transaction(session);
+  return !transaction.run("SELECT to_regclass('hapax.dead_letters_to_publish')")[0][0].is_null();
+}
+
+std::vector<UnpublishedLetter> read_unpublished(Session& session, const std::string& group,
+                                                const std::vector<std::string>& topics) {
+  Transaction transaction(session);
+  std::vector<UnpublishedLetter> letters;
+  for (const Row row : transaction.run(sql::kReadUnpublished,
+                                       {group, array_of(topics), kMostLetters, kMostPayload}))
+    letters.push_back(letter_of(row));
+  return letters;
+}
+
+std::size_t count_unpublished(Session& session, const std::string& group,
+                              const std::vector<std::string>& topics) {
+  Transaction transaction(session);
+  return transaction.run(sql::kCountUnpublished, {group, array_of(topics), kMostCounted})[0][0]
+      .as<std::size_t>();
+}
+
+void mark_published(Session& session, const std::vector<std::int64_t>& letters) {
+  Transaction transaction(session);
+  transaction.run(sql::kMarkPublished, {array_of(letters)});
+  transaction.commit();
+}
+
+}  // namespace hapax::store

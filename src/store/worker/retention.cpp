@@ -1,0 +1,74 @@
+#include "store/worker/retention.hpp"
+
+#include <algorithm>
+
+#include "sql_statements.hpp"
+#include "store/array.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::store {
+
+bool take_lease(Session& session, const std::string& name, const std::string& holder,
+                std::chrono::seconds time) {
+  Transaction transaction(session);
+  const bool ours = !transaction.run(sql::kTakeLease, {name, holder, time.count()}).empty();
+  transaction.commit();
+  return ours;
+}
+
+ClockReading read_clock(Session& session, std::chrono::system_clock::time_point latest) {
+  const auto since_1970 =
+      std::chrono::duration_cast<std::chrono::seconds>(latest.time_since_epoch());
+  Transaction transaction(session);
+  const Rows rows = transaction.run(sql::kReadClock, {since_1970.count()});
+  return {rows[0]["now"].text(), rows[0]["ahead"].as<bool>(), rows[0]["database"].text()};
+}
+
+std::set<TopicPartition> note_passed(Session& session, const std::string& group,
+                                     std::vector<LogEnd> ends) {
+  if (ends.empty()) return {};
+  std::ranges::sort(ends, {}, &LogEnd::partition);
+  Transaction transaction(session);
+  const Rows rows = transaction.run(
+      sql::kNotePassed, {group, array_of(ends, [](const auto& one) { return one.partition.first; }),
+                         array_of(ends, [](const auto& one) { return one.partition.second; }),
+                         array_of(ends, [](const auto& one) { return one.epoch; }),
+                         array_of(ends, [](const auto& one) { return one.end; }),
+                         array_of(ends, [](const auto& one) { return one.at; })});
+  std::set<TopicPartition> passed;
+  for (const Row row : rows) passed.emplace(row[0].text(), row[1].as<std::int32_t>());
+  transaction.commit();
+  return passed;
+}
+
+std::vector<HeldScope> read_held_scopes(Session& session, const std::string& now) {
+  Transaction transaction(session);
+  std::vector<HeldScope> scopes;
+  for (const Row row : transaction.run(sql::kReadHeldScopes, {now}))
+    scopes.push_back({row["scope"].text(),
+                      row["until"].text(),
+                      row["group_id"].text(),
+                      {row["topic"].text(), row["partition"].as<std::int32_t>()},
+                      std::chrono::seconds(row["seconds"].as<std::int64_t>())});
+  return scopes;
+}
+
+Removed expire_keys(Session& session, std::size_t limit, const std::optional<std::string>& scope,
+                    const std::string& from, const std::string& before) {
+  Transaction transaction(session);
+  const Rows rows = transaction.run(sql::kExpireKeys, {limit, from, before, Parameter(scope)});
+  const Removed removed{rows[0]["count"].as<std::size_t>(),
+                        rows[0]["until"].as<std::optional<std::string>>().value_or(from)};
+  transaction.commit();
+  return removed;
+}
+
+std::string forgotten_until(Transaction& transaction, const std::string& scope) {
+  constexpr const char* kNever = "-infinity";
+  // Migration 8; a worker of this release also runs on the schema before.
+  if (transaction.run("SELECT to_regclass('hapax.forgotten')")[0][0].is_null()) return kNever;
+  const Rows rows = transaction.run(sql::kReadForgotten, {scope});
+  return rows.empty() ? kNever : rows[0][0].text();
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,80 @@
+// Removing expired keys, and what holds them. Each call is a short transaction of its own.
+//
+// A key is held beyond its time while a message may wait that was sent before that time. Else the
+// second of two, sent in time and processed late, would run. So each partition has a time, `until`:
+// all that its log showed before that is below its checkpoint. A key is removed once it has expired
+// before `until` of every partition of its scope. Throws: DatabaseError (Phase::account).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "store/session.hpp"
+#include "store/worker/positions.hpp"
+
+namespace hapax::store {
+
+class Transaction;
+
+// True when `holder` has the lease for `time` from now on.
+bool take_lease(Session& session, const std::string& name, const std::string& holder,
+                std::chrono::seconds time);
+
+// Times are PostgreSQL's, as text.
+struct ClockReading {
+  std::string now;
+  bool ahead = false;    // PostgreSQL's clock is later than `latest`; `now` is `latest` then
+  std::string database;  // as it tells
+};
+
+// The time by PostgreSQL's clock, but not later than `latest`, the caller's own with a tolerance.
+ClockReading read_clock(Session& session, std::chrono::system_clock::time_point latest);
+
+// The end of a partition's log, asked for at `at` or later.
+struct LogEnd {
+  TopicPartition partition;
+  std::int64_t epoch = 0;  // of the worker that asked
+  std::int64_t end = 0;
+  std::string at;
+};
+
+// Notes for those whose checkpoint has reached the end, under the same epoch, that all until `at`
+// is settled. Returns these.
+std::set<TopicPartition> note_passed(Session& session, const std::string& group,
+                                     std::vector<LogEnd> ends);
+
+// What has expired before `until` may go.
+struct HeldScope {
+  std::string scope;
+  std::string until;  // '-infinity': a partition has not been looked at yet
+  // Which partition holds it back most, and for how long.
+  std::string group;
+  TopicPartition partition;
+  std::chrono::seconds since{0};
+};
+
+// One for each scope with a checkpoint. `now`: as read_clock() told.
+std::vector<HeldScope> read_held_scopes(Session& session, const std::string& now);
+
+struct Removed {
+  std::size_t keys = 0;
+  std::string until;  // when the last of them had expired: where to go on
+};
+
+// Removes at most `limit` keys of a scope that have expired at `from` or later and before `before`,
+// the oldest first. No scope: of all that have no checkpoint.
+Removed expire_keys(Session& session, std::size_t limit, const std::optional<std::string>& scope,
+                    const std::string& from, const std::string& before);
+
+// When the newest completion of a scope took effect whose key was removed. An operation that is not
+// younger may have completed without a trace. "-infinity": no key was removed.
+// Precondition: the caller has claimed the key, because it may be removed until then.
+// Throws: DatabaseError (Phase::claim).
+std::string forgotten_until(Transaction& transaction, const std::string& scope);
+
+}  // namespace hapax::store

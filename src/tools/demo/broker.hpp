@@ -1,0 +1,39 @@
+// The Kafka of `hapax demo`: librdkafka's built-in broker, the messages in it, and a view of where
+// the consumer group stands.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/demo/messages.hpp"
+
+namespace hapax::app {
+
+class DemoBroker {
+ public:
+  // Throws: std::runtime_error, as all here.
+  DemoBroker();
+  ~DemoBroker();
+
+  std::string bootstrap() const;
+
+  // Returns when the broker has all of them. Blocks: at most a minute.
+  void send(const std::vector<DemoMessage>& messages);
+
+  // One more than the last offset, by partition.
+  std::map<std::int32_t, std::int64_t> ends() const;
+
+  // What the group has committed, by partition; those that it has not are left out.
+  std::map<std::int32_t, std::int64_t> committed() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace hapax::app

@@ -1,0 +1,83 @@
+// What the commands print.
+#include "cli/output.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cli/coordinates.hpp"
+#include "store/operator/decisions.hpp"
+
+namespace hapax::app {
+namespace {
+
+TEST(Table, AlignsByCharactersNotByBytes) {
+  Table table({"A", "B"});
+  table.add({"zoë", "1"});
+  table.add({"four", "2"});
+  EXPECT_EQ(table.text(), "A     B\nzoë   1\nfour  2\n");
+}
+
+TEST(Table, EscapesWhatSteersTheTerminal) {
+  Table table({"KEY"});
+  table.add({"\x1b[2J\nforged"});
+  EXPECT_EQ(table.text(), "KEY\n\\x1b[2J\\x0aforged\n");
+}
+
+TEST(Cut, KeepsWholeCharactersOfTheFirstLine) {
+  EXPECT_EQ(cut("zoë", 3), "zoë");
+  EXPECT_EQ(cut("zoëë", 3), "zo…");
+  EXPECT_EQ(cut("one\ntwo", 10), "one…");
+}
+
+TEST(TimeCell, DropsFractionsAndUtc) {
+  EXPECT_EQ(time_cell("2026-11-21T09:55:33.123456+00:00"), "2026-11-21 09:55:33");
+  EXPECT_EQ(time_cell("2026-11-21T09:55:33+01:00"), "2026-11-21 09:55:33+01:00");
+  EXPECT_EQ(time_cell(nullptr), "-");
+}
+
+TEST(BytesJson, TellsNullEmptyTextAndBytesApart) {
+  EXPECT_EQ(bytes_json(bytes_of_hex(nullptr)), Json(nullptr));
+  EXPECT_EQ(bytes_json(bytes_of_hex("")), Json({{"text", ""}}));
+  EXPECT_EQ(bytes_json(bytes_of_hex("7a6fc3ab")), Json({{"text", "zoë"}}));
+  EXPECT_EQ(bytes_json(bytes_of_hex("ff")), Json({{"base64", "/w=="}}));
+  EXPECT_EQ(bytes_json(bytes_of_hex("ff00")), Json({{"base64", "/wA="}}));
+  EXPECT_EQ(bytes_json(bytes_of_hex("ff0001")), Json({{"base64", "/wAB"}}));
+}
+
+TEST(Place, IsATopicAPartitionOrAMessage) {
+  EXPECT_EQ(parse_place("payments"), (Place{"payments", {}, {}}));
+  EXPECT_EQ(parse_place("payments/3"), (Place{"payments", 3, {}}));
+  EXPECT_EQ(parse_place("payments/3/42"), (Place{"payments", 3, 42}));
+}
+
+TEST(Place, IsNothingElse) {
+  for (const char* const text : {"", "/3", "t/", "t/x", "t/-1", "t/3/", "t/3/4/5", "t/3 "})
+    EXPECT_FALSE(parse_place(text)) << text;
+}
+
+// Every reason that a worker halts for (start.cpp, processor.cpp, worker.cpp, keeper.cpp).
+TEST(Decisions, FitTheirReasons) {
+  const std::pair<const char*, const char*> table[] = {
+      {"checkpoint_missing", "retry, accept_kafka, earliest"},
+      {"other_store", "retry, same_topic"},
+      {"offset_unproven", "retry, same_topic, recreated"},
+      {"topic_recreated", "retry, same_topic, recreated"},
+      {"other_cluster", "retry, same_topic, recreated"},
+      {"offset_above_end", "retry, recreated"},
+      {"offset_out_of_range", "retry, recreated, earliest"},
+      {"key_spec_changed", "retry, accept"},
+      {"unknown_below_highest", "retry, run, skip"},
+      {"handler_ended_transaction", "retry, skip"},
+      {"key_started", "retry, skip"},
+      {"unexpected_error", "retry, skip"},
+      {"cannot_account", "retry, skip"},
+      {"unreadable", "retry, skip"},
+      {"store_copied", "retry, moved, copy"},
+      {"a reason of a newer hapax", "retry"}};
+  for (const auto& [reason, decisions] : table)
+    EXPECT_EQ(store::decisions_for(reason, true), decisions) << reason;
+  // Of a replay: no message of the partition is in the way.
+  EXPECT_EQ(store::decisions_for("handler_ended_transaction", false), "retry");
+}
+
+}  // namespace
+}  // namespace hapax::app

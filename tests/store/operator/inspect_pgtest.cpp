@@ -1,0 +1,234 @@
+// What the operator's commands read, asked as the worker's role.
+#include "store/operator/inspect.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+class Inspect : public testing::Test {
+ protected:
+  void key(const std::string& name, const std::string& status = "completed",
+           const std::string& scope = "s") {
+    database.run(
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic,"
+        " generation, partition, kafka_offset, result, updated_at, expires_at) VALUES ('" +
+        name + "', '" + scope + "', '" + status +
+        "', 'g', 't', 1, 0, 5, '{\"a\":1}', now() - interval '2h', now())");
+  }
+
+  void letter(const std::string& offset, const std::string& generation = "1",
+              const std::string& group = "g", const std::string& reason = "rejected") {
+    database.run(
+        "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset,"
+        " timestamp_type, message_key, payload, header_names, header_values, reason, error,"
+        " attempts, handler, handler_version, scope, key, first_at) VALUES ('" +
+        group + "', 't', " + generation + ", 0, " + offset +
+        ", 'none', '', '\\xff00', '{\"\\\\x62\",\"\\\\x61\",\"\\\\x62\"}', "
+        "'{NULL,\"\\\\x\",\"\\\\x31\"}',"
+        " '" +
+        reason + "', 'no', 1, 'h', '1', 's', 'k1', now())");
+  }
+
+  void attempt(const std::string& offset) {
+    database.run(
+        "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset,"
+        " count, last_error, handler, next_try) VALUES ('g', 't', 1, 0, " +
+        offset + ", 2, 'no', 'h', now() + interval '10s')");
+  }
+
+  test::Database database;
+  Session session{database.worker()};
+};
+
+TEST_F(Inspect, WorkersRoleHasAllItsRights) {
+  EXPECT_EQ(read_missing_rights(session), Json::array());
+}
+
+TEST_F(Inspect, SeesAMissingRight) {
+  database.run("REVOKE UPDATE ON hapax.halts FROM hapax_worker");
+  EXPECT_EQ(read_missing_rights(session), Json({{{"table", "halts"}, {"privilege", "UPDATE"}}}));
+}
+
+TEST_F(Inspect, SeesUnloggedTablesThatTheRoleMayWrite) {
+  EXPECT_EQ(read_unlogged_tables(session), Json::array());
+  database.run(
+      "CREATE UNLOGGED TABLE lost (n int); GRANT INSERT (n) ON lost TO hapax_worker;"
+      "CREATE UNLOGGED TABLE read (n int); GRANT SELECT ON read TO hapax_worker;"
+      "CREATE TABLE kept (n int); GRANT INSERT ON kept TO hapax_worker");
+  EXPECT_EQ(read_unlogged_tables(session), Json({{{"name", "lost"}}}));
+}
+
+TEST_F(Inspect, SeesTheServerAndTheRole) {
+  const Json server = read_server(session);
+  EXPECT_EQ(server.at("fsync"), "on");
+  EXPECT_EQ(server.at("default_read_only"), "on");
+  EXPECT_EQ(server.at("acts_as_superuser"), false);
+  EXPECT_EQ(server.at("port"), test::postgres().port());
+  // The session's own setting must not hide what RESET ALL would go back to.
+  Session owner(database.owner());
+  EXPECT_EQ(read_server(owner).at("default_read_only"), "off");
+  EXPECT_EQ(read_server(owner).at("acts_as_superuser"), true);
+}
+
+TEST_F(Inspect, SeesADisabledOrMissingSeal) {
+  EXPECT_EQ(read_seal_trigger(session),
+            Json({{"enabled", "O"}, {"deferred", true}, {"raises", true}}));
+  database.run("ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal");
+  EXPECT_EQ(read_seal_trigger(session).at("enabled"), "D");
+  database.run("DROP TRIGGER seal ON hapax.idempotency_keys");
+  EXPECT_TRUE(read_seal_trigger(session).is_null());
+}
+
+TEST_F(Inspect, SeesAnUnloggedTable) {
+  database.run("ALTER TABLE hapax.attempts SET UNLOGGED");
+  std::string unlogged;
+  for (const Json& table : read_tables(session))
+    if (table.at("persistence") == "u") unlogged += table.at("name").get<std::string>() + " ";
+  EXPECT_EQ(unlogged, "attempts incarnation ");
+}
+
+TEST_F(Inspect, TellsThePortThatAUrlDials) {
+  EXPECT_EQ(dialled_port("postgresql://u@h:6432/d"), 6432);
+  EXPECT_EQ(dialled_port("host=h dbname=d"), 5432);
+  EXPECT_EQ(dialled_port("postgresql://a:1,b:2/d"), std::nullopt);
+  EXPECT_EQ(dialled_port("service=x"), std::nullopt);
+}
+
+TEST_F(Inspect, SeesOtherGroupsOfATopic) {
+  database.run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, key_spec, scope) VALUES"
+      " ('g', 't', 0, '', 's'), ('b', 't', 0, '', 's'), ('b', 't', 1, '', 's'),"
+      " ('c', 'u', 0, '', 's')");
+  EXPECT_EQ(read_other_groups(session, "g", {"t"}),
+            Json({{{"group_id", "b"}, {"topic", "t"}, {"scope", "s"}}}));
+}
+
+TEST_F(Inspect, WaitingAreThoseAheadOfTheCheckpointWithoutADeadLetter) {
+  database.run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec,"
+      " scope) VALUES ('g', 't', 0, 10, '', 's')");
+  for (const char* const offset : {"9", "10", "11"}) attempt(offset);
+  letter("11");
+  const Json waiting = read_waiting(session, "g", 10);
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0].at("kafka_offset"), 10);
+  EXPECT_EQ(waiting[0].at("count"), 2);
+}
+
+TEST_F(Inspect, FindsAKeyInEveryScope) {
+  key("k");
+  key("k", "failed", "other");
+  EXPECT_EQ(read_keys(session, "k").size(), 2U);
+  EXPECT_EQ(read_keys(session, "k", "s").size(), 1U);
+  EXPECT_EQ(read_keys(session, "k", "s")[0].at("result"), "{\"a\":1}");
+  EXPECT_EQ(read_keys(session, "k", "s", "tenant").size(), 0U);
+}
+
+TEST_F(Inspect, ListsKeysThatFit) {
+  key("a");
+  key("b", "failed");
+  key("c", "failed");
+  KeyFilter filter;
+  filter.status = "failed";
+  EXPECT_EQ(list_keys(session, filter).rows.size(), 2U);
+  filter.from = "c";
+  EXPECT_EQ(list_keys(session, filter).rows.size(), 1U);
+  filter.older_than = std::chrono::hours(3);
+  EXPECT_EQ(list_keys(session, filter).rows.size(), 0U);
+  filter.older_than = std::chrono::hours(1);
+  EXPECT_EQ(list_keys(session, filter).rows.size(), 1U);
+}
+
+TEST_F(Inspect, ListsTheRowsOfAKeyOverPagesOnceEach) {
+  for (const char* const scope : {"s1", "s2", "s3"}) key("k", "completed", scope);
+  key("l");
+  KeyFilter filter;
+  filter.limit = 1;
+  std::string seen;
+  for (Listed page = list_keys(session, filter); !page.rows.empty();
+       page = list_keys(session, filter)) {
+    const Json& row = page.rows.back();
+    seen += row.at("key").get<std::string>() + "/" + row.at("scope").get<std::string>() + " ";
+    filter.from = row.at("key");
+    filter.behind.emplace(row.at("scope"), row.at("tenant"));
+  }
+  EXPECT_EQ(seen, "k/s1 k/s2 k/s3 l/s ");
+}
+
+TEST_F(Inspect, ListingKeysEndsAtTheBoundAndSaysWhere) {
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation,"
+      " partition, kafka_offset, expires_at) SELECT to_char(i, 'FM000000'), 's',"
+      " 'completed', 'g', 't', 1, 0, i, now() FROM generate_series(0, " +
+      std::to_string(kMaxScan) + ") i");
+  KeyFilter filter;
+  filter.status = "failed";
+  const Listed listed = list_keys(session, filter);
+  EXPECT_FALSE(listed.all);
+  EXPECT_EQ(listed.last, "099999");
+  filter.from = "099999";
+  EXPECT_TRUE(list_keys(session, filter).all);
+}
+
+TEST_F(Inspect, ListsDeadLettersOfTheGroupNewestFirst) {
+  letter("1");
+  letter("2");
+  letter("3", "1", "other");
+  letter("4", "1", "g", "payload_drift");
+  DeadLetterFilter filter;
+  filter.group = "g";
+  const Json all = list_dead_letters(session, filter).rows;
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].at("kafka_offset"), 4);
+  filter.reason = "rejected";
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 2U);
+  filter.before = all[1].at("id").get<std::int64_t>();
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 1U);
+  filter.key = "k1";
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 1U);
+  filter.before.reset();
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 2U);
+  filter.scope = "elsewhere";
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 0U);
+  filter.scope.reset();
+  filter.key = "k2";
+  EXPECT_EQ(list_dead_letters(session, filter).rows.size(), 0U);
+}
+
+TEST_F(Inspect, FindsTheDeadLetterOfTheNewestGeneration) {
+  database.run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, generation, key_spec,"
+      " scope) VALUES ('g', 't', 0, 3, '', 's')");
+  letter("5", "1");
+  letter("5", "2");
+  const auto id = find_dead_letter(session, "g", "t", 0, 5);
+  ASSERT_TRUE(id);
+  EXPECT_EQ(read_dead_letter(session, *id).at("generation"), 2);
+  EXPECT_FALSE(find_dead_letter(session, "g", "t", 0, 6));
+  EXPECT_FALSE(find_dead_letter(session, "other", "t", 0, 5));
+}
+
+TEST_F(Inspect, ShowsADeadLetterWhole) {
+  letter("5");
+  const Json found = read_dead_letter(session, *find_dead_letter(session, "g", "t", 0, 5));
+  EXPECT_EQ(found.at("payload"), "ff00");
+  EXPECT_EQ(found.at("message_key"), "");
+  EXPECT_EQ(found.at("headers"), Json::parse(R"([["62",null],["61",""],["62","31"]])"));
+  EXPECT_TRUE(read_dead_letter(session, 999).is_null());
+}
+
+TEST_F(Inspect, CountsDeadLettersByReason) {
+  letter("1");
+  letter("2");
+  letter("3", "1", "g", "payload_drift");
+  letter("4", "1", "other");
+  EXPECT_EQ(count_dead_letters(session, "g"),
+            Json::parse(R"([{"reason":"rejected","count":2,"completed_since":0},
+                                {"reason":"payload_drift","count":1,"completed_since":0}])"));
+}
+
+}  // namespace
+}  // namespace hapax::store

@@ -1,0 +1,201 @@
+// Migrations: up, down, at once, changed; and the statements that must fit the schema they make.
+#include "store/operator/migrate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include "store/transaction.hpp"
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class Migrate : public testing::Test {
+ protected:
+  Migrate() : session(database.owner()) {}
+
+  std::string message_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "(no exception)";
+  }
+
+  test::Database database{test::Database::Content::empty};
+  Session session;
+};
+
+std::vector<int> all() {
+  std::vector<int> numbers;
+  for (int i = 1; i <= kSchema; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+TEST_F(Migrate, RefusesADatabaseThatWouldKeepOtherCharacters) {
+  database.run(
+      "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+  store::ConnectOptions options = database.owner();
+  const auto name = options.url.rfind(database.name());
+  options.url.replace(name, database.name().size(), "latin");
+  {
+    Session latin(options);
+    EXPECT_NE(schema_problem(latin)->find("LATIN1"), std::string::npos);
+  }
+  database.run("DROP DATABASE latin");
+}
+
+TEST_F(Migrate, UpDownAndUpAgain) {
+  EXPECT_EQ(migrate_up(session), all());
+  EXPECT_EQ(migrate_up(session), std::vector<int>());
+  EXPECT_EQ(migrate_down(session, kSchema - 1), std::vector<int>{kSchema});
+  EXPECT_EQ(migrate_up(session), std::vector<int>{kSchema});
+  std::vector<int> newest_first = all();
+  std::ranges::reverse(newest_first);
+  EXPECT_EQ(migrate_down(session, 0), newest_first);
+  EXPECT_EQ(
+      database.value("SELECT relname FROM pg_class WHERE relnamespace = 'hapax'::regnamespace "
+                     "AND relkind = 'r'"),
+      "schema_migrations");
+  EXPECT_EQ(database.count("SELECT count(*) FROM pg_proc WHERE pronamespace = "
+                           "'hapax'::regnamespace"),
+            0);
+  EXPECT_EQ(migrate_up(session), all());
+}
+
+TEST_F(Migrate, ASecondRunWaitsAndFindsNothingToDo) {
+  std::vector<int> done[2];
+  std::vector<std::jthread> runs;
+  {
+    // Both wait for the lock that a third one holds, so both see an empty database first. Tables
+    // are not waited for as long.
+    ConnectOptions impatient = database.owner();
+    impatient.lock_timeout = std::chrono::milliseconds(1);
+    Transaction holder(session);
+    holder.run(std::string("SELECT pg_advisory_xact_lock(448345206136)"));
+    for (auto& mine : done)
+      runs.emplace_back([&] {
+        Session own(impatient);
+        mine = migrate_up(own);
+      });
+    database.wait_until("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+                        "2");
+  }
+  runs.clear();
+  std::vector<int> both = done[0];
+  both.insert(both.end(), done[1].begin(), done[1].end());
+  std::ranges::sort(both);
+  EXPECT_EQ(both, all());
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.schema_migrations"), kSchema);
+}
+
+TEST_F(Migrate, RefusesAMigrationThatWasAppliedWithAnotherText) {
+  migrate_up(session);
+  database.run("UPDATE hapax.schema_migrations SET checksum = 'other' WHERE number = 1");
+  EXPECT_NE(message_of([&] { migrate_up(session); }).find("migration 1 "), std::string::npos);
+  EXPECT_NE(message_of([&] { migrate_down(session, 0); }).find("migration 1 "), std::string::npos);
+  EXPECT_TRUE(migration_states(session)[0].changed);
+}
+
+TEST_F(Migrate, TakesNothingBackFromUnderANewerOne) {
+  migrate_up(session);
+  database.run("INSERT INTO hapax.schema_migrations (number, name, checksum) VALUES (" +
+               std::to_string(kSchema + 1) + ", 'of_tomorrow', '')");
+  EXPECT_NE(message_of([&] { migrate_down(session, 0); }).find("of_tomorrow"), std::string::npos);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.schema_migrations"), kSchema + 1);
+}
+
+TEST_F(Migrate, AFailedMigrationLeavesNothingOfItself) {
+  database.run("CREATE SCHEMA hapax; CREATE TABLE hapax.checkpoints (mine int)");
+  EXPECT_NE(message_of([&] { migrate_up(session); }).find("checkpoints"), std::string::npos);
+  EXPECT_EQ(database.value("SELECT max(number) FROM hapax.schema_migrations"), "1");
+  EXPECT_EQ(database.value("SELECT to_regclass('hapax.store')"), "null");
+}
+
+TEST_F(Migrate, TellsAWorkerWhetherItCanRun) {
+  EXPECT_NE(schema_problem(session)->find("hapax migrate up"), std::string::npos);
+  migrate_up(session);
+  EXPECT_EQ(schema_problem(session), std::nullopt);
+  const auto newest = [&](int number) {
+    database.run("INSERT INTO hapax.schema_migrations (number, name, checksum) VALUES (" +
+                 std::to_string(number) + ", 'newer', '')");
+  };
+  newest(kSchema + 1);
+  EXPECT_EQ(schema_problem(session), std::nullopt);
+  EXPECT_TRUE(migration_states(session).back().unknown);
+  newest(kSchema + 2);
+  EXPECT_NE(schema_problem(session)->find("newer hapax"), std::string::npos);
+  EXPECT_EQ(migrate_up(session), std::vector<int>());
+}
+
+TEST_F(Migrate, EveryStatementOfOursPrepares) {
+  migrate_up(session);
+  int prepared = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(test::source_folder() / "sql")) {
+    if (entry.path().extension() != ".sql" || entry.path().stem() == "roles") continue;  // psql's
+    EXPECT_NO_THROW(
+        database.run("PREPARE p" + std::to_string(++prepared) + " AS " + text_of(entry.path())))
+        << entry.path();
+  }
+  EXPECT_GT(prepared, 20);
+}
+
+// What pg_dump says, without what differs between releases of PostgreSQL.
+std::string schema_of(const test::Database& database) {
+  const auto output = test::postgres().folder() / (database.name() + ".sql");
+  sandbox::run_to_end({{"pg_dump", "--schema-only", "--schema=hapax", "--no-owner",
+                        "--no-privileges", database.owner().url},
+                       {},
+                       {},
+                       output},
+                      std::chrono::seconds(60));
+  std::istringstream dump(text_of(output));
+  std::string text;
+  for (std::string line; std::getline(dump, line);) {
+    const auto starts_with = [&](const char* prefix) { return line.starts_with(prefix); };
+    if (line.empty() || starts_with("--") || starts_with("SET ") || starts_with("\\") ||
+        starts_with("SELECT pg_catalog.set_config"))
+      continue;
+    text += line + '\n';
+  }
+  return text;
+}
+
+constexpr const char* kHead =
+    "-- The schema that all migrations make, as pg_dump shows it, for reviews and for the test "
+    "that\n"
+    "-- holds it. After a new migration: HAPAX_WRITE_SCHEMA=1 hapax_pgtests "
+    "--gtest_filter='Migrate.*Dump'\n";
+
+TEST_F(Migrate, TheSchemaIsTheCommittedDump) {
+  migrate_up(session);
+  const auto path = test::source_folder() / "tests/store/schema.sql";
+  const std::string made = kHead + schema_of(database);
+  if (std::getenv("HAPAX_WRITE_SCHEMA") != nullptr) std::ofstream(path) << made;
+  EXPECT_EQ(made, text_of(path));
+}
+
+TEST_F(Migrate, ThePrintedTextMakesTheSameSchema) {
+  database.run(migration_text());
+  test::Database migrated;
+  EXPECT_EQ(schema_of(database), schema_of(migrated));
+  EXPECT_EQ(migrate_up(session), std::vector<int>());
+}
+
+}  // namespace
+}  // namespace hapax::store
