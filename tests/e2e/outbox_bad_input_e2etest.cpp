@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/kafka_admin.hpp"
 #include "support/read_records.hpp"
 #include "support/site.hpp"
@@ -145,7 +147,11 @@ TEST(OutboxBadInput, ATopicThatTakesLessThanBeforeStallsOneKeyUntilRetry) {
   for (int i = 0; i < 40; ++i)
     if (i % 10 != 3 || i == 3) wanted.push_back(std::to_string(i));
   wanted.insert(wanted.end(), {"other", "xxxxxxxxx", "23", "33", "later"});
-  EXPECT_EQ(p.values(p.a), wanted);
+  // The kill may repeat what was acknowledged and not removed yet.
+  std::vector<std::string> first;
+  for (const std::string& value : p.values(p.a))
+    if (std::ranges::find(first, value) == first.end()) first.push_back(value);
+  EXPECT_EQ(first, wanted);
   EXPECT_THAT(p.values(p.b), ElementsAre("elsewhere"));
   expect_leaves(*worker);
 }
