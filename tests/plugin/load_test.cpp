@@ -58,6 +58,7 @@ TEST(Plugin, MayUseAnotherLayoutOfJson) {
   echo->on_start({"topic", options.dump()});
   const json sent = {{"list", {1.5, true, {{"a", {{"b", {2}}}}}}}};
   const std::string payload = sent.dump();
+  EXPECT_EQ(Message({.payload = payload}).json(), sent);  // ours, which a plugin must not find
   Keeping context;
   echo->handle(Message({.payload = payload}), context);
   const json answer = {{"options", options}, {"message", sent}};
