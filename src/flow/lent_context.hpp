@@ -21,9 +21,7 @@ class LentContext final : public Context {
 
   // `publisher`: null for on_duplicate, which must not publish.
   LentContext(store::Transaction& transaction, std::size_t max_result_bytes, Publisher* publisher)
-      : transaction_(transaction), max_result_bytes_(max_result_bytes), publisher_(publisher) {
-    if (publisher_ != nullptr) publisher_->prepare(transaction_.session());
-  }
+      : transaction_(transaction), max_result_bytes_(max_result_bytes), publisher_(publisher) {}
 
   const std::optional<std::string>& stored_result() const { return result_; }
 

@@ -182,6 +182,7 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   attempt.phase = Phase::handler;
   Publisher publisher(task.route.publishing.get(), task.route.key.scope, *attempt.identity,
                       task.message, attempt.source);
+  if (!request.prepares_late) publisher.prepare(*session_);
   LentContext context(transaction, task.route.max_result_bytes, &publisher);
   const auto began = Clock::now();
   try {

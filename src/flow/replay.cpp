@@ -168,6 +168,11 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   return replayed;
 }
 
+bool Replayer::ran_again(const Claimed& claimed) const {
+  const auto found = uncounted_.find(claimed.id);
+  return found != uncounted_.end() && found->second.agains > 0;
+}
+
 std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const Route& route = current.route;
   store::Transaction transaction(*session_);
@@ -194,7 +199,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const store::ClaimRequest request{.identity = identity,
                                     .scope = route.key.scope,
                                     .source = letter->source,
-                                    .retention = route.retention};
+                                    .retention = route.retention,
+                                    .prepares_late = ran_again(current.claimed)};
   const store::Claim claim = store::claim(transaction, request);
   if (auto why = refusal(current.claimed, route, *letter, request, claim, transaction))
     return Note{What::refused, std::move(*why)};
@@ -202,6 +208,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
 
   current.phase = Phase::handler;
   Publisher publisher(route.publishing.get(), route.key.scope, identity, message, letter->source);
+  if (!request.prepares_late) publisher.prepare(*session_);
   LentContext context(transaction, route.max_result_bytes, &publisher);
   if (setup_.running) setup_.running(&route, letter->source);
   try {

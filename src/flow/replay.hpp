@@ -99,6 +99,8 @@ class Replayer {
   Replayed run_claimed(const Claimed& claimed);
   // What is to be noted of it; nothing if it completed.
   std::optional<Note> run(Run& current);
+  // Whether its last run was not counted: the handler may have dropped hapax's statements.
+  bool ran_again(const Claimed& claimed) const;
   Note failed(const Run& current, const std::exception_ptr& error);
   Note count_run(const Run& current, const store::Fault& fault,
                  std::optional<std::chrono::milliseconds> after);

@@ -144,6 +144,7 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
     phase_ = Phase::handler;
     Publisher publisher(route.publishing.get(), route.key.scope, *setup_.identities[i],
                         job.task.message, requests[*ours[i]].source);
+    publisher.prepare(transaction.session());
     LentContext context(transaction, route.max_result_bytes, &publisher);
     try {
       const Watched watched(setup_.watch, job.task, now);

@@ -85,9 +85,12 @@ std::vector<kafka::Commit> OffsetCommits::last_of(
     std::vector<std::shared_ptr<Partition>> partitions, milliseconds timeout) const {
   std::erase_if(partitions, [](const auto& partition) { return !partition->polling.started; });
   try {
-    std::vector<std::shared_ptr<Partition>> without_id = partitions;
-    std::erase_if(without_id, [](const auto& partition) { return has_id(*partition); });
-    const auto changed = keeper_.with_another_log(without_id, timeout);
+    std::vector<std::shared_ptr<Partition>> to_ask = partitions;
+    // If librdkafka itself does not bear another topic id, no halt may have been served: ask of
+    // all.
+    if (!kafka::is_broken_by_another_topic_id())
+      std::erase_if(to_ask, [](const auto& partition) { return has_id(*partition); });
+    const auto changed = keeper_.with_another_log(to_ask, timeout);
     std::erase_if(partitions, [&](const auto& partition) {
       return std::ranges::find(changed, partition) != changed.end();
     });

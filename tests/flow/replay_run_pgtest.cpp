@@ -260,6 +260,20 @@ TEST_F(ReplayRun, ThatIsRepeatedAtOnceCountsAfterTwentyInARow) {
   EXPECT_EQ(runs_after(states), expected + "1");
 }
 
+TEST_F(ReplayRun, OfAHandlerThatDropsOurPreparedStatementsCompletesAtTheSecondRun) {
+  want(dead());
+  BodyHandler handler([](const Message& message, Context& context) {
+    book(message, context);
+    context.pqxx().exec("DEALLOCATE ALL");
+  });
+  Replayer replayer = make_replayer(handler);
+  EXPECT_EQ(replayer.run_next().result, ReplayResult::later);
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  const Replayed second = replayer.run_next();
+  EXPECT_EQ(second.result, ReplayResult::completed) << second.detail;
+  EXPECT_EQ(database.value("SELECT runs FROM hapax.replays"), "1") << "the one that completed";
+}
+
 // No handler runs any more, and nothing is pending: what refuses is a trigger that waits for
 // COMMIT.
 TEST_F(ReplayRun, WhoseTransactionTookTooLongAtCommitIsAFailedRun) {

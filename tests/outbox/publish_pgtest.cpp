@@ -234,6 +234,15 @@ TEST_F(Publish, KeepsTheOrderOfABatchAndLeavesItsDuplicatesOut) {
   EXPECT_EQ(payloads(), wanted);
 }
 
+TEST_F(Publish, SurvivesAHandlerThatDropsOurPreparedStatements) {
+  const Outcome outcome = settle({}, [](const Message& message, Context& context) {
+    publish(message, context);
+    context.pqxx().exec("DEALLOCATE ALL");
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(published(), "receipts k1 10");
+}
+
 class Duplicates final : public Handler {
  public:
   void handle(const Message&, Context&) override {}
