@@ -110,8 +110,8 @@ class Context {
   // `idempotency-key` (the same for each run of this message) and `hapax-origin`, and hands on the
   // message's `traceparent`, `tracestate` and `correlation-id`. See docs/outbox.md.
   // Throws: std::invalid_argument if the topic is not in `publish.topics`, if a name is used twice,
-  //   or if the handler sets a header of hapax's; Reject if the record is larger than the topic
-  //   takes; std::logic_error in on_duplicate.
+  //   if the handler sets a header of hapax's, or if a header's name is not UTF-8 or holds a NUL;
+  //   Reject if the record is larger than the topic takes; std::logic_error in on_duplicate.
   // Blocks: no; the record goes out with the completion.
   void publish(std::string_view topic, Outgoing record) {
     publish_record(topic, std::move(record));

@@ -25,8 +25,11 @@ constexpr auto kRenew = 2s;       // the lease
 constexpr auto kAskLease = 1s;    // while another relay has it
 constexpr auto kAskTopics = 10s;  // for rows of topics that are not configured any more
 constexpr auto kMeasure = 2s;
-constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
-constexpr auto kOnceStopped = 1s;  // for answers that are on their way
+constexpr auto kMeasureLater = 60s;  // after one that took too long; the gauges keep their values
+constexpr auto kTryAgain = 500ms;    // after an error of PostgreSQL's
+constexpr auto kOnceStopped = 1s;    // for answers that are on their way
+
+constexpr const char* kTookTooLong = "57014";  // by statement_timeout
 
 std::string with_nonce(const std::string& name) {
   std::random_device random;
@@ -280,8 +283,14 @@ void Relay::measure() {
   std::map<std::string, std::int64_t> marks;  // which have passed what is halted
   for (const auto& [name, topic] : topics_)
     marks[name] = halts_.empty() ? topic.low_water.last_mark() : 0;
-  const store::OutboxMeasure found = store::measure_outbox(*session_, setup_.group, marks);
-  metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);
+  try {
+    const store::OutboxMeasure found = store::measure_outbox(*session_, setup_.group, marks);
+    metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);
+  } catch (const store::DatabaseError& error) {
+    // Under a long snapshot it walks over all that was removed. Records must go on meanwhile.
+    if (error.sqlstate() != kTookTooLong) throw;
+    measure_ = Clock::now() + kMeasureLater;
+  }
 }
 
 void Relay::leave() {

@@ -217,6 +217,19 @@ TEST_F(Outbox, LeavesOutTheKeyOfARefusedRecordAndNoOther) {
   EXPECT_EQ(ids(step_outbox(session, mine, reading(all))).size(), 6U);
 }
 
+// The relay sends nothing while it measures, and its lease runs.
+TEST_F(Outbox, IsMeasuredForASecondAtMost) {
+  Session owner(database.owner());
+  Transaction blocks(owner);
+  blocks.run("LOCK TABLE hapax.outbox_halts IN ACCESS EXCLUSIVE MODE");
+  try {
+    measure_outbox(session, "g", {{"a", 0}});
+    FAIL() << "it did not wait for the lock";
+  } catch (const DatabaseError& error) {
+    EXPECT_EQ(error.sqlstate(), "57014") << error.what();
+  }
+}
+
 // With plans that were made while it was empty, on a table that was never analyzed.
 TEST_F(Outbox, IsReadInStepsThatCostWhatTheyReturn) {
   constexpr int kSteps = 20;

@@ -25,29 +25,30 @@ void log(Transaction& transaction, const OutboxOrder& order, const std::string& 
                 {order.who, "outbox " + decision, order.group + " " + target, order.why, facts});
 }
 
-void skip_record(Transaction& transaction, const OutboxOrder& order, std::int64_t id,
-                 const Json& open, OutboxDecided& decided) {
-  Json own = Json::array();
+struct Skipped {
+  std::int64_t id;
+  Json records;  // one, or none if only its halt is left
+  Json halts;    // its own, which end with it
+};
+
+Skipped remove_record(Transaction& transaction, const OutboxOrder& order, std::int64_t id,
+                      const Json& open) {
+  Skipped skipped{id, rows_of(transaction.run(sql::kReadOutboxRecord, {order.group, id})),
+                  Json::array()};
   for (const Json& halt : open)
-    if (halt.at("record") == id) own.push_back(halt);
-  const Json found = rows_of(transaction.run(sql::kReadOutboxRecord, {order.group, id}));
+    if (halt.at("record") == id) skipped.halts.push_back(halt);
   const std::string name = "record " + std::to_string(id);
-  if (found.empty() && own.empty())
+  if (skipped.records.empty() && skipped.halts.empty())
     throw Refused("group " + order.group + " has no unsent " + name + ": it was sent or skipped");
-  std::string target = std::to_string(id);
-  for (const Json& record : found) {
+  for (const Json& record : skipped.records) {
     const auto topic = record.at("topic").get<std::string>();
     if (record.at("held").is_null())
       throw Refused(name + " of " + topic +
                     " is not halted, so the relay may be sending it now; only a halted record can "
                     "be skipped");
     transaction.run(sql::kSkipOutboxRecord, {order.group, topic, id});
-    target = topic + " " + target;
-    decided.records.push_back(record);
   }
-  end_halts(transaction, order, own, "skip");
-  log(transaction, order, "skip", target, {{"records", found}, {"halts", own}});
-  for (const Json& halt : own) decided.halts.push_back(halt);
+  return skipped;
 }
 
 }  // namespace
@@ -64,14 +65,27 @@ OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std
   return decided;
 }
 
-// The halts are locked first: a second operator who ends one waits, and a record stays held.
+// The halts are locked first: a second operator who ends one waits, and a record stays held. They
+// end last, because a record may wait behind the halt of another one in `ids`.
 OutboxDecided skip_outbox(Session& session, const OutboxOrder& order,
                           const std::vector<std::int64_t>& ids) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   const Json open = rows_of(transaction.run(sql::kLockOutboxHalts, {order.group, nullptr}));
+  std::vector<Skipped> all;
+  for (const std::int64_t id : ids) all.push_back(remove_record(transaction, order, id, open));
   OutboxDecided decided;
-  for (const std::int64_t id : ids) skip_record(transaction, order, id, open, decided);
+  for (const Skipped& skipped : all) {
+    end_halts(transaction, order, skipped.halts, "skip");
+    std::string target = std::to_string(skipped.id);
+    for (const Json& record : skipped.records) {
+      target = record.at("topic").get<std::string>() + " " + target;
+      decided.records.push_back(record);
+    }
+    log(transaction, order, "skip", target,
+        {{"records", skipped.records}, {"halts", skipped.halts}});
+    for (const Json& halt : skipped.halts) decided.halts.push_back(halt);
+  }
   if (!order.dry_run) transaction.commit();
   return decided;
 }

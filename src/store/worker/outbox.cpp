@@ -55,9 +55,11 @@ OutboxRow outbox_row_of(const Row& row) {
 void begin_reading(Transaction& transaction) { transaction.add("SET LOCAL enable_seqscan = off"); }
 
 // Its COMMIT is synchronous under any setting of the server. A relay that wants the lease waits for
-// this transaction's end.
+// this transaction's end. So PostgreSQL ends it if this process stands still.
 bool fence(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
   transaction.add("SET LOCAL synchronous_commit = on");
+  transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
+                  std::to_string(time.count()) + "s'");
   return !transaction
               .run(sql::kFenceOutbox, {lease_name(lease.group), lease.holder, lease.epoch,
                                        lease.incarnation, time.count()})
@@ -169,6 +171,7 @@ OutboxMeasure measure_outbox(Session& session, const std::string& group, const M
   const Columns columns = columns_of(topics);
   Transaction transaction(session);
   begin_reading(transaction);
+  transaction.run("SET LOCAL statement_timeout = '1s'");  // sent with the rest it binds nothing
   const Rows rows = transaction.run(
       sql::kMeasureOutbox,
       {group, kMostMeasured, outbox_array(columns.topics), outbox_array(columns.ids)});

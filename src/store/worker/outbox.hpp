@@ -99,6 +99,7 @@ struct OutboxMeasure {
 };
 inline constexpr std::size_t kMostMeasured = 100'000;
 // `topics`: which, and the id behind which each is looked at.
+// Throws: DatabaseError, 57014 if it takes longer than a second.
 OutboxMeasure measure_outbox(Session& session, const std::string& group,
                              const std::map<std::string, std::int64_t>& topics);
 
