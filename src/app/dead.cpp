@@ -1,6 +1,4 @@
 // hapax dead list|show: messages that were given up on, and what became of them.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -126,12 +124,7 @@ ExitCode show(const DeadOptions& options) {
   store::Session session = open_letters(config);
   const Json letter = read_letter(session, group_of(config), options.which);
   if (options.payload) {
-    const auto payload = bytes_of_hex(letter.at("payload"));
-    if (!payload) throw Stop(kFailed, "the payload is null (a tombstone): there are no bytes");
-    if (isatty(STDOUT_FILENO) != 0)
-      print_line(*payload);
-    else
-      std::fwrite(payload->data(), 1, payload->size(), stdout);
+    print_payload(bytes_of_hex(letter.at("payload")));
   } else if (options.json) {
     print_json(letter_json(letter));
   } else {

@@ -1,6 +1,4 @@
 // hapax outbox list|show|retry|skip: records that handlers published and Kafka does not have yet.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -139,12 +137,7 @@ ExitCode show_outbox(const OutboxOptions& options) {
                             "; a record is removed once Kafka has it. `hapax explain` finds what a "
                             "message has published, and the message behind a record in Kafka");
   if (options.payload) {
-    const auto payload = bytes_of_hex(record.at("payload"));
-    if (!payload) throw Stop(kFailed, "the payload is null (a tombstone): there are no bytes");
-    if (isatty(STDOUT_FILENO) != 0)
-      print_line(*payload);
-    else
-      std::fwrite(payload->data(), 1, payload->size(), stdout);
+    print_payload(bytes_of_hex(record.at("payload")));
   } else if (options.json) {
     print_json(record_json(record));
   } else {

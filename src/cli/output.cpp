@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "cli/command.hpp"
 #include "observe/escape.hpp"
 
 namespace hapax::app {
@@ -36,6 +37,14 @@ std::string base64(std::string_view bytes) {
 
 void print_line(const std::string& line) {
   std::printf("%s\n", observe::escape_for_terminal(line).c_str());
+}
+
+void print_payload(const std::optional<std::string>& payload) {
+  if (!payload) throw Stop(kFailed, "the payload is null (a tombstone): there are no bytes");
+  if (isatty(STDOUT_FILENO) != 0)
+    print_line(*payload);
+  else
+    std::fwrite(payload->data(), 1, payload->size(), stdout);
 }
 
 // On a terminal nothing beyond ASCII: a message may hold what steers it. A path may not be UTF-8.

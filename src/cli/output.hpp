@@ -44,6 +44,9 @@ std::string coordinates_cell(const Json& row);
 
 // The bytes that `hex` spells. Nothing for JSON null.
 std::optional<std::string> bytes_of_hex(const Json& hex);
+// A message's payload, for `--payload`: byte for byte, or escaped on a terminal.
+// Throws: Stop(kFailed) if it is null.
+void print_payload(const std::optional<std::string>& payload);
 // {"text": …} if it is UTF-8, else {"base64": …}; null stays null.
 Json bytes_json(const std::optional<std::string>& bytes);
 

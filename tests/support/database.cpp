@@ -26,6 +26,16 @@ void run_on(const std::string& database, const std::string& sql) {
   pqxx::nontransaction(connection).exec(sql);
 }
 
+// As the file's head tells people to.
+void give_rights(const std::string& role, const char* file, const std::string& owner) {
+  sandbox::run_to_end({{"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-v", role, "-f",
+                        source_folder() / file, owner},
+                       {},
+                       {},
+                       postgres().folder() / "psql.log"},
+                      std::chrono::seconds(60));
+}
+
 // Databases are copied from this one: quicker than migrating each.
 void make_template() {
   postgres().create_database(kTemplate);
@@ -35,14 +45,7 @@ void make_template() {
              std::string(kWorker) + " LOGIN");
   store::Session owner(options_for(postgres().url(kTemplate)));
   store::migrate_up(owner);
-  // As the file's head tells people to.
-  sandbox::run_to_end(
-      {{"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-v", std::string("worker=") + kWorker,
-        "-f", source_folder() / "sql/roles.sql", postgres().url(kTemplate)},
-       {},
-       {},
-       postgres().folder() / "psql.log"},
-      std::chrono::seconds(60));
+  give_rights("worker=" + std::string(kWorker), "sql/roles.sql", postgres().url(kTemplate));
 }
 
 std::string next_name() {
@@ -100,6 +103,13 @@ void Database::look_at(const sandbox::PostgresServer& server, const std::string&
 store::ConnectOptions Database::worker() const { return options_for(server_->url(name_, kWorker)); }
 
 store::ConnectOptions Database::owner() const { return options_for(server_->url(name_)); }
+
+store::ConnectOptions Database::make_operator() {
+  run("DO $$ BEGIN CREATE ROLE hapax_operator LOGIN; "
+      "EXCEPTION WHEN duplicate_object THEN NULL; END $$");
+  give_rights("operator=hapax_operator", "sql/operator.psql", server_->url(name_));
+  return options_for(server_->url(name_, "hapax_operator"));
+}
 
 void Database::run(const std::string& sql) { value(sql); }
 

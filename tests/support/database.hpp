@@ -42,6 +42,9 @@ class Database {
   store::ConnectOptions worker() const;
   store::ConnectOptions owner() const;
 
+  // The role of sql/operator.psql, which this makes. Throws: std::exception.
+  store::ConnectOptions make_operator();
+
   // One text as the owner, in its own transaction; survives a restart of the server in between.
   void run(const std::string& sql);
 

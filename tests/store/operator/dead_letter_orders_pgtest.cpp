@@ -6,7 +6,6 @@
 
 #include <thread>
 
-#include "sandbox/child_process.hpp"
 #include "store/message/replays.hpp"
 #include "support/database.hpp"
 
@@ -15,21 +14,7 @@ namespace {
 
 class Orders : public testing::Test {
  protected:
-  Orders() {
-    database.run(
-        "DO $$ BEGIN CREATE ROLE hapax_operator LOGIN; EXCEPTION WHEN duplicate_object THEN END "
-        "$$");
-    sandbox::run_to_end(
-        {{"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-v", "operator=hapax_operator", "-f",
-          test::source_folder() / "sql/operator.psql", database.owner().url},
-         {},
-         {},
-         test::postgres().folder() / "psql.log"},
-        std::chrono::seconds(60));
-    ConnectOptions options = database.owner();
-    options.url = test::postgres().url(database.name(), "hapax_operator");
-    session.emplace(options);
-  }
+  Orders() { session.emplace(database.make_operator()); }
 
   LetterIds letters(int count) {
     database.run(

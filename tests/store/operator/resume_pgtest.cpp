@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 
 #include "store/operator/decisions.hpp"
@@ -274,18 +273,7 @@ TEST_F(Resume, TheWorkersRoleMayNot) {
 
 // The rights of sql/operator.psql are enough for it, and not for the database's own decisions.
 TEST_F(Resume, TheOperatorsRoleMay) {
-  database.run(
-      "DO $$ BEGIN CREATE ROLE hapax_operator LOGIN; "
-      "EXCEPTION WHEN duplicate_object THEN NULL; END $$");
-  std::ifstream file(test::source_folder() / "sql/operator.psql");
-  std::string rights(std::istreambuf_iterator<char>(file), {});
-  const std::string variable = ":\"operator\"";
-  for (auto at = rights.find(variable); at != std::string::npos; at = rights.find(variable))
-    rights.replace(at, variable.size(), "hapax_operator");
-  database.run(rights);
-  ConnectOptions options = database.owner();
-  options.url = test::postgres().url(database.name(), "hapax_operator");
-  Session operator_session(options);
+  Session operator_session(database.make_operator());
   const auto decide = [&](const std::string& decision) {
     return resume(operator_session, {"g", "t", 0, decision, "ann", "mended", "scope", false});
   };
