@@ -63,10 +63,11 @@ void check_role(const Json& server, Findings& findings) {
 }
 
 void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  // Three of the keeper, the report, retention, replays; the publisher of dead letters, the relay.
+  // Three of the keeper, the report, retention, replays; the publisher of dead letters; the relay and
+  // its sweep.
   const bool publishes = std::ranges::any_of(
       config.routes, [](const config::Route& route) { return !route.dead_letter_topic.empty(); });
-  const std::int64_t beside = 6 + (publishes ? 1 : 0) + (config.publish.topics.empty() ? 0 : 1);
+  const std::int64_t beside = 6 + (publishes ? 1 : 0) + (config.publish.topics.empty() ? 0 : 2);
   const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
                          server.at("reserved_connections").get<std::int64_t>();
