@@ -63,8 +63,8 @@ void check_role(const Json& server, Findings& findings) {
 }
 
 void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  // Three of the keeper, the report, retention, replays; the publisher of dead letters; the relay and
-  // its sweep.
+  // Three of the keeper, the report, retention, replays; the publisher of dead letters; the relay
+  // and its sweep.
   const bool publishes = std::ranges::any_of(
       config.routes, [](const config::Route& route) { return !route.dead_letter_topic.empty(); });
   const std::int64_t beside = 6 + (publishes ? 1 : 0) + (config.publish.topics.empty() ? 0 : 2);

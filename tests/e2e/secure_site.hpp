@@ -58,6 +58,7 @@ class SecureSite {
         {"kafka", kafka.properties()},
         {"postgres", {{"url", "@" + url_file().string()}}},
         {"worker", {{"name", "w"}, {"lanes", 2}, {"checkpoint_interval", "200ms"}}},
+        {"admin", {{"listen", "127.0.0.1:0"}}},
         {"routes",
          {{{"topic", "payments"},
            {"handler", "scripted"},
