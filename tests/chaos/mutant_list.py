@@ -132,7 +132,7 @@ MUTANTS = {
         "if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;",
         "return std::nullopt;")]),
     "starts-beyond-a-hundred-forgotten": of("partitions", [(
-        "src/worker/keeper_starts.cpp",
+        "src/worker/starts.cpp",
         "std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains("
         "wanted.partition); });", "wanted_.clear();")], partitions=400),
     "log-numbers-by-group": Mutant([(

@@ -1,22 +1,22 @@
-// What the keeper sees of PostgreSQL: its connections, their loss, and the end of an outage.
-#include "worker/keeper.hpp"
+#include "worker/keeper_session.hpp"
 
 namespace hapax::worker {
 
 // Only a new connection proves that PostgreSQL is there: while it shuts down, old ones still work.
-store::Session Keeper::connect() {
-  store::Session made = setup_.connect();
+store::Session KeeperSession::connect() {
+  store::Session made = connect_();
   postgres_.came_up();
   return made;
 }
 
-store::Session& Keeper::session(std::optional<store::Session>& kept) {
-  if (!kept) kept.emplace(connect());
-  return *kept;
+store::Session& KeeperSession::get() {
+  if (!session_) session_.emplace(connect());
+  return *session_;
 }
 
 // A connection that was lost may be from before an outage that is over by now: a new one tells.
-void Keeper::broke(const char* what, const store::DatabaseError& error) {
+void KeeperSession::broke(const char* what, const store::DatabaseError& error) {
+  drop();
   store::Fault fault = error.fault();
   if (fault.kind != store::Fault::Kind::sql || fault.sqlstate.starts_with("57P")) {
     try {
@@ -30,7 +30,7 @@ void Keeper::broke(const char* what, const store::DatabaseError& error) {
 }
 
 // If the outage broke no session, nothing else notices the recovery, so try a new connection.
-void Keeper::look_for_postgres() {
+void KeeperSession::look_for_postgres() {
   if (!postgres_.is_down()) return;
   try {
     (void)connect();

@@ -1,10 +1,8 @@
-// Static members come back without a rebalance. If the group's leader came back so, no member knows
-// that a topic has grown meanwhile. Its new partitions would have no owner until a member leaves or
-// joins.
+#include "worker/static_group.hpp"
+
 #include <utility>
 
 #include "observe/log.hpp"
-#include "worker/keeper.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -18,23 +16,23 @@ constexpr milliseconds kLookTimeout{2000};
 
 }  // namespace
 
-void Keeper::joined() {
-  if (setup_.topics_of_static_member.empty()) return;
+void StaticGroup::joined() {
+  if (topics_.empty()) return;
   const std::lock_guard lock(mutex_);
-  if (!std::exchange(joined_, true)) look_at_group_ = steady_clock::now() + kUntilStable;
+  if (!std::exchange(joined_, true)) due_ = steady_clock::now() + kUntilStable;
 }
 
-void Keeper::look_at_group() {
+void StaticGroup::look() {
   {
     const std::lock_guard lock(mutex_);
-    if (!look_at_group_ || steady_clock::now() < *look_at_group_) return;
-    look_at_group_ = steady_clock::now() + kUntilStable;
+    if (!due_ || steady_clock::now() < *due_) return;
+    due_ = steady_clock::now() + kUntilStable;
   }
   try {
-    const auto assigned = consumer_.assigned_in_group(setup_.group, kLookTimeout);
+    const auto assigned = consumer_.assigned_in_group(group_, kLookTimeout);
     if (!assigned) return;
     std::optional<TopicPartition> nobodys;
-    for (const std::string& topic : setup_.topics_of_static_member)
+    for (const std::string& topic : topics_)
       for (int i = consumer_.partition_count(topic, kLookTimeout) - 1; i >= 0; --i)
         if (!assigned->contains({topic, i})) nobodys.emplace(topic, i);
     if (nobodys) notices_.post(NobodyHas{*nobodys});
@@ -43,7 +41,7 @@ void Keeper::look_at_group() {
     return;
   }
   const std::lock_guard lock(mutex_);
-  look_at_group_.reset();
+  due_.reset();
 }
 
 }  // namespace hapax::worker

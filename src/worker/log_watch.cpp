@@ -1,11 +1,9 @@
-// Whether each partition that runs still reads the log that it began with. Kafka forgets the
-// group's offsets when a topic is deleted. librdkafka goes on in a topic that is made again under
-// the same name. It reports nothing if it was disconnected meanwhile.
-#include <algorithm>
-#include <optional>
-#include <utility>
+#include "worker/log_watch.hpp"
 
-#include "worker/keeper.hpp"
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 
 namespace hapax::worker {
 namespace {
@@ -14,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenLooks{5000};
-constexpr milliseconds kLogsLookTimeout{2000};
+constexpr milliseconds kLookTimeout{2000};
 // Longer ago, the process may have stood still since, and the topic been made again meanwhile.
 constexpr milliseconds kLookHolds{1000};
 
@@ -31,35 +29,30 @@ std::string id_or_nothing(const kafka::Consumer& consumer, const std::string& to
 
 }  // namespace
 
-bool Keeper::logs_looked_at(steady_clock::time_point since) {
-  if (looked_at_logs_.load() > std::max(since, steady_clock::now() - kLookHolds)) return true;
-  const std::lock_guard lock(mutex_);
-  look_wanted_ = true;
-  woken_.notify_all();
+// Without topic ids only the group's offsets tell, so this worker commits none before a look has
+// shown that they are still there.
+bool LogWatch::looked_at(steady_clock::time_point since) {
+  if (looked_.load() > std::max(since, steady_clock::now() - kLookHolds)) return true;
+  wanted_ = true;
   return false;
 }
 
-// Without topic ids only the group's offsets tell, so this worker commits none before a look has
-// shown that they are still there.
-void Keeper::look_at_logs() {
+void LogWatch::look() {
   const auto now = steady_clock::now();
-  {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(look_wanted_, false) && now < look_at_logs_) return;
-  }
-  look_at_logs_ = now + kBetweenLooks;
+  if (!wanted_.exchange(false) && now < next_) return;
+  next_ = now + kBetweenLooks;
   try {
-    for (const auto& partition : with_another_log(held(), kLogsLookTimeout))
+    for (const auto& partition : with_another_log(held_.all(), kLookTimeout))
       notices_.post(LogDoubted{partition});
-    looked_at_logs_ = now;
+    looked_ = now;
   } catch (const std::exception&) {
     // Kafka is away, and the poll thread reports that. The next look comes soon.
   }
 }
 
-std::vector<std::shared_ptr<Partition>> Keeper::with_another_log(
-    const std::vector<std::shared_ptr<Partition>>& partitions, milliseconds timeout) const {
-  std::vector<std::shared_ptr<Partition>> looked;
+HeldPartitions::List LogWatch::with_another_log(const HeldPartitions::List& partitions,
+                                                milliseconds timeout) const {
+  HeldPartitions::List looked;
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) {
     if (partition->committed() < 0 && !partition->beginning().has_kafka_offset) continue;

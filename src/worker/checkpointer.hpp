@@ -1,0 +1,77 @@
+// Writes the checkpoints of the partitions that this worker holds, and gives them back. Finds those
+// that were taken or moved, and serves halts in between. A thread of its own.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "observe/metrics.hpp"
+#include "worker/halt_watch.hpp"
+#include "worker/held_partitions.hpp"
+#include "worker/keeper_session.hpp"
+#include "worker/keeper_setup.hpp"
+#include "worker/notices.hpp"
+#include "worker/postgres_state.hpp"
+
+namespace hapax::worker {
+
+class Checkpointer {
+ public:
+  Checkpointer(const KeeperSetup& setup, HeldPartitions& held, HaltWatch& halts, Notices& notices,
+               PostgresState& postgres, observe::Metrics& metrics);
+
+  // Begins its thread. Call it once, before release().
+  void start();
+  // Ends it. Blocks: until PostgreSQL has answered what it was asked.
+  void stop() { thread_ = {}; }
+
+  // A halt is to be recorded, at once. Any thread.
+  void wake();
+
+  // See Keeper::release(), which has these partitions' halts forgotten first. One thread at a time.
+  bool release(const HeldPartitions::List& partitions, bool idle,
+               std::chrono::milliseconds timeout);
+
+  // For so long its thread has had no answer from PostgreSQL. Any thread.
+  std::chrono::steady_clock::duration silence() const;
+
+ private:
+  struct Release {
+    HeldPartitions::List partitions;
+    bool idle = false;
+    bool done = false;  // guarded by mutex_
+  };
+
+  void run(const std::stop_token& stop);
+  void serve_release();
+  void serve_halts();
+  void leave(const Release& release);
+  void checkpoint(const HeldPartitions::List& partitions);
+  void find_fenced();
+  bool taken_by_another(const Partition& partition);
+  void missed(const std::shared_ptr<Partition>& partition);
+
+  const KeeperSetup& setup_;
+  HeldPartitions& held_;
+  HaltWatch& halts_;
+  Notices& notices_;
+  PostgresState& postgres_;
+  observe::Metrics& metrics_;
+
+  std::mutex mutex_;
+  std::condition_variable_any woken_;
+  std::condition_variable released_;
+  bool halt_is_new_ = false;          // since halts were last served; guarded by mutex_
+  std::shared_ptr<Release> release_;  // to be served; guarded by mutex_
+
+  KeeperSession session_;  // its thread's only
+  std::atomic<std::chrono::steady_clock::time_point> busy_since_{
+      std::chrono::steady_clock::time_point::max()};
+  std::jthread thread_;
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,68 @@
+// The partitions that this worker holds: their start is agreed, and they are neither released nor
+// taken by another.
+//
+// Thread safety: all of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "worker/partition.hpp"
+
+namespace hapax::worker {
+
+class HeldPartitions {
+ public:
+  using List = std::vector<std::shared_ptr<Partition>>;
+
+  // In place of an older assignment of the same partition, if there is one.
+  void add(const std::shared_ptr<Partition>& partition) {
+    const std::lock_guard lock(mutex_);
+    held_[partition->id()] = partition;
+  }
+
+  // Whether it holds this very assignment.
+  bool has(const std::shared_ptr<Partition>& partition) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(partition->id());
+    return found != held_.end() && found->second == partition;
+  }
+
+  // False if it does not hold this very assignment.
+  bool remove(const std::shared_ptr<Partition>& partition) {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(partition->id());
+    if (found == held_.end() || found->second != partition) return false;
+    held_.erase(found);
+    return true;
+  }
+
+  void remove_if_over(const TopicPartition& id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(id);
+    if (found != held_.end() && found->second->over()) held_.erase(found);
+  }
+
+  List all() const {
+    const std::lock_guard lock(mutex_);
+    List partitions;
+    for (const auto& [id, partition] : held_) partitions.push_back(partition);
+    return partitions;
+  }
+
+  std::map<TopicPartition, std::int64_t> epochs() const {
+    std::map<TopicPartition, std::int64_t> epochs;
+    for (const auto& partition : all()) epochs[partition->id()] = partition->beginning().epoch;
+    return epochs;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<TopicPartition, std::shared_ptr<Partition>> held_;  // guarded by mutex_
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,42 @@
+// Whether each partition that runs still reads the log that it began with. Kafka forgets the
+// group's offsets when a topic is deleted. librdkafka goes on in a topic that is made again under
+// the same name. It reports nothing if it was disconnected meanwhile.
+//
+// Thread safety: all of it but look(), which one thread calls.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "kafka/consumer.hpp"
+#include "worker/held_partitions.hpp"
+#include "worker/notices.hpp"
+
+namespace hapax::worker {
+
+class LogWatch {
+ public:
+  LogWatch(const HeldPartitions& held, kafka::Consumer& consumer, Notices& notices)
+      : held_(held), consumer_(consumer), notices_(notices) {}
+
+  // See KeeperInterface. The caller has look() called soon if it is false.
+  bool looked_at(std::chrono::steady_clock::time_point since);
+
+  // See KeeperInterface::with_another_log().
+  HeldPartitions::List with_another_log(const HeldPartitions::List& partitions,
+                                        std::chrono::milliseconds timeout) const;
+
+  // If one is due or wanted: looks, and posts LogDoubted. Blocks: seconds if Kafka is away.
+  void look();
+
+ private:
+  const HeldPartitions& held_;
+  kafka::Consumer& consumer_;
+  Notices& notices_;
+  std::atomic<bool> wanted_{false};
+  std::atomic<std::chrono::steady_clock::time_point> looked_{
+      std::chrono::steady_clock::time_point{}};
+  std::chrono::steady_clock::time_point next_{};  // of the thread that looks
+};
+
+}  // namespace hapax::worker

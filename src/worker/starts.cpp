@@ -1,0 +1,388 @@
+#include "worker/starts.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "flow/crash_point.hpp"
+#include "key/identity.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Partitions that are started together: few statements for all, and not much to do again.
+constexpr std::size_t kStartsAtOnce = 100;
+
+// After a start that could not be agreed.
+constexpr milliseconds kStartAgain{500};
+
+// Longer than brokers take to learn that they lead no more.
+constexpr std::chrono::seconds kDoubted{10};
+
+// Offsets, to look at the last record that was read before; further back another worker has read
+// on.
+constexpr std::int64_t kMostReadAgain = 1000;
+
+// The thread of starts looks by itself whether a member without one shall look at its group.
+constexpr milliseconds kIdle{1000};
+
+// Kafka's offset says that another store is ahead. Once a decision is used up, that would halt.
+bool is_anothers(const StartFacts& facts) {
+  return facts.provenance && facts.provenance->cluster_id == facts.cluster_id &&
+         facts.provenance->store_id != facts.store_id;
+}
+
+// Kafka's offset is to be committed before PostgreSQL is told.
+bool is_committed_first(const StartFacts& facts, const StartAt& at) {
+  return at.first || is_anothers(facts);
+}
+
+void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at) {
+  const bool key_changed = facts.row && facts.row->next_offset && !facts.row->key_spec.empty() &&
+                           facts.row->key_spec != facts.key_spec;
+  if (key_changed)
+    observe::log::warning(
+        "key_changed", {{"topic", id.first}, {"partition", id.second}},
+        "the key, tenant or scope of this route is another one since this partition was drained: "
+        "whatever a producer sends again of before then is no duplicate any more, and runs");
+  if (at.gap > 0)
+    observe::log::error("messages_lost",
+                        {{"topic", id.first}, {"partition", id.second}, {"messages", at.gap}},
+                        "Kafka deleted messages before they were processed; going on at the "
+                        "earliest, because kafka.out_of_range is earliest");
+}
+
+}  // namespace
+
+Starts::Starts(const KeeperSetup& setup, kafka::Consumer& consumer, HeldPartitions& held,
+               const HaltWatch& halts, LogWatch& logs, StaticGroup& static_group, Notices& notices,
+               PostgresState& postgres)
+    : setup_(setup),
+      consumer_(consumer),
+      held_(held),
+      halts_(halts),
+      logs_(logs),
+      static_group_(static_group),
+      notices_(notices),
+      session_(setup.connect, postgres),
+      questions_(setup, consumer) {}
+
+void Starts::start() {
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+void Starts::acquire(const List& partitions, milliseconds after) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& partition : partitions)
+    if (std::ranges::find(wanted_, partition, &Wanted::partition) == wanted_.end())
+      wanted_.push_back({partition, steady_clock::now() + after});
+  woken_.notify_all();
+}
+
+void Starts::wake() {
+  const std::lock_guard lock(mutex_);
+  look_is_wanted_ = true;
+  woken_.notify_all();
+}
+
+std::string Starts::store_id() const {
+  const std::lock_guard lock(mutex_);
+  return store_.id;
+}
+
+std::string Starts::cluster_id() const {
+  const std::lock_guard lock(mutex_);
+  return cluster_id_;
+}
+
+void Starts::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    serve();
+    static_group_.look();
+    {
+      const std::lock_guard lock(mutex_);
+      look_is_wanted_ = false;
+    }
+    logs_.look();
+    auto until = steady_clock::now() + kIdle;
+    std::unique_lock lock(mutex_);
+    const std::size_t waiting = wanted_.size();
+    for (const Wanted& wanted : wanted_) until = std::min(until, wanted.not_before);
+    woken_.wait_until(lock, stop, until,
+                      [&] { return wanted_.size() != waiting || look_is_wanted_; });
+  }
+}
+
+// Some at a time, so that what has begun stays begun if a rebalance or an error ends the rest.
+Starts::List Starts::take_due() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.partition->over(); });
+  List due;
+  for (const Wanted& wanted : wanted_)
+    if (wanted.not_before <= steady_clock::now() && due.size() < kStartsAtOnce)
+      due.push_back(wanted.partition);
+  const std::set<std::shared_ptr<Partition>> taken(due.begin(), due.end());
+  std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains(wanted.partition); });
+  return due;
+}
+
+bool Starts::wants_none() const {
+  const std::lock_guard lock(mutex_);
+  return wanted_.empty();
+}
+
+// Tries what is due; what fails is put back for later.
+void Starts::serve() {
+  List due = take_due();
+  if (due.empty()) {
+    if (wants_none()) session_.drop();
+    return;
+  }
+  try {
+    start(due);
+    return;
+  } catch (const store::DatabaseError& error) {
+    session_.broke("agreeing on the start of partitions", error);
+  } catch (const std::exception& error) {
+    questions_.log_delayed(error);
+    for (const auto& partition : due) partition->delayed(error.what());
+  }
+  std::erase_if(due, [&](const auto& partition) { return held_.has(partition); });
+  acquire(due, kStartAgain);
+}
+
+// The starts, agreed on both sides before anything is fetched: decided for all, taken in
+// PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
+// finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
+void Starts::start(const List& partitions) {
+  const store::StoreIdentity store = store::read_store(session_.get());
+  std::string cluster = consumer_.cluster_id(kKafkaTimeout);
+  {
+    const std::lock_guard lock(mutex_);
+    store_ = store;
+    cluster_id_ = std::move(cluster);
+  }
+  std::vector<Starting> starting = decide(partitions);
+  take(starting);
+  flow::crash_point("taken");
+  const std::map<TopicPartition, std::string> refused = commit_first(starting);
+  flow::crash_point("start_committed");
+  for (const auto& [id, why] : refused)
+    questions_.log_delayed(std::runtime_error("the group's offset for " + id.first + "/" +
+                                              std::to_string(id.second) +
+                                              " was not taken: " + why));
+  List again;
+  std::erase_if(starting, [&](const Starting& one) {
+    if (!refused.contains(one.partition->id())) return false;
+    again.push_back(one.partition);
+    return true;
+  });
+  agree(starting, store.incarnation, again);
+  acquire(again, kStartAgain);
+  flow::crash_point("start_agreed");
+}
+
+// Those that Kafka did not take, and why.
+std::map<TopicPartition, std::string> Starts::commit_first(const std::vector<Starting>& starting) {
+  std::vector<kafka::Commit> first;
+  for (const Starting& one : starting) {
+    if (!is_committed_first(one.facts, one.at)) continue;
+    const kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch, one.at.first};
+    first.push_back({one.partition->id(), one.at.offset, -1, provenance.text()});
+  }
+  if (first.empty()) return {};
+  return consumer_.commit_and_wait(first, kKafkaTimeout);
+}
+
+// What stands in the way of each is posted as HaltWanted; the rest may start.
+std::vector<Starts::Starting> Starts::decide(const List& partitions) {
+  std::vector<store::Halt> halts =
+      halts_.unrecorded();  // before the others: it may become one of them
+  for (store::Halt& halt : halts) halt.since = "just now";
+  std::ranges::move(store::read_halts(session_.get(), setup_.group), std::back_inserter(halts));
+  List may_start;
+  for (const auto& partition : partitions)
+    if (!partition->over() && !is_stopped(partition, halts)) may_start.push_back(partition);
+  if (may_start.empty()) return {};
+  const StartQuestions::Answers answers = questions_.ask(may_start, session_);
+  std::vector<Starting> starting;
+  for (auto partition = may_start.begin(); partition != may_start.end(); ++partition) {
+    if ((*partition)->over()) continue;
+    try {
+      if (auto one = decide(*partition, answers)) starting.push_back(std::move(*one));
+    } catch (const store::DatabaseError&) {
+      throw;
+    } catch (const std::exception& error) {
+      (*partition)->short_since.reset();  // what was doubted was not confirmed
+      questions_.log_delayed(error);
+      (*partition)->delayed(error.what());
+      acquire({*partition}, kStartAgain);
+      if (!answers.was_asked_alone((*partition)->id())) continue;
+      // A broker that does not answer took long: those that are decided start first.
+      acquire({std::next(partition), may_start.end()}, {});
+      break;
+    }
+  }
+  return starting;
+}
+
+// By a halt that stands already, or by the database.
+bool Starts::is_stopped(const std::shared_ptr<Partition>& partition,
+                        const std::vector<store::Halt>& halts) {
+  const TopicPartition& id = partition->id();
+  const auto open =
+      std::ranges::find_if(halts, [&](const store::Halt& other) { return other.stops(id); });
+  if (open != halts.end()) {
+    notices_.post(HaltWanted{partition, *open, true});
+    return true;
+  }
+  if (!store_.copied) return false;
+  store::Halt halt = halt_of(*partition);
+  halt.reason = "store_copied";
+  halt.detail = "the database is a copy: hapax.store was " + store_.facts;
+  notices_.post(HaltWanted{partition, halt, false});
+  return true;
+}
+
+store::Halt Starts::halt_of(const Partition& partition) const {
+  return {0,  partition.id().first, partition.id().second, false, 1, {}, {}, {},
+          {}, setup_.worker_name};
+}
+
+std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>& partition,
+                                               const StartQuestions::Answers& answers) {
+  const TopicPartition& id = partition->id();
+  StartFacts facts = questions_.facts_of(*partition, answers);
+  facts.cluster_id = cluster_id();
+  facts.store_id = store_id();
+  // Whether it is the same topic would go unasked.
+  if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
+    throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
+  const auto decision = decide_start(facts);
+  if (const auto* refused = std::get_if<StartHalt>(&decision)) {
+    if (may_be_outdated(*partition, *refused)) {
+      acquire({partition}, kStartAgain);
+      return std::nullopt;
+    }
+    store::Halt halt = halt_of(*partition);
+    halt.generation = facts.row ? facts.row->generation : 1;
+    if (refused->generation > 0) halt.generation = refused->generation;
+    halt.reason = refused->reason;
+    halt.detail = refused->detail;
+    notices_.post(HaltWanted{partition, halt, false});
+    return std::nullopt;
+  }
+  return Starting{partition, std::move(facts), std::get<StartAt>(decision), {}};
+}
+
+// A broker that stood still may still take itself for the leader, and lack what its followers have
+// by now. So a log that seems to end too early must seem so for a while.
+bool Starts::may_be_outdated(Partition& partition, const StartHalt& halt) {
+  if (!halt.is_of_short_log) return false;
+  const auto& [topic, number] = partition.id();
+  const auto now = steady_clock::now();
+  if (!partition.short_since) {
+    partition.short_since = now;
+    observe::log::warning("start_doubted", {{"topic", topic}, {"partition", number}},
+                          halt.detail + "; asking for ten seconds whether that is so");
+  }
+  if (now - *partition.short_since >= kDoubted) return false;
+  consumer_.partition_count(topic, kKafkaTimeout);  // the answer names the leader anew
+  return true;
+}
+
+// Raises the epoch of each; one that somebody took meanwhile is left for later.
+void Starts::take(std::vector<Starting>& starting) {
+  std::vector<store::Taking> takings;
+  for (const Starting& one : starting) {
+    if (one.partition->over()) continue;
+    takings.push_back(taking_of(*one.partition));
+    takings.back().read_epoch = one.facts.row ? one.facts.row->epoch : 0;
+  }
+  const auto taken = store::take_partitions(session_.get(), takings);
+  std::erase_if(starting, [&](Starting& one) {
+    const auto found = taken.find(one.partition->id());
+    if (found == taken.end()) {
+      if (!one.partition->over()) acquire({one.partition}, kStartAgain);
+      return true;
+    }
+    one.taken = found->second;
+    return false;
+  });
+}
+
+// Those that are not ours any more go to `again`; those that the group has taken away never began.
+void Starts::agree(std::vector<Starting>& starting, const std::string& incarnation, List& again) {
+  std::erase_if(starting, [](const Starting& one) { return one.partition->over(); });
+  std::vector<store::Starting> starts;
+  std::vector<store::Standing> standings;
+  for (const Starting& one : starting) {
+    const StartFacts& facts = one.facts;
+    auto from = facts.row ? facts.row->next_offset : std::nullopt;
+    if (one.at.jump == store::Jump::log_start) from = one.at.offset - one.at.gap;
+    starts.push_back(
+        {taking_of(*one.partition),
+         {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id, one.at.generation, from,
+          one.at.jump, one.at.guard_below, one.at.learns_log, facts.known_logs}});
+    standings.push_back({one.partition->id(), one.at.generation, one.at.offset});
+  }
+  const auto highest = store::agree_starts(session_.get(), std::move(starts));
+  auto ahead = store::read_ahead(session_.get(), setup_.group, standings);
+  for (const Starting& one : starting) {
+    const auto found = highest.find(one.partition->id());
+    if (found == highest.end())
+      again.push_back(one.partition);
+    else
+      begin(one, incarnation, found->second, std::move(ahead[one.partition->id()]));
+  }
+}
+
+void Starts::begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
+                   store::Ahead ahead) {
+  const std::shared_ptr<Partition>& partition = starting.partition;
+  const StartFacts& facts = starting.facts;
+  log_beginning(partition->id(), facts, starting.at);
+  Beginning beginning;
+  beginning.epoch = starting.taken.epoch;
+  beginning.started_runs = starting.taken.started_runs;
+  beginning.incarnation = incarnation;
+  beginning.topic_id = facts.topic_id;
+  beginning.has_kafka_offset =
+      facts.committed.has_value() || is_committed_first(facts, starting.at);
+  beginning.generation = starting.at.generation;
+  beginning.offset = starting.at.offset;
+  beginning.log_end = facts.high;
+  beginning.settled_before = settled_before(facts, starting.at);
+  beginning.guard_below = highest;
+  beginning.ahead = std::move(ahead);
+  const std::optional<ReadRecord>& before = partition->read_before;
+  if (before && (before->generation != beginning.generation || before->offset < facts.low ||
+                 before->offset + kMostReadAgain < beginning.offset))
+    partition->read_before.reset();
+  partition->begin(std::move(beginning));
+  held_.add(partition);
+  // Taken away meanwhile, and perhaps too late for the release: nothing of it has run.
+  if (partition->over()) {
+    const store::Leaving leaving{partition->id(), partition->beginning().epoch, incarnation,
+                                 partition->progress().highest_settled};
+    store::leave_partitions(session_.get(), setup_.group, {leaving});
+  }
+  notices_.post(Started{partition});
+}
+
+store::Taking Starts::taking_of(const Partition& partition) const {
+  return {setup_.group,
+          partition.id(),
+          setup_.worker_name,
+          key::spec_digest(partition.route().key),
+          partition.route().key.scope,
+          0};
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,106 @@
+// Starts: where each partition begins is agreed with Kafka and PostgreSQL before it is fetched. A
+// thread of its own, because Kafka's answers may take long.
+//
+// A start is decided from facts (start.hpp), taken in PostgreSQL, committed to Kafka if it is the
+// first one, and agreed in PostgreSQL.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kafka/consumer.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "worker/halt_watch.hpp"
+#include "worker/held_partitions.hpp"
+#include "worker/keeper_session.hpp"
+#include "worker/keeper_setup.hpp"
+#include "worker/log_watch.hpp"
+#include "worker/notices.hpp"
+#include "worker/postgres_state.hpp"
+#include "worker/start.hpp"
+#include "worker/start_questions.hpp"
+#include "worker/static_group.hpp"
+
+namespace hapax::worker {
+
+class Starts {
+ public:
+  // Its thread also looks at the logs and at the group of a static member.
+  Starts(const KeeperSetup& setup, kafka::Consumer& consumer, HeldPartitions& held,
+         const HaltWatch& halts, LogWatch& logs, StaticGroup& static_group, Notices& notices,
+         PostgresState& postgres);
+
+  // Begins its thread. Call it once.
+  void start();
+  // Ends it. Blocks: until PostgreSQL and Kafka have answered what they were asked.
+  void stop() { thread_ = {}; }
+
+  // See KeeperInterface. Any thread.
+  void acquire(const HeldPartitions::List& partitions, std::chrono::milliseconds after);
+  std::string store_id() const;
+  std::string cluster_id() const;
+
+  // A look at the logs is wanted, at once. Any thread.
+  void wake();
+
+ private:
+  using List = HeldPartitions::List;
+  struct Wanted {
+    std::shared_ptr<Partition> partition;
+    std::chrono::steady_clock::time_point not_before;
+  };
+  struct Starting {
+    std::shared_ptr<Partition> partition;
+    StartFacts facts;
+    StartAt at;
+    store::Taken taken;
+  };
+
+  void run(const std::stop_token& stop);
+  List take_due();
+  bool wants_none() const;
+  void serve();
+  void start(const List& partitions);
+  std::vector<Starting> decide(const List& partitions);
+  std::optional<Starting> decide(const std::shared_ptr<Partition>& partition,
+                                 const StartQuestions::Answers& answers);
+  bool is_stopped(const std::shared_ptr<Partition>& partition,
+                  const std::vector<store::Halt>& halts);
+  store::Halt halt_of(const Partition& partition) const;
+  bool may_be_outdated(Partition& partition, const StartHalt& halt);
+  void take(std::vector<Starting>& starting);
+  std::map<TopicPartition, std::string> commit_first(const std::vector<Starting>& starting);
+  void agree(std::vector<Starting>& starting, const std::string& incarnation, List& again);
+  void begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
+             store::Ahead ahead);
+  store::Taking taking_of(const Partition& partition) const;
+
+  const KeeperSetup& setup_;
+  kafka::Consumer& consumer_;
+  HeldPartitions& held_;
+  const HaltWatch& halts_;
+  LogWatch& logs_;
+  StaticGroup& static_group_;
+  Notices& notices_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any woken_;
+  std::vector<Wanted> wanted_;   // guarded by mutex_, as all below
+  bool look_is_wanted_ = false;  // at the logs
+  store::StoreIdentity store_;   // written by its thread only
+  std::string cluster_id_;       // likewise
+
+  KeeperSession session_;     // its thread's only
+  StartQuestions questions_;  // likewise
+  std::jthread thread_;
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,180 @@
+// The keeper's thread that writes checkpoints and serves halts, on a PostgreSQL and without Kafka.
+#include "worker/checkpointer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "observe/health.hpp"
+#include "support/database.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kNever = std::chrono::hours(1);
+constexpr milliseconds kOften{5};
+constexpr milliseconds kPatient{10'000};
+
+class CheckpointerCase : public ::testing::Test {
+ protected:
+  ~CheckpointerCase() override {
+    if (checkpointer_) checkpointer_->stop();
+  }
+
+  // `interval`: between checkpoints.
+  Checkpointer& start(milliseconds interval) {
+    setup_.checkpoint_interval = interval;
+    checkpointer_.emplace(setup_, held, halts, notices, postgres_, metrics_);
+    checkpointer_->start();
+    return *checkpointer_;
+  }
+
+  // A partition that this worker holds since its start at offset 40.
+  std::shared_ptr<Partition> hold(std::int32_t number = 0) {
+    const store::Taking taking{"group", {"payments", number}, "w", "spec", "booking", 0};
+    const auto epoch = store::take_partition(session, taking)->epoch;
+    store::agree_start(session, taking, {epoch, 40, "cluster", ""});
+    auto partition = std::make_shared<Partition>(taking.partition, route_, 0);
+    partition->begin(
+        {.epoch = epoch, .incarnation = store::read_store(session).incarnation, .offset = 40});
+    held.add(partition);
+    return partition;
+  }
+
+  static void settle(Partition& partition, std::int64_t offset) {
+    partition.receive(offset, 0);
+    const Partition::Settled settled{offset, 0};
+    partition.settle(std::span(&settled, 1));
+  }
+
+  // The next notice, which must be a What.
+  template <class What>
+  What next_notice() {
+    const auto until = std::chrono::steady_clock::now() + kPatient;
+    while (std::chrono::steady_clock::now() < until) {
+      for (const Notice& notice : notices.take()) {
+        if (const What* what = std::get_if<What>(&notice)) return *what;
+        ADD_FAILURE() << "another notice came";
+      }
+      std::this_thread::yield();
+    }
+    ADD_FAILURE() << "no notice came";
+    return {};
+  }
+
+  std::string row() {
+    return database.value("SELECT next_offset, coalesce(owner, 'nobody') FROM hapax.checkpoints");
+  }
+
+  static store::Halt halt(std::int32_t partition) {
+    return {.topic = "payments", .partition = partition, .reason = "breaker", .halted_by = "w"};
+  }
+
+  test::Database database;
+  store::Session session{database.worker()};
+  Notices notices;
+  HeldPartitions held;
+  HaltWatch halts{"group", held, notices};
+
+ private:
+  flow::Route route_;
+  observe::Health health_;
+  observe::Metrics metrics_{{}};
+  PostgresState postgres_{health_, metrics_, kNever};
+  KeeperSetup setup_{.group = "group", .worker_name = "w", .connect = [this] {
+                       return store::Session(database.worker());
+                     }};
+  std::optional<Checkpointer> checkpointer_;
+};
+
+TEST_F(CheckpointerCase, WritesTheWatermarkOfEachPartition) {
+  const auto partition = hold();
+  for (const std::int64_t offset : {40, 41, 42}) partition->receive(offset, 0);
+  settle(*partition, 40);
+  settle(*partition, 42);
+  start(kOften);
+  database.wait_until("SELECT next_offset FROM hapax.checkpoints", "41");
+  settle(*partition, 41);
+  database.wait_until("SELECT next_offset FROM hapax.checkpoints", "43");
+}
+
+TEST_F(CheckpointerCase, PostsThatAPartitionWasTakenThoughItHasNothingToWrite) {
+  const auto partition = hold();
+  store::take_partition(session, {"group", {"payments", 0}, "other", "spec", "booking", 1});
+  start(kOften);
+  const auto fenced = next_notice<Fenced>();
+  EXPECT_EQ(fenced.partition, partition);
+  EXPECT_TRUE(fenced.by_another);
+  EXPECT_FALSE(held.has(partition));
+}
+
+TEST_F(CheckpointerCase, WritesTheLastCheckpointAndLeavesCleanlyIfNothingRuns) {
+  const auto partition = hold();
+  Checkpointer& checkpointer = start(kNever);
+  settle(*partition, 40);
+  EXPECT_TRUE(checkpointer.release({partition}, true, kPatient));
+  EXPECT_EQ(row(), "41|nobody");
+  EXPECT_FALSE(held.has(partition));
+}
+
+TEST_F(CheckpointerCase, StaysTheOwnerIfAMessageStillRuns) {
+  const auto partition = hold();
+  Checkpointer& checkpointer = start(kNever);
+  settle(*partition, 40);
+  EXPECT_TRUE(checkpointer.release({partition}, false, kPatient));
+  EXPECT_EQ(row(), "41|w");
+  EXPECT_FALSE(held.has(partition));
+}
+
+TEST_F(CheckpointerCase, DoesNothingForAnAssignmentThatItDoesNotHold) {
+  const auto older = hold();
+  settle(*older, 40);
+  auto newer = std::make_shared<Partition>(older->id(), older->route(), 0);
+  held.add(newer);
+  EXPECT_TRUE(start(kNever).release({older}, true, kPatient));
+  EXPECT_EQ(row(), "40|w");
+  EXPECT_TRUE(held.has(newer));
+}
+
+TEST_F(CheckpointerCase, RecordsANewHaltAtOnceAndPostsItsEnd) {
+  Checkpointer& checkpointer = start(kNever);
+  halts.add(halt(3), false);
+  checkpointer.wake();
+  database.wait_until("SELECT count(*) FROM hapax.halts", "1");
+  database.run("UPDATE hapax.halts SET ended_at = now()");
+  checkpointer.wake();
+  EXPECT_EQ(next_notice<HaltEnded>().partition, (TopicPartition{"payments", 3}));
+  EXPECT_TRUE(halts.unrecorded().empty());
+}
+
+TEST_F(CheckpointerCase, RecordsANewHaltBeforeItLeaves) {
+  Checkpointer& checkpointer = start(kNever);
+  halts.add(halt(3), false);
+  EXPECT_TRUE(checkpointer.release({}, true, kPatient));
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.halts"), "1");
+}
+
+TEST_F(CheckpointerCase, PostsTheHaltOfARouteByAnotherWorker) {
+  const auto partition = hold();
+  store::Halt others = halt(7);
+  others.whole_route = true;
+  store::open_halt(session, "group", others);
+  start(kOften);
+  const auto wanted = next_notice<HaltWanted>();
+  EXPECT_EQ(wanted.partition, partition);
+  EXPECT_TRUE(wanted.recorded);
+}
+
+TEST_F(CheckpointerCase, ForgetsTheHaltOfAPartitionThatWasTakenAway) {
+  const auto partition = hold();
+  halts.add(halt(3), true);
+  halts.add(halt(4), true);
+  halts.forget({"payments", 3});
+  start(kOften);
+  EXPECT_EQ(next_notice<HaltEnded>().partition, (TopicPartition{"payments", 4}));
+}
+
+}  // namespace
+}  // namespace hapax::worker
