@@ -128,7 +128,7 @@ std::shared_ptr<Partition> Assignment::make(const TopicPartition& id) const {
   const std::size_t route = route_index_.at(id.first);
   const auto partition = std::make_shared<Partition>(id, routes_[route], route);
   if (const auto last = last_read_.find(id); last != last_read_.end())
-    partition->read_before = last->second;
+    partition->handover.read_before = last->second;
   return partition;
 }
 
@@ -141,7 +141,7 @@ void Assignment::stop(const std::shared_ptr<Partition>& partition) {
 
 void Assignment::take(const TopicPartition& id, milliseconds after, std::int64_t reached) {
   const auto partition = make(id);
-  partition->reached = reached;
+  partition->handover.reached = reached;
   partitions_[id] = partition;
   keeper_.acquire({partition}, after);
 }

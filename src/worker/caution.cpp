@@ -53,7 +53,7 @@ bool Caution::is_needed(const Partition& partition) const {
   const std::size_t at_once = lanes_ * partition.route().batch;
   const std::int64_t passed = partition.checkpointed() - partition.beginning().offset;
   const bool idle = partition.polling.at_end && partition.progress().messages == 0;
-  return partition.handler_runs < std::min(2 * at_once, kMostCautiousRuns) && !partition.over() &&
+  return partition.handler_runs() < std::min(2 * at_once, kMostCautiousRuns) && !partition.over() &&
          passed < static_cast<std::int64_t>(queue_) && !idle;
 }
 

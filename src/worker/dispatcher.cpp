@@ -146,7 +146,7 @@ Work Dispatcher::take_from(Entry& entry, std::size_t limit, Clock::time_point no
   auto& [id, strand] = entry;
   strand.state = State::running;
   ++strand.taken;
-  ++strand.partition->running;
+  ++strand.partition->dispatching.running;
   ++running_;
   Work work{strand.partition, id.order_key, {}};
   do {
@@ -167,7 +167,7 @@ void Dispatcher::finish_locked(Work& work) {
   Entry& entry = entry_of(work);
   HAPAX_CHECK(work.settled <= work.items.size(), "more messages were finished than were taken");
   if (--running_ == 0 && (!suspects_.empty() || alone_)) work_there_.notify_all();
-  if (--work.partition->running == 0) idle_.notify_all();
+  if (--work.partition->dispatching.running == 0) idle_.notify_all();
   Strand& strand = entry.second;
   if (work.settled < work.items.size()) {
     std::list<Item> unsettled;
@@ -220,7 +220,7 @@ bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partit
   std::unique_lock lock(mutex_);
   return idle_.wait_until(lock, until, [&] {
     for (const auto& partition : partitions)
-      if (partition->running > 0) return false;
+      if (partition->dispatching.running > 0) return false;
     return true;
   });
 }

@@ -66,21 +66,42 @@ class Partition {
   const flow::Route& route() const { return route_; }
   std::size_t route_index() const { return route_index_; }
 
-  // Read by this worker in the assignment before, so that the log must hold it. Set before the
-  // keeper has the partition.
-  std::int64_t reached = 0;
+  // Owned by the poll thread. The keeper has it from KeeperInterface::acquire() until it posts
+  // Started or HaltWanted.
+  struct Handover {
+    // Read by this worker in the assignment before, so that the log must hold it.
+    std::int64_t reached = 0;
+    // The last record that this process read of it, in an assignment before. Looked at again first:
+    // it stands there still, unless Kafka has lost the end of the log.
+    std::optional<ReadRecord> read_before;
+    // Since when Kafka's log has seemed to end below that, or below the checkpoint.
+    std::optional<std::chrono::steady_clock::time_point> short_since;
+  };
+  Handover handover;
 
-  // The last record that this process read of it, in an assignment before. Looked at again first:
-  // it stands there still, unless Kafka has lost the end of the log. Until begin() the keeper's.
-  std::optional<ReadRecord> read_before;
+  // Owned by the poll thread.
+  struct Polling {
+    bool started = false;  // its start is agreed; from here on everything may be used
+    bool paused = false;
+    std::optional<std::int64_t> blocked;  // an episode: paused for a retry of this offset
+    bool at_end = false;                  // the last thing that came was the end of the partition
+    std::int32_t leader_epoch = -1;
+    std::optional<ReadRecord> last;  // the last one received
+    std::string refused;             // why Kafka does not let us read it; empty: it does
+  };
+  Polling polling;
 
-  // Since when Kafka's log has seemed to end below that, or below the checkpoint. By the keeper,
-  // before begin().
-  std::optional<std::chrono::steady_clock::time_point> short_since;
+  // Owned by the dispatcher, under its lock.
+  struct Dispatching {
+    int running = 0;  // works of this partition that lanes have
+  };
+  Dispatching dispatching;
 
-  // By the keeper, once, before it posts Started. Before that only the above may be used.
+  // By the keeper, once, before it posts Started. Before that only id, route, delayed, over and
+  // what has an owner may be used.
   void begin(Beginning beginning) {
     beginning_ = std::move(beginning);
+    const std::lock_guard lock(mutex_);
     watermark_.emplace(beginning_.offset, beginning_.settled_before);
     checkpointed_ = beginning_.offset;
   }
@@ -151,23 +172,9 @@ class Partition {
   bool over() const { return over_; }
   void end() { over_ = true; }
 
-  // That came back and took effect or will be retried. Any thread.
-  std::atomic<std::size_t> handler_runs{0};
-
-  // Owned by the poll thread.
-  struct Polling {
-    bool started = false;  // its start is agreed; from here on everything may be used
-    bool paused = false;
-    std::optional<std::int64_t> blocked;  // an episode: paused for a retry of this offset
-    bool at_end = false;                  // the last thing that came was the end of the partition
-    std::int32_t leader_epoch = -1;
-    std::optional<ReadRecord> last;  // the last one received
-    std::string refused;             // why Kafka does not let us read it; empty: it does
-  };
-  Polling polling;
-
-  // Owned by the dispatcher, under its lock: works of this partition that lanes have.
-  int running = 0;
+  // Of handlers, that came back and took effect or will be retried. Any thread.
+  std::size_t handler_runs() const { return handler_runs_; }
+  void count_handler_run() { ++handler_runs_; }
 
  private:
   const TopicPartition id_;
@@ -182,6 +189,7 @@ class Partition {
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};
+  std::atomic<std::size_t> handler_runs_{0};
 };
 
 }  // namespace hapax::worker

@@ -142,18 +142,18 @@ bool PartitionErrors::asks_again(const std::shared_ptr<Partition>& partition,
 bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partition,
                                         const kafka::Record& record) {
   const Message& message = record.message();
-  const std::optional<ReadRecord>& before = partition->read_before;
+  const std::optional<ReadRecord>& before = partition->handover.read_before;
   if (!before) doubted_.erase(partition->id());  // nothing was read that could be compared
   if (!before || message.offset() < before->offset) return false;
   // Compaction may have removed the record. If the log is in doubt anyway, hapax does not guess: a
   // marker of a transaction may stand there in another log.
-  const bool doubted = doubted_.erase(partition->id()) > 0 || partition->short_since;
+  const bool doubted = doubted_.erase(partition->id()) > 0 || partition->handover.short_since;
   const bool same = message.offset() > before->offset
                         ? !doubted
                         : *before == ReadRecord{before->generation, message.offset(),
                                                 store::timestamp_ms(message), record.bytes()};
   const std::int64_t before_offset = before->offset;
-  partition->read_before.reset();
+  partition->handover.read_before.reset();
   if (same) return false;
   store::Halt halt = halt_of(*partition, "offset_above_end");
   halt.offset = message.offset();

@@ -133,7 +133,7 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
   observe::RouteMetrics& route = route_metrics_[work.partition->route_index()];
   if (outcome.handler_time.count() > 0) route.handler_ran(outcome.handler_time);
   if (outcome.result == Result::completed || outcome.result == Result::retry)
-    ++work.partition->handler_runs;
+    work.partition->count_handler_run();
   if (flow::is_settled(outcome.result)) {
     route.settled(settled_as(outcome.result));
     if (outcome.result == Result::failed && outcome.reason != flow::kRedelivered)

@@ -219,7 +219,7 @@ std::vector<Starts::Starting> Starts::decide(const List& partitions) {
     } catch (const store::DatabaseError&) {
       throw;
     } catch (const std::exception& error) {
-      (*partition)->short_since.reset();  // what was doubted was not confirmed
+      (*partition)->handover.short_since.reset();  // what was doubted was not confirmed
       questions_.log_delayed(error);
       (*partition)->delayed(error.what());
       acquire({*partition}, kStartAgain);
@@ -287,12 +287,12 @@ bool Starts::may_be_outdated(Partition& partition, const StartHalt& halt) {
   if (!halt.is_of_short_log) return false;
   const auto& [topic, number] = partition.id();
   const auto now = steady_clock::now();
-  if (!partition.short_since) {
-    partition.short_since = now;
+  if (!partition.handover.short_since) {
+    partition.handover.short_since = now;
     observe::log::warning("start_doubted", {{"topic", topic}, {"partition", number}},
                           halt.detail + "; asking for ten seconds whether that is so");
   }
-  if (now - *partition.short_since >= kDoubted) return false;
+  if (now - *partition.handover.short_since >= kDoubted) return false;
   consumer_.partition_count(topic, kKafkaTimeout);  // the answer names the leader anew
   return true;
 }
@@ -361,10 +361,10 @@ void Starts::begin(const Starting& starting, const std::string& incarnation, std
   beginning.settled_before = settled_before(facts, starting.at);
   beginning.guard_below = highest;
   beginning.ahead = std::move(ahead);
-  const std::optional<ReadRecord>& before = partition->read_before;
+  const std::optional<ReadRecord>& before = partition->handover.read_before;
   if (before && (before->generation != beginning.generation || before->offset < facts.low ||
                  before->offset + kMostReadAgain < beginning.offset))
-    partition->read_before.reset();
+    partition->handover.read_before.reset();
   partition->begin(std::move(beginning));
   held_.add(partition);
   // Taken away meanwhile, and perhaps too late for the release: nothing of it has run.

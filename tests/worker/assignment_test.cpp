@@ -49,7 +49,7 @@ TEST_F(AssignmentTest, APartitionThatComesBackLooksAtItsLastRecordAgain) {
   EXPECT_TRUE(partition->over());
   EXPECT_TRUE(partitions.empty());
   assignment.assigned({id(0)});
-  EXPECT_EQ(partitions.at(id(0))->read_before, partition->polling.last);
+  EXPECT_EQ(partitions.at(id(0))->handover.read_before, partition->polling.last);
 }
 
 TEST_F(AssignmentTest, AHaltStopsOnePartitionAndIsRecorded) {
@@ -123,7 +123,7 @@ TEST_F(AssignmentTest, TheLogMustHoldWhatWasReadOfAPartitionThatStartsAgain) {
   ASSERT_TRUE(partition->receive(6, 1));
   assignment.start_again(partition, milliseconds(70));
   EXPECT_TRUE(partition->over());
-  EXPECT_EQ(partitions.at(id(0))->reached, 7);
+  EXPECT_EQ(partitions.at(id(0))->handover.reached, 7);
   EXPECT_EQ(keeper.acquired.back().second, milliseconds(70));
 }
 

@@ -98,10 +98,10 @@ TEST_F(DispatcherTest, ALaneGoesOnWithWhatIsReadyOrElseWithItsOwnOrderKey) {
   finish(std::move(second), 1);
   EXPECT_EQ(take(), 3);
   EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
-  EXPECT_EQ(p->running, 2);
+  EXPECT_EQ(p->dispatching.running, 2);
   finish(give_back(), 1);
   finish(std::move(other), 1);
-  EXPECT_EQ(p->running, 0);
+  EXPECT_EQ(p->dispatching.running, 0);
 }
 
 TEST_F(DispatcherTest, WhatALaneDoesNotGoOnWithStaysInItsPlace) {

@@ -69,7 +69,7 @@ TEST_F(PartitionErrorsTest, AnOffsetOutOfRangeIsAskedAboutOnceAMinuteAndHaltsThe
   fail(Kind::out_of_range, 5);
   EXPECT_TRUE(keeper.halts.empty());
   EXPECT_EQ(keeper.acquired.back().second, std::chrono::seconds(3));
-  EXPECT_EQ(partitions.at(id(0))->reached, 5);
+  EXPECT_EQ(partitions.at(id(0))->handover.reached, 5);
   now += std::chrono::seconds(60);
   run(0, 5);
   fail(Kind::out_of_range, 5);
@@ -104,7 +104,7 @@ TEST_F(PartitionErrorsTest, ATopicThatIsGoneStartsAllOfItsPartitionsAgain) {
   fail(Kind::gone, -1, -1);
   EXPECT_TRUE(first->over());
   EXPECT_TRUE(second->over());
-  EXPECT_EQ(partitions.at(id(1))->reached, 6);
+  EXPECT_EQ(partitions.at(id(1))->handover.reached, 6);
   EXPECT_TRUE(keeper.halts.empty());
 }
 
@@ -134,7 +134,7 @@ struct RewrittenLogTest : PartitionErrorsTest {
                      std::size_t payload) {
     const auto partition = run(0, 3);
     const auto old = record(0, before, payload_before);
-    partition->read_before =
+    partition->handover.read_before =
         ReadRecord{1, before, store::timestamp_ms(old->message()), old->bytes()};
     return errors.log_was_rewritten(partition, *record(0, found, payload));
   }
@@ -142,7 +142,7 @@ struct RewrittenLogTest : PartitionErrorsTest {
 
 TEST_F(RewrittenLogTest, TheSameRecordIsNoRewrite) {
   EXPECT_FALSE(was_rewritten(2, 10, 2, 10));
-  EXPECT_FALSE(partitions.at(id(0))->read_before);
+  EXPECT_FALSE(partitions.at(id(0))->handover.read_before);
 }
 
 TEST_F(RewrittenLogTest, AnotherRecordAtItsOffsetHalts) {
@@ -154,14 +154,14 @@ TEST_F(RewrittenLogTest, AnotherRecordAtItsOffsetHalts) {
 
 TEST_F(RewrittenLogTest, ACompactedRecordIsNoRewrite) {
   EXPECT_FALSE(was_rewritten(2, 10, 3, 11));
-  EXPECT_FALSE(partitions.at(id(0))->read_before);
+  EXPECT_FALSE(partitions.at(id(0))->handover.read_before);
 }
 
 // A marker of a transaction may stand at the offset in a topic that was made again.
 TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheLogSeemedTooShort) {
   const auto partition = run(0, 3);
-  partition->short_since = Clock::now();
-  partition->read_before = ReadRecord{1, 2, 0, 10};
+  partition->handover.short_since = Clock::now();
+  partition->handover.read_before = ReadRecord{1, 2, 0, 10};
   EXPECT_TRUE(errors.log_was_rewritten(partition, *record(0, 3, 10)));
   EXPECT_EQ(halt().reason, "offset_above_end");
 }
@@ -169,13 +169,13 @@ TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheLogSeemedTooShort) {
 TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheTopicSeemedGone) {
   errors.serve(LogDoubted{run(0, 3)});
   const auto again = run(0, 3);
-  again->read_before = ReadRecord{1, 2, 0, 10};
+  again->handover.read_before = ReadRecord{1, 2, 0, 10};
   EXPECT_TRUE(errors.log_was_rewritten(again, *record(0, 3, 10)));
 }
 
 TEST_F(RewrittenLogTest, AnEarlierRecordLeavesTheQuestionOpen) {
   EXPECT_FALSE(was_rewritten(2, 10, 1, 11));
-  EXPECT_TRUE(partitions.at(id(0))->read_before);
+  EXPECT_TRUE(partitions.at(id(0))->handover.read_before);
 }
 
 }  // namespace

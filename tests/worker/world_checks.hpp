@@ -39,7 +39,7 @@ inline void World::check_partition(const std::shared_ptr<Partition>& partition) 
       assignment.messages, [&](const Known& k) { return k.offset >= assignment.watermark(); });
   same(progress.span, span, "the span of offsets in hand");
   const int running = assignment.works;
-  same(partition->running, running, "the number of works that lanes have");
+  same(partition->dispatching.running, running, "the number of works that lanes have");
   if (assignment.over)
     hold(dispatcher_.wait_idle({partition}, {}) == (running == 0),
          assignment.name + ": whether a dropped partition is idle is not known");
