@@ -10,7 +10,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
   libpqxx-dev libpq-dev libssl-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
   libcpp-httplib-dev postgresql'
 test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
-lint='clang-format clang-tidy'
+lint='clang clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
 board='prometheus'
 chaos='python3-confluent-kafka python3-psycopg2 libfaketime rsync'

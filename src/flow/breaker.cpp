@@ -25,12 +25,12 @@ std::string cause_of(const Outcome& outcome) {
 
 void Breaker::learn(const Outcome& outcome) {
   if (outcome.result == Result::completed && count_ > 0) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     count_ = 0;
   }
   if (limit_ == 0 || outcome.result != Result::failed) return;
   const std::string cause = cause_of(outcome);
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (cause.empty() || open_) return;
   count_ = cause == cause_ ? count_ + 1 : 1;
   cause_ = cause;
@@ -42,13 +42,13 @@ void Breaker::learn(const Outcome& outcome) {
 
 std::optional<std::string> Breaker::take_cause() {
   if (!open_) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (!open_ || std::exchange(told_, true)) return std::nullopt;
   return cause_;
 }
 
 void Breaker::close() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   open_ = false;
 }
 

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "flow/outcome.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::flow {
 
@@ -37,9 +37,9 @@ class Breaker {
 
  private:
   const int limit_;
-  std::mutex mutex_;
-  std::string cause_;  // guarded by mutex_
-  bool told_ = false;  // guarded by mutex_
+  sync::Mutex mutex_;
+  std::string cause_ HAPAX_GUARDED_BY(mutex_);
+  bool told_ HAPAX_GUARDED_BY(mutex_) = false;
   // Written under mutex_.
   std::atomic<int> count_{0};
   std::atomic<bool> open_{false};

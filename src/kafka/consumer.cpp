@@ -182,7 +182,7 @@ struct Consumer::Callbacks {
     auto& self = *static_cast<Consumer*>(opaque);
     const std::string mistake = certificate_mistake(*x509_error);
     std::snprintf(why, size, "%s", mistake.c_str());
-    const std::lock_guard lock(self.causes_mutex_);
+    const sync::Lock lock(self.causes_mutex_);
     self.certificate_mistake_ = mistake;
     return 0;
   }
@@ -190,7 +190,7 @@ struct Consumer::Callbacks {
   static void log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
     if (std::string_view(facility) == "FAIL") {
       auto& self = *static_cast<Consumer*>(rd_kafka_opaque(client));
-      const std::lock_guard lock(self.causes_mutex_);
+      const sync::Lock lock(self.causes_mutex_);
       self.failure_ = failure_in_log(text);
     }
     if (level <= 3) {
@@ -225,7 +225,7 @@ Consumer::~Consumer() {
 }
 
 std::string Consumer::explained(int error, const std::string& text) {
-  const std::lock_guard lock(causes_mutex_);
+  const sync::Lock lock(causes_mutex_);
   // That all brokers are down is a consequence; newer versions give the cause to their log only.
   const bool down = error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
   const std::string& cause =

@@ -9,7 +9,6 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +18,7 @@
 
 #include "kafka/consumer_interface.hpp"
 #include "kafka/record.hpp"
+#include "sync/mutex.hpp"
 
 struct rd_kafka_s;
 struct rd_kafka_queue_s;
@@ -178,9 +178,9 @@ class Consumer final : public ConsumerInterface {
   std::size_t unwoken_ = 0;           // bytes received since the fetching threads were last woken
   std::exception_ptr thrown_;
   std::string mechanism_;  // sasl.mechanism, or ""
-  std::mutex causes_mutex_;
-  std::string certificate_mistake_;  // guarded by it: what OpenSSL last refused
-  std::string failure_;              // guarded by it: why a connection last failed
+  sync::Mutex causes_mutex_;
+  std::string certificate_mistake_ HAPAX_GUARDED_BY(causes_mutex_);  // what OpenSSL last refused
+  std::string failure_ HAPAX_GUARDED_BY(causes_mutex_);              // why a connection last failed
 };
 
 }  // namespace hapax::kafka

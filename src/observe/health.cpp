@@ -19,46 +19,46 @@ Health::Health(HealthBounds bounds, Now now)
 void Health::poll_turned() { poll_turned_.store(now_(), std::memory_order_relaxed); }
 
 void Health::started() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.started = true;
 }
 
 void Health::draining() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.draining = true;
 }
 
 void Health::fatal(std::string_view reason) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (!board_.fatal) board_.fatal = std::string(reason);
 }
 
 void Health::joined() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.joined = true;
   board_.group_error.clear();
   board_.kafka_reachable = true;
 }
 
 void Health::refused_by_group(std::string_view why) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.group_error = why;
 }
 
 void Health::left() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.joined = false;
 }
 
 void Health::kafka_reachable(bool reachable, std::string_view why) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.kafka_reachable = reachable;
   board_.kafka_error = why;
 }
 
 void Health::postgres(bool up, bool writable, std::string_view error_class) {
   const TimePoint now = now_();
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   const auto& before = board_.postgres;
   const bool same = before && before->up == up && before->writable == writable;
   board_.postgres =
@@ -67,14 +67,14 @@ void Health::postgres(bool up, bool writable, std::string_view error_class) {
 
 void Health::partition_assigned(std::string_view topic, std::int32_t partition) {
   const TimePoint now = now_();
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.partitions[{std::string(topic), partition}] = PartitionFacts{{}, now};
 }
 
 void Health::partition_report(std::string_view topic, std::int32_t partition,
                               PartitionReport report) {
   const TimePoint now = now_();
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   const auto found = board_.partitions.find({std::string(topic), partition});
   if (found == board_.partitions.end()) return;
   PartitionFacts& facts = found->second;
@@ -85,12 +85,12 @@ void Health::partition_report(std::string_view topic, std::int32_t partition,
 }
 
 void Health::partition_gone(std::string_view topic, std::int32_t partition) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   board_.partitions.erase({std::string(topic), partition});
 }
 
 HealthBoard Health::copy() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   HealthBoard board = board_;
   board.poll_turned = poll_turned_.load(std::memory_order_relaxed);
   return board;

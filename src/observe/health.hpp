@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "observe/verdict.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::observe {
 
@@ -59,8 +59,8 @@ class Health {
   const HealthBounds bounds_;
   const Now now_;
   std::atomic<TimePoint> poll_turned_;
-  mutable std::mutex mutex_;
-  HealthBoard board_;  // guarded by mutex_; its poll_turned is filled in by copy()
+  mutable sync::Mutex mutex_;
+  HealthBoard board_ HAPAX_GUARDED_BY(mutex_);  // its poll_turned is filled in by copy()
 };
 
 }  // namespace hapax::observe

@@ -43,7 +43,7 @@ const prometheus::Histogram::BucketBoundaries& second_buckets() {
 }
 
 void ReasonCounters::increment(std::string_view reason, prometheus::Labels others) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   std::string label = to_valid_utf8(reason);
   if (!seen_.contains(label)) {
     if (seen_.size() < kMaxReasons)

@@ -11,13 +11,13 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "observe/metrics.hpp"
 #include "observe/partition_gauges.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::observe {
 
@@ -33,8 +33,8 @@ class ReasonCounters {
 
  private:
   Counters& family_;
-  std::mutex mutex_;
-  std::set<std::string, std::less<>> seen_;  // guarded by mutex_
+  sync::Mutex mutex_;
+  std::set<std::string, std::less<>> seen_ HAPAX_GUARDED_BY(mutex_);
 };
 
 struct MetricFamilies {

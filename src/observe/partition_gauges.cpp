@@ -33,7 +33,7 @@ PartitionGauges::PartitionGauges(prometheus::Registry& registry, std::size_t max
 
 void PartitionGauges::assigned(std::string_view topic, std::int32_t partition) {
   const Key key(topic, partition);
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (shown_.contains(key)) return;
   if (shown_.size() >= max_partitions_) {
     not_shown_.insert(key);
@@ -52,7 +52,7 @@ void PartitionGauges::assigned(std::string_view topic, std::int32_t partition) {
 void PartitionGauges::progress(std::string_view topic, std::int32_t partition,
                                const PartitionProgress& progress) {
   const Key key(topic, partition);
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   const auto found = shown_.find(key);
   if (found == shown_.end()) return;
   show(watermark_, key, found->second.watermark, progress.watermark);
@@ -66,14 +66,14 @@ void PartitionGauges::progress(std::string_view topic, std::int32_t partition,
 }
 
 void PartitionGauges::state(std::string_view topic, std::int32_t partition, PartitionState state) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   const auto found = shown_.find(Key(topic, partition));
   if (found != shown_.end()) show_state(found->second, state);
 }
 
 void PartitionGauges::gone(std::string_view topic, std::int32_t partition) {
   const Key key(topic, partition);
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (not_shown_.erase(key) != 0) not_shown_count_.Set(static_cast<double>(not_shown_.size()));
   const auto found = shown_.find(key);
   if (found == shown_.end()) return;

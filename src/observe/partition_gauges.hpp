@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "observe/metrics.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::observe {
 
@@ -57,9 +57,9 @@ class PartitionGauges {
   prometheus::Gauge& not_shown_count_;
   const std::size_t max_partitions_;
 
-  std::mutex mutex_;
-  std::map<Key, Shown> shown_;  // guarded by mutex_
-  std::set<Key> not_shown_;     // guarded by mutex_; assigned beyond max_partitions_
+  sync::Mutex mutex_;
+  std::map<Key, Shown> shown_ HAPAX_GUARDED_BY(mutex_);
+  std::set<Key> not_shown_ HAPAX_GUARDED_BY(mutex_);  // assigned beyond max_partitions_
 };
 
 }  // namespace hapax::observe

@@ -71,8 +71,8 @@ void Relay::run(const std::stop_token& stop) {
       if (std::exchange(said_, error.what()).empty())
         log::warning("outbox_waits", {{"error", error.what()}},
                      "PostgreSQL does not let the relay work; it tries again");
-      std::unique_lock lock(mutex_);
-      woken_.wait_for(lock, stop, kTryAgain, [] { return false; });
+      sync::Lock lock(mutex_);
+      woken_.wait_for(lock.waitable(), stop, kTryAgain, [] { return false; });
     }
     rest(stop);
   }
@@ -81,7 +81,7 @@ void Relay::run(const std::stop_token& stop) {
 
 void Relay::nudge() {
   {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     nudged_ = true;
   }
   woken_.notify_one();
@@ -89,8 +89,9 @@ void Relay::nudge() {
 
 void Relay::rest(const std::stop_token& stop) {
   const bool moving = has_records() || !acknowledged_.empty();
-  std::unique_lock lock(mutex_);
-  woken_.wait_for(lock, stop, moving ? kTurn : kLook, [this] { return nudged_; });
+  sync::Lock lock(mutex_);
+  woken_.wait_for(lock.waitable(), stop, moving ? kTurn : kLook,
+                  [this]() HAPAX_REQUIRES(mutex_) { return nudged_; });
   if (std::exchange(nudged_, false)) peek_at_ = {};
 }
 

@@ -10,7 +10,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -22,6 +21,7 @@
 #include "outbox/low_water.hpp"
 #include "outbox/topic_stream.hpp"
 #include "store/worker/outbox.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::outbox {
 
@@ -89,9 +89,9 @@ class Relay {
       removing_since_{};
   std::string said_;  // why PostgreSQL does not let it work
 
-  std::mutex mutex_;
+  sync::Mutex mutex_;
   std::condition_variable_any woken_;
-  bool nudged_ = false;  // guarded by mutex_
+  bool nudged_ HAPAX_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hapax::outbox

@@ -28,7 +28,7 @@ void Checkpointer::start() {
 }
 
 void Checkpointer::wake() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   halt_is_new_ = true;
   woken_.notify_all();
 }
@@ -51,14 +51,15 @@ void Checkpointer::run(const std::stop_token& stop) {
     }
     serve_halts();
     busy_since_ = steady_clock::time_point::max();
-    std::unique_lock lock(mutex_);
-    woken_.wait_until(lock, stop, next_checkpoint, [&] { return halt_is_new_ || release_; });
+    sync::Lock lock(mutex_);
+    woken_.wait_until(lock.waitable(), stop, next_checkpoint,
+                      [&]() HAPAX_REQUIRES(mutex_) { return halt_is_new_ || release_; });
   }
 }
 
 void Checkpointer::serve_halts() {
   {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     halt_is_new_ = false;
   }
   try {
@@ -156,11 +157,13 @@ bool Checkpointer::release(const HeldPartitions::List& partitions, bool idle,
                        [&](const auto& partition) { return held_.has(partition); });
   bool answered = false;
   if (!postgres_.is_down()) {
-    std::unique_lock lock(mutex_);
+    sync::Lock lock(mutex_);
     release_ = release;
     woken_.notify_all();
-    answered = released_.wait_for(lock, timeout, [&] { return release->done; });
-    if (!answered) release_.reset();
+    answered = released_.wait_for(lock.waitable(), timeout,
+                                  [&]() HAPAX_REQUIRES(mutex_) { return served_ == release; });
+    release_.reset();
+    served_.reset();
   }
   for (const auto& partition : release->partitions) held_.remove(partition);
   if (!answered && !postgres_.is_down())
@@ -170,15 +173,15 @@ bool Checkpointer::release(const HeldPartitions::List& partitions, bool idle,
 }
 
 void Checkpointer::serve_release() {
-  std::shared_ptr<Release> release;
+  std::shared_ptr<const Release> release;
   {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     release = std::exchange(release_, nullptr);
   }
   if (!release) return;
   leave(*release);
-  const std::lock_guard lock(mutex_);
-  release->done = true;
+  const sync::Lock lock(mutex_);
+  served_ = std::move(release);
   released_.notify_all();
 }
 

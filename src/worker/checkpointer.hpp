@@ -6,10 +6,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "observe/metrics.hpp"
+#include "sync/mutex.hpp"
 #include "worker/halt_watch.hpp"
 #include "worker/held_partitions.hpp"
 #include "worker/keeper_session.hpp"
@@ -43,7 +43,6 @@ class Checkpointer {
   struct Release {
     HeldPartitions::List partitions;
     bool idle = false;
-    bool done = false;  // guarded by mutex_
   };
 
   void run(const std::stop_token& stop);
@@ -62,11 +61,12 @@ class Checkpointer {
   PostgresState& postgres_;
   observe::Metrics& metrics_;
 
-  std::mutex mutex_;
+  sync::Mutex mutex_;
   std::condition_variable_any woken_;
   std::condition_variable released_;
-  bool halt_is_new_ = false;          // since halts were last served; guarded by mutex_
-  std::shared_ptr<Release> release_;  // to be served; guarded by mutex_
+  bool halt_is_new_ HAPAX_GUARDED_BY(mutex_) = false;                // since halts were last served
+  std::shared_ptr<const Release> release_ HAPAX_GUARDED_BY(mutex_);  // to be served
+  std::shared_ptr<const Release> served_ HAPAX_GUARDED_BY(mutex_);   // the last one
 
   KeeperSession session_;  // its thread's only
   std::atomic<std::chrono::steady_clock::time_point> busy_since_{

@@ -14,7 +14,7 @@ constexpr int kOthersTurns = 16;
 }  // namespace
 
 void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (partition->over()) return;
   if (!lost_.empty()) item.outages = take_lost(*partition, item);
   const auto [found, is_new] = strands_.try_emplace({partition.get(), order_key});
@@ -71,20 +71,20 @@ void Dispatcher::ready_the_due(Clock::time_point now) {
 }
 
 std::optional<Batch> Dispatcher::take(std::size_t limit) {
-  std::unique_lock lock(mutex_);
+  sync::Lock lock(mutex_);
   for (;;) {
     std::optional<Batch> batch = take_locked(limit, Clock::now());
     if (batch || stopped_) return batch;
     if (waiting_.empty() || !ready_.empty() || !suspects_.empty()) {
-      work_there_.wait(lock);
+      work_there_.wait(lock.waitable());
     } else {
-      work_there_.wait_until(lock, Clock::time_point(waiting_.begin()->first));
+      work_there_.wait_until(lock.waitable(), Clock::time_point(waiting_.begin()->first));
     }
   }
 }
 
 std::optional<Batch> Dispatcher::take_now(std::size_t limit, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return take_locked(limit, now);
 }
 
@@ -129,7 +129,7 @@ bool Dispatcher::is_suspect(const Entry& entry) const {
 }
 
 std::optional<Work> Dispatcher::take_next(const Work& current, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (stopped_ || alone_) return std::nullopt;
   ready_the_due(now);
   if (!suspects_.empty()) return std::nullopt;
@@ -159,7 +159,7 @@ Work Dispatcher::take_from(Entry& entry, std::size_t limit, Clock::time_point no
 
 // What is settled is freed after the lock.
 void Dispatcher::finish(std::vector<Work> works) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   for (Work& work : works) finish_locked(work);
 }
 
@@ -196,7 +196,7 @@ Dispatcher::Entry& Dispatcher::entry_of(const Work& work) {
 }
 
 void Dispatcher::drop(Partition& partition) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   partition.end();
   const auto is_dropped = [&](const Entry* entry) { return entry->first.partition == &partition; };
   std::erase_if(ready_, is_dropped);
@@ -217,8 +217,8 @@ void Dispatcher::drop(Partition& partition) {
 
 bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions,
                            Clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  return idle_.wait_until(lock, until, [&] {
+  sync::Lock lock(mutex_);
+  return idle_.wait_until(lock.waitable(), until, [&] {
     for (const auto& partition : partitions)
       if (partition->dispatching.running > 0) return false;
     return true;
@@ -226,12 +226,13 @@ bool Dispatcher::wait_idle(const std::vector<std::shared_ptr<Partition>>& partit
 }
 
 bool Dispatcher::wait_all_idle(Clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  return idle_.wait_until(lock, until, [&] { return running_ == 0; });
+  sync::Lock lock(mutex_);
+  return idle_.wait_until(lock.waitable(), until,
+                          [&]() HAPAX_REQUIRES(mutex_) { return running_ == 0; });
 }
 
 void Dispatcher::set_cautious(std::vector<std::shared_ptr<Partition>> about) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   cautious_ = std::move(about);
   std::deque<Entry*> all = std::exchange(suspects_, {});
   all.insert(all.end(), ready_.begin(), ready_.end());
@@ -241,24 +242,24 @@ void Dispatcher::set_cautious(std::vector<std::shared_ptr<Partition>> about) {
 }
 
 void Dispatcher::stop() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   stopped_ = true;
   work_there_.notify_all();
 }
 
 bool Dispatcher::has_ready() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return !ready_.empty() || !suspects_.empty();
 }
 
 Dispatcher::Load Dispatcher::load() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return {queued_, waiting_.size()};
 }
 
 std::optional<Dispatcher::Blocking> Dispatcher::blocking(const Partition& partition,
                                                          std::int64_t offset) const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   std::optional<Blocking> found;
   for (const auto& [id, strand] : strands_) {
     if (id.partition != &partition) continue;

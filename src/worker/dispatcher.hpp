@@ -17,7 +17,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "kafka/record.hpp"
+#include "sync/mutex.hpp"
 #include "worker/partition.hpp"
 
 namespace hapax::worker {
@@ -141,33 +141,36 @@ class Dispatcher {
 
   using Coordinates = std::tuple<TopicPartition, std::int32_t, std::int64_t>;
   static Coordinates coordinates_of(const Partition& partition, std::int64_t offset);
-  int take_lost(const Partition& partition, const Item& item);
-  void keep_lost(const Partition& partition, const std::list<Item>& items);
+  int take_lost(const Partition& partition, const Item& item) HAPAX_REQUIRES(mutex_);
+  void keep_lost(const Partition& partition, const std::list<Item>& items) HAPAX_REQUIRES(mutex_);
 
-  bool is_suspect(const Entry& entry) const;
-  Batch take_suspect(Clock::time_point now);
-  void line_up(Entry& entry);
-  void make_ready(Entry& entry);
-  void ready_the_due(Clock::time_point now);
-  std::optional<Batch> take_locked(std::size_t limit, Clock::time_point now);
-  Entry& entry_of(const Work& work);
-  Work take_from(Entry& entry, std::size_t limit, Clock::time_point now);
-  void finish_locked(Work& work);
+  bool is_suspect(const Entry& entry) const HAPAX_REQUIRES(mutex_);
+  Batch take_suspect(Clock::time_point now) HAPAX_REQUIRES(mutex_);
+  void line_up(Entry& entry) HAPAX_REQUIRES(mutex_);
+  void make_ready(Entry& entry) HAPAX_REQUIRES(mutex_);
+  void ready_the_due(Clock::time_point now) HAPAX_REQUIRES(mutex_);
+  std::optional<Batch> take_locked(std::size_t limit, Clock::time_point now) HAPAX_REQUIRES(mutex_);
+  Entry& entry_of(const Work& work) HAPAX_REQUIRES(mutex_);
+  Work take_from(Entry& entry, std::size_t limit, Clock::time_point now) HAPAX_REQUIRES(mutex_);
+  void finish_locked(Work& work) HAPAX_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
+  mutable sync::Mutex mutex_;
   std::condition_variable work_there_;
   std::condition_variable idle_;
-  Strands strands_;
-  std::map<Coordinates, int> lost_;  // connections, while a message ran whose partition was dropped
-  std::deque<Entry*> ready_;
-  std::deque<Entry*> suspects_;  // ready, of partitions that caution is about
-  int others_turns_ = 0;         // takes of ready_ before the next of suspects_
-  std::multimap<Clock::time_point, Entry*> waiting_;
-  std::size_t queued_ = 0;
-  int running_ = 0;  // works that lanes have
-  std::vector<std::shared_ptr<Partition>> cautious_;
-  bool alone_ = false;  // what was taken last is: to its end, also where caution ends before it
-  bool stopped_ = false;
+  Strands strands_ HAPAX_GUARDED_BY(mutex_);
+  // Connections, while a message ran whose partition was dropped.
+  std::map<Coordinates, int> lost_ HAPAX_GUARDED_BY(mutex_);
+  std::deque<Entry*> ready_ HAPAX_GUARDED_BY(mutex_);
+  // Ready, of partitions that caution is about.
+  std::deque<Entry*> suspects_ HAPAX_GUARDED_BY(mutex_);
+  int others_turns_ HAPAX_GUARDED_BY(mutex_) = 0;  // takes of ready_ before the next of suspects_
+  std::multimap<Clock::time_point, Entry*> waiting_ HAPAX_GUARDED_BY(mutex_);
+  std::size_t queued_ HAPAX_GUARDED_BY(mutex_) = 0;
+  int running_ HAPAX_GUARDED_BY(mutex_) = 0;  // works that lanes have
+  std::vector<std::shared_ptr<Partition>> cautious_ HAPAX_GUARDED_BY(mutex_);
+  // What was taken last is: to its end, even if caution ends before it.
+  bool alone_ HAPAX_GUARDED_BY(mutex_) = false;
+  bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hapax::worker

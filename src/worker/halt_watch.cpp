@@ -5,7 +5,7 @@
 namespace hapax::worker {
 
 void HaltWatch::add(const store::Halt& halt, bool recorded) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (recorded)
     halted_[{halt.topic, halt.partition}] = halt;
   else
@@ -13,12 +13,12 @@ void HaltWatch::add(const store::Halt& halt, bool recorded) {
 }
 
 void HaltWatch::forget(const TopicPartition& id) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   halted_.erase(id);
 }
 
 std::vector<store::Halt> HaltWatch::unrecorded() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return to_record_;
 }
 
@@ -30,7 +30,7 @@ void HaltWatch::serve(KeeperSession& session) {
   const HeldPartitions::List held = held_.all();
   std::vector<store::Halt> to_record;
   {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     to_record = to_record_;
     if (held.empty() && halted_.empty() && to_record.empty()) return;
   }
@@ -39,7 +39,7 @@ void HaltWatch::serve(KeeperSession& session) {
   const auto stands = [&](const TopicPartition& id) {
     return std::ranges::find_if(open, [&](const store::Halt& halt) { return halt.stops(id); });
   };
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   to_record_.erase(to_record_.begin(),
                    to_record_.begin() + static_cast<std::ptrdiff_t>(to_record.size()));
   for (const store::Halt& halt : to_record) halted_[{halt.topic, halt.partition}] = halt;

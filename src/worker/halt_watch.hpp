@@ -4,11 +4,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "store/worker/checkpoints.hpp"
+#include "sync/mutex.hpp"
 #include "worker/held_partitions.hpp"
 #include "worker/keeper_session.hpp"
 #include "worker/notices.hpp"
@@ -40,9 +40,9 @@ class HaltWatch {
   const HeldPartitions& held_;
   Notices& notices_;
 
-  mutable std::mutex mutex_;
-  std::vector<store::Halt> to_record_;            // guarded by mutex_
-  std::map<TopicPartition, store::Halt> halted_;  // recorded, not ended; guarded by mutex_
+  mutable sync::Mutex mutex_;
+  std::vector<store::Halt> to_record_ HAPAX_GUARDED_BY(mutex_);
+  std::map<TopicPartition, store::Halt> halted_ HAPAX_GUARDED_BY(mutex_);  // recorded, not ended
 };
 
 }  // namespace hapax::worker

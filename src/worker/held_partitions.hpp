@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "sync/mutex.hpp"
 #include "worker/partition.hpp"
 
 namespace hapax::worker {
@@ -21,20 +21,20 @@ class HeldPartitions {
 
   // In place of an older assignment of the same partition, if there is one.
   void add(const std::shared_ptr<Partition>& partition) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     held_[partition->id()] = partition;
   }
 
   // Whether it holds this very assignment.
   bool has(const std::shared_ptr<Partition>& partition) const {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     const auto found = held_.find(partition->id());
     return found != held_.end() && found->second == partition;
   }
 
   // False if it does not hold this very assignment.
   bool remove(const std::shared_ptr<Partition>& partition) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     const auto found = held_.find(partition->id());
     if (found == held_.end() || found->second != partition) return false;
     held_.erase(found);
@@ -42,13 +42,13 @@ class HeldPartitions {
   }
 
   void remove_if_over(const TopicPartition& id) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     const auto found = held_.find(id);
     if (found != held_.end() && found->second->over()) held_.erase(found);
   }
 
   List all() const {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     List partitions;
     for (const auto& [id, partition] : held_) partitions.push_back(partition);
     return partitions;
@@ -61,8 +61,8 @@ class HeldPartitions {
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<TopicPartition, std::shared_ptr<Partition>> held_;  // guarded by mutex_
+  mutable sync::Mutex mutex_;
+  std::map<TopicPartition, std::shared_ptr<Partition>> held_ HAPAX_GUARDED_BY(mutex_);
 };
 
 }  // namespace hapax::worker

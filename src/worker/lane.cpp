@@ -105,13 +105,13 @@ void Lane::put_next_back() {
 }
 
 void Lane::set_running(const flow::Task* task) {
-  const std::lock_guard lock(running_mutex_);
+  const sync::Lock lock(running_mutex_);
   running_ = task;
   handler_since_.reset();
 }
 
 void Lane::watch(const flow::Task* task, Clock::time_point now) {
-  const std::lock_guard lock(running_mutex_);
+  const sync::Lock lock(running_mutex_);
   handler_since_.reset();
   if (task == nullptr) return;  // the handler is back, its message is not done
   running_ = task;
@@ -119,7 +119,7 @@ void Lane::watch(const flow::Task* task, Clock::time_point now) {
 }
 
 std::optional<Lane::Running> Lane::running() const {
-  const std::lock_guard lock(running_mutex_);
+  const sync::Lock lock(running_mutex_);
   if (running_ == nullptr) return std::nullopt;
   return Running{{setup_.group, running_->route.topic, running_->generation,
                   running_->message.partition(), running_->message.offset()},

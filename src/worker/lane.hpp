@@ -5,13 +5,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "sync/mutex.hpp"
 #include "worker/lane_setup.hpp"
 #include "worker/settler.hpp"
 
@@ -46,9 +46,9 @@ class Lane {
   LaneSetup& setup_;
   std::vector<std::unique_ptr<Handler>> handlers_;
   Settler settler_;
-  mutable std::mutex running_mutex_;
-  const flow::Task* running_ = nullptr;  // guarded by running_mutex_, as the next
-  std::optional<Clock::time_point> handler_since_;
+  mutable sync::Mutex running_mutex_;
+  const flow::Task* running_ HAPAX_GUARDED_BY(running_mutex_) = nullptr;
+  std::optional<Clock::time_point> handler_since_ HAPAX_GUARDED_BY(running_mutex_);
   flow::Processor processor_;
   std::optional<Work> next_;  // one message to go on with; processor_ may have its key already
   std::optional<flow::Task> next_task_;

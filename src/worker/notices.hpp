@@ -4,13 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "store/worker/checkpoints.hpp"
+#include "sync/mutex.hpp"
 #include "worker/partition.hpp"
 
 namespace hapax::worker {
@@ -60,17 +60,17 @@ using Notice =
 class Notices {
  public:
   void post(Notice notice) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     waiting_.push_back(std::move(notice));
   }
   std::vector<Notice> take() {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     return std::exchange(waiting_, {});
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<Notice> waiting_;
+  sync::Mutex mutex_;
+  std::vector<Notice> waiting_ HAPAX_GUARDED_BY(mutex_);
 };
 
 }  // namespace hapax::worker

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "flow/route.hpp"
 #include "store/worker/checkpoints.hpp"
+#include "sync/mutex.hpp"
 #include "worker/watermark.hpp"
 
 namespace hapax::worker {
@@ -101,7 +101,7 @@ class Partition {
   // what has an owner may be used.
   void begin(Beginning beginning) {
     beginning_ = std::move(beginning);
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     watermark_.emplace(beginning_.offset, beginning_.settled_before);
     checkpointed_ = beginning_.offset;
   }
@@ -109,7 +109,7 @@ class Partition {
 
   // False where the offset is in hand already.
   bool receive(std::int64_t offset, std::size_t bytes, Watermark::Time at = {}) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     if (!watermark_->receive(offset, at)) return false;
     bytes_ += bytes;
     ++messages_;
@@ -121,7 +121,7 @@ class Partition {
     std::size_t bytes;
   };
   void settle(std::span<const Settled> messages) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     for (const Settled& message : messages) {
       watermark_->settle(message.offset);
       bytes_ -= message.bytes;
@@ -130,7 +130,7 @@ class Partition {
   }
 
   void pass(std::int64_t offset) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     watermark_->pass(offset);
   }
 
@@ -144,7 +144,7 @@ class Partition {
     std::optional<Watermark::Time> waiting_since;  // see Watermark
   };
   Progress progress() const {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     return {watermark_->value(),        watermark_->next(), watermark_->highest_settled(),
             watermark_->span(),         messages_,          bytes_,
             watermark_->waiting_since()};
@@ -160,11 +160,11 @@ class Partition {
 
   // Why its start is not agreed yet; empty: not known. Any thread.
   std::string delayed() const {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     return delayed_;
   }
   void delayed(const std::string& why) {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     delayed_ = why;
   }
 
@@ -181,11 +181,11 @@ class Partition {
   const flow::Route& route_;
   const std::size_t route_index_;
   Beginning beginning_;
-  mutable std::mutex mutex_;
-  std::optional<Watermark> watermark_;  // guarded by mutex_, as all below
-  std::size_t messages_ = 0;
-  std::size_t bytes_ = 0;
-  std::string delayed_;
+  mutable sync::Mutex mutex_;
+  std::optional<Watermark> watermark_ HAPAX_GUARDED_BY(mutex_);
+  std::size_t messages_ HAPAX_GUARDED_BY(mutex_) = 0;
+  std::size_t bytes_ HAPAX_GUARDED_BY(mutex_) = 0;
+  std::string delayed_ HAPAX_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};

@@ -6,7 +6,7 @@
 namespace hapax::worker {
 
 void PostgresState::came_up() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (known_ && up_) return;
   if (std::chrono::steady_clock::now() < up_not_before_) return;
   if (known_) observe::log::info("postgres_up", {}, "PostgreSQL is back; partitions go on");
@@ -17,7 +17,7 @@ void PostgresState::came_up() {
 
 void PostgresState::went_down(const std::string& what, const std::string& sqlstate,
                               const std::string& text) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (!sqlstate.empty()) up_not_before_ = std::chrono::steady_clock::now() + quiet_;
   if (known_ && !up_) return;
   known_ = true;

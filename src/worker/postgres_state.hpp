@@ -9,11 +9,11 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
 #include <string>
 
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::worker {
 
@@ -28,7 +28,7 @@ class PostgresState {
   // `what`: what could not be done; `sqlstate` may be empty; `text`: of PostgreSQL or libpq.
   void went_down(const std::string& what, const std::string& sqlstate, const std::string& text);
   bool is_down() const {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     return known_ && !up_;
   }
 
@@ -36,10 +36,10 @@ class PostgresState {
   observe::Health& health_;
   observe::Metrics& metrics_;
   const std::chrono::milliseconds quiet_;
-  mutable std::mutex mutex_;
-  bool known_ = false;                                     // guarded by mutex_
-  bool up_ = false;                                        // guarded by mutex_
-  std::chrono::steady_clock::time_point up_not_before_{};  // guarded by mutex_
+  mutable sync::Mutex mutex_;
+  bool known_ HAPAX_GUARDED_BY(mutex_) = false;
+  bool up_ HAPAX_GUARDED_BY(mutex_) = false;
+  std::chrono::steady_clock::time_point up_not_before_ HAPAX_GUARDED_BY(mutex_){};
 };
 
 }  // namespace hapax::worker

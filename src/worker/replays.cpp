@@ -38,7 +38,7 @@ void Replays::run(const std::stop_token& stop) {
     if (!down) count();
     if (!more) wait_unless_stopped(stop, kAskAgain);
   }
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   ended_ = true;
   ended_there_.notify_all();
 }
@@ -93,18 +93,19 @@ void Replays::log(const Replayed& replayed) {
 }
 
 bool Replays::wait_idle(Clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  return ended_there_.wait_until(lock, until, [this] { return ended_; });
+  sync::Lock lock(mutex_);
+  return ended_there_.wait_until(lock.waitable(), until,
+                                 [this]() HAPAX_REQUIRES(mutex_) { return ended_; });
 }
 
 void Replays::set_running(const flow::Route* route, const store::Source& source) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   running_.reset();
   if (route != nullptr) running_ = Lane::Running{source, route->handler.name, Clock::now()};
 }
 
 std::optional<Lane::Running> Replays::running() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return running_;
 }
 

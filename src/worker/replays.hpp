@@ -6,7 +6,6 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "flow/replay.hpp"
+#include "sync/mutex.hpp"
 #include "worker/lane.hpp"
 #include "worker/postgres_state.hpp"
 
@@ -46,10 +46,10 @@ class Replays {
   std::vector<std::unique_ptr<Handler>> handlers_;
   std::string said_;                 // why it cannot ask; the thread's own
   Clock::time_point count_again_{};  // the thread's own
-  mutable std::mutex mutex_;
+  mutable sync::Mutex mutex_;
   std::condition_variable ended_there_;
-  std::optional<Lane::Running> running_;  // guarded by mutex_
-  bool ended_ = false;                    // guarded by mutex_
+  std::optional<Lane::Running> running_ HAPAX_GUARDED_BY(mutex_);
+  bool ended_ HAPAX_GUARDED_BY(mutex_) = false;
   flow::Replayer replayer_;
   std::jthread thread_;  // last: it uses all of the above
 };

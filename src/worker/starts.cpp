@@ -78,7 +78,7 @@ void Starts::start() {
 }
 
 void Starts::acquire(const List& partitions, milliseconds after) {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   for (const auto& partition : partitions)
     if (std::ranges::find(wanted_, partition, &Wanted::partition) == wanted_.end())
       wanted_.push_back({partition, steady_clock::now() + after});
@@ -86,18 +86,18 @@ void Starts::acquire(const List& partitions, milliseconds after) {
 }
 
 void Starts::wake() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   look_is_wanted_ = true;
   woken_.notify_all();
 }
 
 std::string Starts::store_id() const {
-  const std::lock_guard lock(mutex_);
-  return store_.id;
+  const sync::Lock lock(mutex_);
+  return store_id_;
 }
 
 std::string Starts::cluster_id() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return cluster_id_;
 }
 
@@ -106,22 +106,23 @@ void Starts::run(const std::stop_token& stop) {
     serve();
     static_group_.look();
     {
-      const std::lock_guard lock(mutex_);
+      const sync::Lock lock(mutex_);
       look_is_wanted_ = false;
     }
     logs_.look();
     auto until = steady_clock::now() + kIdle;
-    std::unique_lock lock(mutex_);
+    sync::Lock lock(mutex_);
     const std::size_t waiting = wanted_.size();
     for (const Wanted& wanted : wanted_) until = std::min(until, wanted.not_before);
-    woken_.wait_until(lock, stop, until,
-                      [&] { return wanted_.size() != waiting || look_is_wanted_; });
+    woken_.wait_until(lock.waitable(), stop, until, [&]() HAPAX_REQUIRES(mutex_) {
+      return wanted_.size() != waiting || look_is_wanted_;
+    });
   }
 }
 
 // Some at a time, so that what has begun stays begun if a rebalance or an error ends the rest.
 Starts::List Starts::take_due() {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.partition->over(); });
   List due;
   for (const Wanted& wanted : wanted_)
@@ -133,7 +134,7 @@ Starts::List Starts::take_due() {
 }
 
 bool Starts::wants_none() const {
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   return wanted_.empty();
 }
 
@@ -161,11 +162,11 @@ void Starts::serve() {
 // PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
 // finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
 void Starts::start(const List& partitions) {
-  const store::StoreIdentity store = store::read_store(session_.get());
+  store_ = store::read_store(session_.get());
   std::string cluster = consumer_.cluster_id(kKafkaTimeout);
   {
-    const std::lock_guard lock(mutex_);
-    store_ = store;
+    const sync::Lock lock(mutex_);
+    store_id_ = store_.id;
     cluster_id_ = std::move(cluster);
   }
   std::vector<Starting> starting = decide(partitions);
@@ -183,7 +184,7 @@ void Starts::start(const List& partitions) {
     again.push_back(one.partition);
     return true;
   });
-  agree(starting, store.incarnation, again);
+  agree(starting, store_.incarnation, again);
   acquire(again, kStartAgain);
   flow::crash_point("start_agreed");
 }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 
 #include "kafka/consumer.hpp"
 #include "store/worker/checkpoints.hpp"
+#include "sync/mutex.hpp"
 #include "worker/halt_watch.hpp"
 #include "worker/held_partitions.hpp"
 #include "worker/keeper_session.hpp"
@@ -91,15 +91,16 @@ class Starts {
   StaticGroup& static_group_;
   Notices& notices_;
 
-  mutable std::mutex mutex_;
+  mutable sync::Mutex mutex_;
   std::condition_variable_any woken_;
-  std::vector<Wanted> wanted_;   // guarded by mutex_, as all below
-  bool look_is_wanted_ = false;  // at the logs
-  store::StoreIdentity store_;   // written by its thread only
-  std::string cluster_id_;       // likewise
+  std::vector<Wanted> wanted_ HAPAX_GUARDED_BY(mutex_);
+  bool look_is_wanted_ HAPAX_GUARDED_BY(mutex_) = false;  // at the logs
+  std::string store_id_ HAPAX_GUARDED_BY(mutex_);
+  std::string cluster_id_ HAPAX_GUARDED_BY(mutex_);
 
-  KeeperSession session_;     // its thread's only
-  StartQuestions questions_;  // likewise
+  KeeperSession session_;       // its thread's only, as all below
+  store::StoreIdentity store_;  // as the last start read it
+  StartQuestions questions_;
   std::jthread thread_;
 };
 

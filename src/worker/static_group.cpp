@@ -18,13 +18,13 @@ constexpr milliseconds kLookTimeout{2000};
 
 void StaticGroup::joined() {
   if (topics_.empty()) return;
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   if (!std::exchange(joined_, true)) due_ = steady_clock::now() + kUntilStable;
 }
 
 void StaticGroup::look() {
   {
-    const std::lock_guard lock(mutex_);
+    const sync::Lock lock(mutex_);
     if (!due_ || steady_clock::now() < *due_) return;
     due_ = steady_clock::now() + kUntilStable;
   }
@@ -40,7 +40,7 @@ void StaticGroup::look() {
     observe::log::debug("group_not_seen", {{"error", error.what()}}, "trying again");
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const sync::Lock lock(mutex_);
   due_.reset();
 }
 

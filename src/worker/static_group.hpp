@@ -6,12 +6,12 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kafka/consumer.hpp"
+#include "sync/mutex.hpp"
 #include "worker/notices.hpp"
 
 namespace hapax::worker {
@@ -38,9 +38,9 @@ class StaticGroup {
   const std::vector<std::string> topics_;
   kafka::Consumer& consumer_;
   Notices& notices_;
-  std::mutex mutex_;
-  bool joined_ = false;                                         // guarded by mutex_
-  std::optional<std::chrono::steady_clock::time_point> due_{};  // guarded by mutex_
+  sync::Mutex mutex_;
+  bool joined_ HAPAX_GUARDED_BY(mutex_) = false;
+  std::optional<std::chrono::steady_clock::time_point> due_ HAPAX_GUARDED_BY(mutex_){};
 };
 
 }  // namespace hapax::worker

@@ -3,17 +3,18 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <stop_token>
+
+#include "sync/mutex.hpp"
 
 namespace hapax::worker {
 
 // Blocks: for `time`, or until a stop is requested.
 inline void wait_unless_stopped(const std::stop_token& stop, std::chrono::milliseconds time) {
-  std::mutex mutex;
+  sync::Mutex mutex;
   std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  woken.wait_for(lock, stop, time, [] { return false; });
+  sync::Lock lock(mutex);
+  woken.wait_for(lock.waitable(), stop, time, [] { return false; });
 }
 
 }  // namespace hapax::worker

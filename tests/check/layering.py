@@ -6,11 +6,12 @@ import re
 import source_tree
 
 # Folder of src/ -> folders of src/ that it may include beside itself.
-GROUND = {"key", "config", "observe"}
+GROUND = {"sync", "key", "config", "observe"}
 STORES = {"kafka", "store", "plugin"}
 ALLOWED = {
+    "sync": set(),
     "key": set(),
-    "observe": set(),
+    "observe": {"sync"},
     "config": {"key", "observe"},
     "kafka": GROUND,
     "store": GROUND,
