@@ -34,6 +34,7 @@ namespace hapax::worker {
 class Intake {
  public:
   using Sleep = std::function<void(std::chrono::microseconds)>;
+  static void sleep_for_real(std::chrono::microseconds time);
 
   // `routes`: by route index. `sleep`: waits for the lanes. The references outlive this.
   Intake(const config::Worker& settings, const Partitions& partitions, Dispatcher& dispatcher,
@@ -61,8 +62,6 @@ class Intake {
       bytes += more.bytes;
     }
   };
-  static void sleep_for_real(std::chrono::microseconds time);
-
   std::uint64_t order_key(const Message& message);
   QueueUse count_use() const;
   bool is_over(const QueueUse& use, std::size_t shares) const;

@@ -49,18 +49,9 @@ class Keeper final : public KeeperInterface {
   std::string store_id() const override { return starts_.store_id(); }
   std::string cluster_id() const override { return starts_.cluster_id(); }
 
-  // The group has assigned something. Posts NobodyHas where a static member came back to a group
-  // that does not know of new partitions; looks once in a process.
-  void joined() { static_group_.joined(); }
-
-  // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
-  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. What
-  // PostgreSQL does not take, the next owner repeats as duplicates. False where it was away before,
-  // or does not answer in time: this object's end may then wait for it without bound.
-  // Blocks: at most `timeout`, whatever PostgreSQL does. One thread at a time.
-  // `idle`: no lane works on any of them; a leave is clean only then.
+  void joined() override { static_group_.joined(); }
   bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
-               std::chrono::milliseconds timeout);
+               std::chrono::milliseconds timeout) override;
 
   // For so long the thread that writes checkpoints has had no answer from PostgreSQL. Any thread.
   std::chrono::steady_clock::duration silence() const { return checkpointer_.silence(); }

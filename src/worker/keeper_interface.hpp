@@ -37,6 +37,19 @@ class KeeperInterface {
   virtual std::string store_id() const = 0;
   virtual std::string cluster_id() const = 0;
 
+  // The group has assigned something. Posts NobodyHas if a static member came back to a group that
+  // does not know of new partitions; looks once in a process.
+  virtual void joined() = 0;
+
+  // Writes the last checkpoints of partitions that no lane works on any more and the halts that are
+  // not recorded yet, marks a clean leave of those that are drained, and forgets them all. What
+  // PostgreSQL does not take, the next owner repeats as duplicates. False if it was away before, or
+  // does not answer in time: the keeper's end may then wait for it without bound.
+  // Blocks: at most `timeout`, whatever PostgreSQL does. One thread at a time.
+  // `idle`: no lane works on any of them; a leave is clean only then.
+  virtual bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
+                       std::chrono::milliseconds timeout) = 0;
+
  protected:
   ~KeeperInterface() = default;
 };

@@ -36,6 +36,12 @@ struct FakeKeeper final : KeeperInterface {
   void halted(const store::Halt& halt, bool recorded) override {
     halts.emplace_back(halt, recorded);
   }
+  void joined() override {}
+  bool release(const Partitions& partitions, bool /*idle*/,
+               std::chrono::milliseconds /*timeout*/) override {
+    released.insert(released.end(), partitions.begin(), partitions.end());
+    return true;
+  }
   std::string store_id() const override { return "store"; }
   std::string cluster_id() const override { return "cluster"; }
 
@@ -48,6 +54,7 @@ struct FakeKeeper final : KeeperInterface {
   std::optional<std::chrono::steady_clock::time_point> look_wanted_since;
   std::vector<std::pair<std::shared_ptr<Partition>, std::chrono::milliseconds>> acquired;
   std::vector<std::pair<store::Halt, bool>> halts;
+  Partitions released;
 };
 
 }  // namespace hapax::worker

@@ -1,0 +1,67 @@
+#include "worker/shutdown.hpp"
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+namespace log = observe::log;
+
+constexpr milliseconds kLeastForRelease{1000};
+constexpr milliseconds kLeastForThreads{500};
+
+}  // namespace
+
+Ended Shutdown::leave() {
+  health_.draining();
+  log::info("stopping", {{"partitions", poll_.partitions()}}, "draining; again to stop at once");
+  const auto until = Clock::now() + settings_.shutdown_timeout;
+  threads_.wind_down();
+  const auto left = [&] {
+    const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    return std::max(rest, milliseconds(0));
+  };
+  const auto drained_by = Clock::now() + std::min(left(), settings_.revoke_timeout);
+  const auto drained = poll_.drain_all(std::min(left(), settings_.revoke_timeout));
+  lanes_.dispatcher.stop();
+  // Also of partitions that were halted or taken away while a message of theirs ran.
+  const bool lanes_idle = lanes_.dispatcher.wait_all_idle(drained_by);
+  const bool released =
+      keeper_.release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
+  poll_.leave(drained, until);
+  const bool closed = left().count() > 0 && consumer_.close(left());
+  log::info("stopped", {{"left_group", closed}}, "stopped");
+  // A replay has as long as everything else; cut off, it counts as one run more.
+  const bool replays_idle = threads_.replays_are_idle(until);
+  if (!lanes_idle) {
+    if (drained.idle) threads_.tell_running();
+    if (threads_.handlers_run() && !lanes_.postgres.is_down()) return Ended::handlers_run;
+    return Ended::gave_up_waiting;
+  }
+  // Who waits for a PostgreSQL that does not answer would outlast shutdown_timeout.
+  if (!closed || !replays_idle || !released || lanes_.postgres.is_down())
+    return Ended::gave_up_waiting;
+  return end_threads_until(until) ? Ended::stopped : Ended::gave_up_waiting;
+}
+
+void Shutdown::end_threads() {
+  threads_.end();
+  keeper_.stop();
+}
+
+// Lanes, retention and starts may wait for a statement that hangs. False if one does: it still
+// uses the worker.
+bool Shutdown::end_threads_until(Clock::time_point until) {
+  std::packaged_task<void()> end([this] { end_threads(); });
+  const std::future<void> ended = end.get_future();
+  std::thread(std::move(end)).detach();
+  return ended.wait_until(std::max(until, Clock::now() + kLeastForThreads)) ==
+         std::future_status::ready;
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,100 @@
+#include "worker/worker_threads.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "observe/log.hpp"
+#include "worker/kafka_health.hpp"
+
+namespace hapax::worker {
+namespace {
+
+using std::chrono::milliseconds;
+
+// For the ends of logs, asked by the thread of retention.
+constexpr milliseconds kEndsTimeout{2000};
+
+}  // namespace
+
+WorkerThreads::WorkerThreads(const config::Config& config, const std::vector<flow::Route>& routes,
+                             LaneSetup& setup, observe::Health& health)
+    : config_(config), routes_(routes), setup_(setup) {
+  for (std::size_t lane = 0; lane < config.worker.lanes; ++lane)
+    handlers_.push_back(make_handlers(health));
+  replay_handlers_ = make_handlers(health);
+}
+
+WorkerThreads::Handlers WorkerThreads::make_handlers(observe::Health& health) const {
+  Handlers handlers;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    handlers.push_back(flow::start_handler(routes_[i], config_.routes[i].options));
+    health.poll_turned();  // there are many of them, one after the other
+  }
+  return handlers;
+}
+
+void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
+  std::random_device random;
+  for (auto& handlers : handlers_)
+    lanes_.push_back(std::make_unique<Lane>(setup_, std::move(handlers), random()));
+  setup_.metrics.lanes(lanes_.size());
+  keeper.start();
+  retention_ = std::make_unique<Retention>(RetentionSetup{
+      setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_epochs(); },
+      [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); }});
+  replays_ = std::make_unique<Replays>(setup_, routes_, std::move(replay_handlers_), random());
+  publish_dead_letters();
+}
+
+void WorkerThreads::publish_dead_letters() {
+  DeadLetterPublisherSetup setup{setup_.group, setup_.worker_name, setup_.connect,
+                                 [this] { return current_properties(config_.kafka); }};
+  for (const config::Route& route : config_.routes)
+    if (!route.dead_letter_topic.empty())
+      setup.topics.emplace(route.topic, route.dead_letter_topic);
+  if (!setup.topics.empty())
+    publisher_ =
+        std::make_unique<DeadLetterPublisher>(std::move(setup), setup_.postgres, setup_.metrics);
+}
+
+void WorkerThreads::tell_running() const {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    const auto running = lanes_[lane]->running();
+    if (!running) continue;
+    const auto seconds = running->since ? (Clock::now() - *running->since) / std::chrono::seconds(1)
+                                        : std::int64_t{0};
+    observe::log::warning("still_runs",
+                          {{"lane", lane},
+                           {"handler", running->handler},
+                           {"topic", running->source.topic},
+                           {"partition", running->source.partition},
+                           {"offset", running->source.offset},
+                           {"seconds", seconds}},
+                          running->since ? "its handler has not come back"
+                                         : "its handler does not run; it waits for PostgreSQL");
+  }
+}
+
+bool WorkerThreads::handlers_run() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) {
+    const auto running = lane->running();
+    return running && running->since;
+  });
+}
+
+void WorkerThreads::wind_down() {
+  replays_->stop();
+  if (publisher_) publisher_->stop();
+}
+
+void WorkerThreads::end() {
+  setup_.dispatcher.stop();
+  publisher_.reset();
+  replays_.reset();
+  for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for
+  lanes_.clear();
+  retention_.reset();
+}
+
+}  // namespace hapax::worker

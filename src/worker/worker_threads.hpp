@@ -1,0 +1,66 @@
+// The threads that a worker starts beside the poll thread and those of the keeper: lanes, replays,
+// retention, and the publisher of dead letters.
+//
+// Owned by the poll thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "config/config.hpp"
+#include "flow/route.hpp"
+#include "kafka/consumer.hpp"
+#include "observe/health.hpp"
+#include "worker/dead_letter_publisher.hpp"
+#include "worker/keeper.hpp"
+#include "worker/lane.hpp"
+#include "worker/lane_setup.hpp"
+#include "worker/replays.hpp"
+#include "worker/retention.hpp"
+
+namespace hapax::worker {
+
+class WorkerThreads {
+ public:
+  // Makes the handlers and calls their on_start; starts nothing yet. All of it outlives this.
+  // Throws: std::runtime_error that names the handler whose on_start threw.
+  WorkerThreads(const config::Config& config, const std::vector<flow::Route>& routes,
+                LaneSetup& setup, observe::Health& health);
+
+  // Call it once.
+  void start(Keeper& keeper, const kafka::Consumer& consumer);
+
+  const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
+  const Replays& replays() const { return *replays_; }
+
+  // Logs what each lane runs.
+  void tell_running() const;
+  // Whether a lane runs a handler; if not, what it has waits for PostgreSQL.
+  bool handlers_run() const;
+
+  // No replay and no publication begins any more.
+  void wind_down();
+  // True when no replay runs any more. Blocks: until then, or `until`. Precondition: wind_down().
+  bool replays_are_idle(Clock::time_point until) { return replays_->wait_idle(until); }
+
+  // Ends all. Blocks: until each has ended what it does.
+  void end();
+
+ private:
+  using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
+  Handlers make_handlers(observe::Health& health) const;
+  void publish_dead_letters();
+
+  const config::Config& config_;
+  const std::vector<flow::Route>& routes_;
+  LaneSetup& setup_;
+  std::vector<Handlers> handlers_;  // by lane, until start()
+  Handlers replay_handlers_;        // until start()
+
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<Retention> retention_;
+  std::unique_ptr<Replays> replays_;
+  std::unique_ptr<DeadLetterPublisher> publisher_;  // none if no route names a topic
+};
+
+}  // namespace hapax::worker
