@@ -79,10 +79,12 @@ void Fetches::pause_all() {
   std::vector<TopicPartition> running;
   for (const auto& [id, partition] : partitions_) {
     if (partition->over() || !partition->polling.started || partition->polling.paused) continue;
+    running.push_back(id);
+    // librdkafka may still stand where the assignment before was: only a start moves it.
+    if (to_start_.contains(id)) continue;
     partition->polling.paused = true;
     partition->polling.at_end = false;  // more may come to the log meanwhile
     ++paused_;
-    running.push_back(id);
   }
   consumer_.pause(running);
 }

@@ -86,6 +86,22 @@ TEST_F(FetchesTest, NothingStartsWhileAllArePaused) {
   EXPECT_TRUE(consumer.fetched.contains(id(1)));
 }
 
+TEST_F(FetchesTest, APartitionThatWaitsForItsStartDoesNotGoOnAtItsOldOffset) {
+  const auto halted = fetch(0);
+  consumer.fetched.at(id(0)) = 7;
+  fetches.stop(*halted);
+  Beginning beginning;
+  beginning.offset = 3;
+  const auto resumed = start(0, beginning);
+  fetches.started(id(0));
+  fetches.pause_all();
+  fetches.allow();
+  fetches.resume(*resumed);
+  EXPECT_FALSE(consumer.fetched.contains(id(0))) << "offsets 3 to 6 would be passed over";
+  fetches.turn();
+  EXPECT_EQ(consumer.fetched.at(id(0)), 3);
+}
+
 TEST_F(FetchesTest, PausingAllForgetsThatAPartitionIsAtItsEnd) {
   const auto partition = fetch(0);
   partition->polling.at_end = true;
