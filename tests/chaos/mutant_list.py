@@ -24,6 +24,11 @@ def of(world, edits, **variant):
     return Mutant(edits, "", variant, world=world)
 
 
+def simulated(*edit):
+    """One of the poll thread, which its simulation in hapax_tests must find."""
+    return Mutant([edit], world="simulation")
+
+
 MUTANTS = {
     "checkpoint-before-settled": Mutant([(
         "src/worker/watermark.hpp",
@@ -138,4 +143,39 @@ MUTANTS = {
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),
+    "resumed-and-not-fetched": simulated(
+        "src/worker/fetches.cpp", "  consumer_.resume(partition.id());\n", ""),
+    "resumed-before-its-start": simulated(
+        "src/worker/fetches.cpp", "    if (to_start_.contains(id)) continue;\n", ""),
+    "refused-is-never-asked-again": simulated(
+        "src/worker/fetches.cpp", "  partition.polling.refused = why;\n"
+        "  refused_again_at_ = now_() + kRefusedAgainAfter;\n",
+        "  partition.polling.refused = why;\n"),
+    "stopped-and-still-fetched": simulated(
+        "src/worker/fetches.cpp", "  consumer_.pause({partition.id()});\n  forget_start",
+        "  forget_start"),
+    "all-paused-for-ever": simulated("src/worker/intake.cpp", "  fetches_.allow();\n", ""),
+    "queue-without-a-bound": simulated(
+        "src/worker/intake.cpp", "  if (fills(kFull)) return fetches_.pause_all();\n", ""),
+    "paused-within-its-share": simulated(
+        "src/worker/intake.cpp", "!is_over({progress.messages, progress.bytes}, shares) ||",
+        "!is_over({progress.messages, progress.bytes}, 1000 * shares) ||"),
+    "commits-without-a-look": simulated(
+        "src/worker/offset_commits.cpp", "return have_ids || keeper_.logs_looked_at(due_since_);",
+        "return have_ids || due_since_ > Clock::time_point{};"),
+    "commits-what-is-lost": simulated(
+        "src/worker/poll_thread.cpp", "  if (!lost) offset_commits_",
+        "  if (!lost || drained.idle) offset_commits_"),
+    "halt-of-a-route-stops-one": simulated(
+        "src/worker/assignment.cpp", "(wanted.halt.whole_route && id.first == wanted.halt.topic))",
+        "(wanted.halt.whole_route && id.first.empty()))"),
+    "last-record-forgotten": simulated(
+        "src/worker/assignment.cpp", "  remember_last(*partition);\n  partitions_.erase",
+        "  partitions_.erase"),
+    "reads-on-in-a-rewritten-log": simulated(
+        "src/worker/partition_errors.cpp", "  if (same) return false;\n",
+        "  if (same || before_offset >= 0) return false;\n"),
+    "caution-ends-early": simulated(
+        "src/worker/caution.cpp", "std::min(2 * at_once, kMostCautiousRuns)",
+        "std::min(at_once, kMostCautiousRuns)"),
 }

@@ -6,13 +6,15 @@
     tests/chaos/mutants.py --step build         # first all builds, then, with --step hunt, all runs
 
 Each is a textual edit. One of C++ is built in a copy of the source tree under build/mutants; one of SQL
-alone is written into a copy of the binary, which carries its statements. A mutant is found when a run says BROKEN. Exit codes: 0 all were found; 1 one was not.
+alone is written into a copy of the binary, which carries its statements. A mutant is found when a run says BROKEN,
+or when the simulation fails that is to find it. Exit codes: 0 all were found; 1 one was not.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -23,20 +25,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build/mutants"
 TREE = PLACE / "tree"
 COPIED = ("CMakeLists.txt", "cmake", "examples", "include", "migrations", "sql", "src", "LICENSE",
-          "CMakePresets.json")
+          "CMakePresets.json", "tests", "templates", "scripts")
 FIRST_SEED = 1
 SOAK = ("MINUTES=6", "RATE=70")  # the shortest, so that keys are kept for a minute
 
 
-def prepare():
+def prepare(tests):
     """A configured copy of the tree. By content: a file that an edit was taken back from must stay
     newer than what was built of the edit."""
     TREE.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         subprocess.run(["rsync", "-rlc", "--delete", ROOT / name, TREE], check=True)
-    if not (TREE / "build/release/build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "ci", "-DHAPAX_TESTS=OFF"], cwd=TREE, check=True,
-                       stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--preset", "ci", f"-DHAPAX_TESTS={'ON' if tests else 'OFF'}"],
+                   cwd=TREE, check=True, stdout=subprocess.DEVNULL)
 
 
 def mutated(name, edits):
@@ -66,20 +67,30 @@ def patch(name, texts):
     target.chmod(0o755)
 
 
-def build(name, texts):
-    """The mutant's binary, in a folder of its own."""
+def build(name, texts, simulated):
+    """The mutant's binary, in a folder of its own; or the tests with it."""
+    target, binary = ("hapax_tests", "hapax_tests") if simulated else ("hapax_binary", "hapax")
     for file, text in texts.items():
         (TREE / file).write_text(text)
     try:
-        subprocess.run(["cmake", "--build", "build/release", "--target", "hapax_binary"], cwd=TREE,
+        subprocess.run(["cmake", "--build", "build/release", "--target", target], cwd=TREE,
                        check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CCACHE_BASEDIR": str(TREE)})
         (PLACE / name / "bin").mkdir(parents=True, exist_ok=True)
-        built = TREE / "build/release/bin/hapax"
-        subprocess.run(["strip", "-o", PLACE / name / "bin/hapax", built], check=True)
+        built = TREE / "build/release/bin" / binary
+        subprocess.run(["strip", "-o", PLACE / name / "bin" / binary, built], check=True)
     finally:
         for file in texts:
             (TREE / file).write_text((ROOT / file).read_text())
+
+
+def simulate(name):
+    """As hunt(), by the simulation."""
+    began = time.monotonic()
+    done = subprocess.run([PLACE / name / "bin/hapax_tests", "--gtest_filter=PollSimulation.*"],
+                          capture_output=True, text=True)
+    found = re.search(r"^seed (\d+) .*\n(?:\d{4}-.*\n)*(.+)", done.stdout, re.MULTILINE)
+    return found and (int(found[1]), time.monotonic() - began, found[2])
 
 
 def hunt(name, mutant, seeds, minutes):
@@ -121,14 +132,15 @@ def main():
         for name in sql:
             patch(name, texts[name])
         if set(texts) - sql:
-            prepare()
+            prepare(any(mutant.world == "simulation" for mutant in wanted.values()))
         for name in set(texts) - sql:
-            build(name, texts[name])
+            build(name, texts[name], wanted[name].world == "simulation")
     if options.step == "build":
         return
     missed = 0
     for name, mutant in wanted.items():
-        found = hunt(name, mutant, options.seeds, options.minutes)
+        found = (simulate(name) if mutant.world == "simulation"
+                 else hunt(name, mutant, options.seeds, options.minutes))
         missed += found is None
         told = f"seed {found[0]}, {found[1]:.0f} s: {found[2][:160]}" if found else "NOT FOUND"
         print(f"{name:32} {told}", flush=True)

@@ -9,28 +9,19 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "flow/outcome.hpp"
 #include "flow/processor.hpp"
+#include "steps.hpp"
 #include "worker/dispatcher.hpp"
 
 namespace hapax::worker::simulation {
 
 using std::chrono::milliseconds;
 using Time = Clock::time_point;
-
-// A promise was broken; says which.
-struct Broken : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-inline void hold(bool promise, const std::string& broken) {
-  if (!promise) throw Broken(broken);
-}
 
 // Of the `n`-th message of a work.
 inline std::int64_t offset_of(const Work& work, std::size_t n) {

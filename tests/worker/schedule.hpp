@@ -1,12 +1,7 @@
-// What happens in one run of the simulation (simulation_test.cpp): drawn from a seed beforehand, so
-// that it can be played again, and shrunk to the few steps that break something.
+// What happens in one run of the simulation of lanes (simulation_test.cpp).
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <random>
-#include <vector>
+#include "steps.hpp"
 
 namespace hapax::worker::simulation {
 
@@ -27,40 +22,23 @@ enum class Kind {
   stop,
 };
 
-// A step decides nothing by chance when it is played: `who` is a lane or a partition, `draw` all
-// the rest. 0 is the simplest of its kind. Where a step makes no sense it does nothing.
-struct Step {
-  Kind kind = Kind::wait;
-  unsigned who = 0;
-  std::uint64_t draw = 0;
-};
+using Step = StepOf<Kind>;
 
 struct Ground {
   std::size_t lanes = 1;
   std::array<std::size_t, 2> batch{1, 1};  // by route
   int breaker = 0;
   bool hot = false;  // all messages of a partition are of one order key
-};
 
-struct Schedule {
-  Ground ground;
-  std::vector<Step> steps;
-};
-
-// Takes a draw apart.
-class Digits {
- public:
-  explicit Digits(std::uint64_t draw) : rest_(draw) {}
-  // In [0, base); 0 once nothing is left.
-  unsigned next(unsigned base) {
-    const auto digit = static_cast<unsigned>(rest_ % base);
-    rest_ /= base;
-    return digit;
+  std::vector<Ground> simpler() const {
+    Ground one_lane = *this, one_by_one = *this;
+    one_lane.lanes = 1;
+    one_by_one.batch = {1, 1};
+    return {one_lane, one_by_one};
   }
-
- private:
-  std::uint64_t rest_;
 };
+
+using Schedule = ScheduleOf<Ground, Kind>;
 
 inline Schedule draw_schedule(std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -70,70 +48,21 @@ inline Schedule draw_schedule(std::uint64_t seed) {
                      {kBatches[random() % kBatches.size()], kBatches[random() % kBatches.size()]},
                      static_cast<int>(random() % 4),
                      random() % 4 == 0};
-  struct Weight {
-    Kind kind;
-    unsigned of_thousand;
-  };
-  constexpr std::array<Weight, 14> kWeights{{{Kind::arrive, 150},
-                                             {Kind::take, 260},
-                                             {Kind::next, 50},
-                                             {Kind::end, 290},
-                                             {Kind::wait, 100},
-                                             {Kind::serve, 25},
-                                             {Kind::revoke, 15},
-                                             {Kind::assign, 30},
-                                             {Kind::cautious, 8},
-                                             {Kind::trusting, 16},
-                                             {Kind::checkpoint, 25},
-                                             {Kind::back, 20},
-                                             {Kind::pass, 10},
-                                             {Kind::stop, 1}}};
-  for (std::size_t left = 30 + random() % 150; left > 0; --left) {
-    auto drawn = static_cast<unsigned>(random() % 1000);
-    std::size_t kind = 0;
-    while (drawn >= kWeights[kind].of_thousand) drawn -= kWeights[kind++].of_thousand;
-    schedule.steps.push_back({kWeights[kind].kind, static_cast<unsigned>(random() % 12), random()});
-  }
-  return schedule;
-}
-
-// The smallest schedule found that still fails: chunks go, then single steps, then what is special
-// about those that stay. `fails`: whether a schedule does. Precondition: this one does.
-template <class Fails>
-Schedule shrink(Schedule schedule, const Fails& fails) {
-  const auto try_instead = [&](const Schedule& smaller) {
-    if (!fails(smaller)) return false;
-    schedule = smaller;
-    return true;
-  };
-  const auto without = [&](std::size_t from, std::size_t count) {
-    Schedule smaller = schedule;
-    const auto begin = smaller.steps.begin() + static_cast<std::ptrdiff_t>(from);
-    smaller.steps.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
-    return smaller;
-  };
-  for (std::size_t chunk = std::max<std::size_t>(1, schedule.steps.size() / 2); chunk > 0;) {
-    bool any = false;
-    for (std::size_t end = schedule.steps.size(); end > 0;) {
-      const std::size_t from = end > chunk ? end - chunk : 0;
-      any = try_instead(without(from, end - from)) || any;
-      end = from;
-    }
-    if (chunk > 1 || !any) chunk /= 2;
-  }
-  Schedule one_lane = schedule;
-  one_lane.ground.lanes = 1;
-  try_instead(one_lane);
-  Schedule one_by_one = schedule;
-  one_by_one.ground.batch = {1, 1};
-  try_instead(one_by_one);
-  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-    for (std::uint64_t mask = 0; mask < schedule.steps[i].draw; mask = mask << 1 | 1) {
-      Schedule simpler = schedule;
-      simpler.steps[i].draw &= mask;
-      if (try_instead(simpler)) break;
-    }
-  }
+  constexpr std::array<Weight<Kind>, 14> kWeights{{{Kind::arrive, 150},
+                                                   {Kind::take, 260},
+                                                   {Kind::next, 50},
+                                                   {Kind::end, 290},
+                                                   {Kind::wait, 100},
+                                                   {Kind::serve, 25},
+                                                   {Kind::revoke, 15},
+                                                   {Kind::assign, 30},
+                                                   {Kind::cautious, 8},
+                                                   {Kind::trusting, 16},
+                                                   {Kind::checkpoint, 25},
+                                                   {Kind::back, 20},
+                                                   {Kind::pass, 10},
+                                                   {Kind::stop, 1}}};
+  schedule.steps = draw_steps(random, kWeights);
   return schedule;
 }
 

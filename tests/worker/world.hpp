@@ -19,9 +19,6 @@
 
 namespace hapax::worker::simulation {
 
-// How often something came up that the simulation exists for.
-using Reached = std::map<std::string, int>;
-
 class World {
  public:
   World(const Ground& ground, observe::Metrics& metrics);
