@@ -54,7 +54,7 @@ TEST(Place, IsNothingElse) {
     EXPECT_FALSE(parse_place(text)) << text;
 }
 
-// Every reason that a worker halts for (start.cpp, processor.cpp, worker.cpp, keeper.cpp).
+// Every reason that a worker halts for (start.cpp, starts.cpp, processor.cpp, partition_errors.cpp).
 TEST(Decisions, FitTheirReasons) {
   const std::pair<const char*, const char*> table[] = {
       {"checkpoint_missing", "retry, accept_kafka, earliest"},
