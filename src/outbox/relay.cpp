@@ -48,10 +48,9 @@ void Relay::turn() {
   collect_answers();
   if (!is_due()) return;
   const store::OutboxStep step = next_step();
-  const auto asked = Clock::now();
   auto read = store::step_outbox(*session_, *lease_, step);
   if (!read) return forget();
-  fenced_at_ = asked;  // the lease runs from then at the latest
+  fenced_at_ = read->fenced_at;
   said_.clear();
   if (!std::exchange(acknowledged_, {}).empty()) flow::crash_point("outbox_removed");
   if (!read->rows.empty()) {

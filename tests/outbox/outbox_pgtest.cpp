@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
+#include "sandbox/proxy.hpp"
 #include "store/operator/migrate.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/checkpoints.hpp"
@@ -160,6 +164,69 @@ TEST_F(Outbox, IsNotTouchedByARelayThatWasTakenOver) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox"), 2);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0);
   EXPECT_EQ(ids(step_outbox(session, now, step)), Ids{2});
+}
+
+// It reads from the beginning after a take-over, perhaps for longer than a lease. If its lease had
+// run out by then, relays would take it from one another, and none would ever send.
+TEST_F(Outbox, IsLeasedAfreshAtTheEndOfAStepThatTookLong) {
+  const auto lease_time = 1s;
+  database.run(rows("a", 1));
+  const OutboxLease mine =
+      *take_outbox_lease(session, "g", "one", read_store(session).incarnation, lease_time);
+  Session owner(database.owner());
+  Transaction blocks(owner);
+  blocks.run("LOCK TABLE hapax.outbox_halts IN ACCESS EXCLUSIVE MODE");
+  OutboxStep step = reading({{"a", 0}});
+  step.lease = lease_time;
+  auto stepping = std::async([&] { return step_outbox(session, mine, step); });
+  database.wait_until(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event_type = 'Lock' AND xact_start < clock_timestamp() - interval '1 s'",
+      "1");
+  const std::string slow_until = database.value("SELECT clock_timestamp()");
+  const auto reckoned = std::chrono::steady_clock::now();
+  blocks.rollback();
+  const auto read = stepping.get();
+  EXPECT_EQ(ids(read), Ids{1});
+  EXPECT_GE(read->fenced_at, reckoned);
+  EXPECT_EQ(database.value("SELECT until - interval '1 s' >= '" + slow_until +
+                           "' FROM hapax.leases WHERE holder = 'one'"),
+            "t");
+}
+
+// What a relay has locked would hold up the next one for as long as it stands still.
+TEST_F(Outbox, IsFreeOnceARelayHasStoodStillWithinAStepForALease) {
+  const auto lease_time = 1s;
+  database.run(rows("a", 1));
+  std::atomic<bool> armed = false;
+  std::promise<void> stands, goes_on;
+  const auto goes = goes_on.get_future().share();
+  const ConnectOptions direct = database.worker();
+  sandbox::Proxy proxy({"127.0.0.1", std::to_string(test::postgres().port())}, {},
+                       [&](int, sandbox::Proxy::From from, const std::string& text) {
+                         using enum sandbox::Proxy::From;
+                         if (from == client && text.ends_with(std::string_view("COMMIT", 7)) &&
+                             armed.exchange(false)) {
+                           stands.set_value();
+                           goes.wait();
+                         }
+                         return sandbox::Proxy::Then::forward;
+                       });
+  Session frozen(test::through_port(direct, proxy.port()));
+  const OutboxLease mine =
+      *take_outbox_lease(frozen, "g", "one", read_store(session).incarnation, lease_time);
+  OutboxStep step = reading({{"a", 0}});
+  step.lease = lease_time;
+  step.acknowledged = {{"a", 1}};
+  armed = true;
+  auto stepping = std::async([&] { return step_outbox(frozen, mine, step); });
+  stands.get_future().wait();
+  std::optional<OutboxLease> next;
+  EXPECT_NO_THROW(next = take_outbox_lease(session, "g", "two", mine.incarnation, 10s));
+  goes_on.set_value();
+  EXPECT_THROW(stepping.get(), DatabaseError);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(ids(step_outbox(session, *next, reading({{"a", 0}}))), Ids{1});
 }
 
 TEST_F(Outbox, IsNotTouchedUnderAnEpochThatItsOwnHolderHasLeft) {

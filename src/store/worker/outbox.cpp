@@ -54,16 +54,20 @@ OutboxRow outbox_row_of(const Row& row) {
 // A plan that was made while the outbox was empty would read the whole of it for ever.
 void begin_reading(Transaction& transaction) { transaction.add("SET LOCAL enable_seqscan = off"); }
 
+bool renew(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
+  return !transaction
+              .run(sql::kFenceOutbox, {lease_name(lease.group), lease.holder, lease.epoch,
+                                       lease.incarnation, time.count()})
+              .empty();
+}
+
 // Its COMMIT is synchronous under any setting of the server. A relay that wants the lease waits for
 // this transaction's end. So PostgreSQL ends it if this process stands still.
 bool fence(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
   transaction.add("SET LOCAL synchronous_commit = on");
   transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
                   std::to_string(time.count()) + "s'");
-  return !transaction
-              .run(sql::kFenceOutbox, {lease_name(lease.group), lease.holder, lease.epoch,
-                                       lease.incarnation, time.count()})
-              .empty();
+  return renew(transaction, lease, time);
 }
 
 }  // namespace
@@ -137,6 +141,8 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
     read.writers.insert(row[0].text());
   for (const Row row : transaction.run(sql::kReadOpenOutboxHalts, {lease.group}))
     read.halts.insert(row["id"].as<std::int64_t>());
+  read.fenced_at = std::chrono::steady_clock::now();
+  if (!renew(transaction, lease, step.lease)) return std::nullopt;
   transaction.commit();
   return read;
 }

@@ -61,6 +61,7 @@ struct OutboxRead {
   std::map<std::string, std::int64_t> newest;  // the newest id of each topic, seen before `rows`
   std::set<std::string> writers;  // transactions with ids, still running after `rows` were read
   std::set<std::int64_t> halts;   // those that are open
+  std::chrono::steady_clock::time_point fenced_at;  // the lease runs from then at the earliest
 };
 
 // Whether there is a record to read. Writes nothing.
@@ -71,10 +72,11 @@ bool peek_outbox(Session& session, const std::string& group,
 std::set<std::string> find_behind_marks(Session& session, const std::string& group,
                                         const std::map<std::string, std::int64_t>& marks);
 
-// Removes what is acknowledged and reads on, in one transaction whose COMMIT is synchronous and
-// checks the lease. So what it returns cannot be lost any more by a crash or a synchronous
-// failover, and no other relay had taken over by then. Nothing if the lease or the incarnation
-// is another one: then nothing was changed, and the ids in hand mean nothing any more.
+// Removes what is acknowledged and reads on, in one transaction whose COMMIT is synchronous. It
+// checks the lease first and, as its last statement, renews it. So what it returns cannot be lost
+// any more by a crash or a synchronous failover. No other relay had taken over by then, and the
+// lease is fresh, however long the read took. Nothing if the lease or the incarnation is another
+// one: then nothing was changed, and the ids in hand mean nothing any more.
 std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease,
                                       const OutboxStep& step);
 
