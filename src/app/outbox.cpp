@@ -100,6 +100,15 @@ ExitCode list_outbox(const OutboxOptions& options) {
                                : list_records(options, session, group_of(config));
 }
 
+// Nothing for a row that was edited by hand: its headers are shown as they stand.
+std::optional<store::OutboxHeaders> headers_of(const Json& record) {
+  try {
+    return store::outbox_headers_of(record.at("headers").dump());
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 void print_record(const Json& record) {
   const auto line = [](const char* name, const std::string& value) {
     print_line(std::string(name) + value);
@@ -112,16 +121,22 @@ void print_record(const Json& record) {
   if (!record.at("held").is_null()) line("halted           ", held_cell(record.at("held")));
   line("idempotency-key  ", cell(record.at("idempotency_key")));
   line("record key       ", shown_bytes(bytes_of_hex(record.at("record_key"))));
-  for (const auto& [name, value] : store::outbox_headers_of(record.at("headers").dump()))
-    line("header           ", observe::quote_for_terminal(name) + ": " + shown_bytes(value));
+  if (const auto headers = headers_of(record)) {
+    for (const auto& [name, value] : *headers)
+      line("header           ", observe::quote_for_terminal(name) + ": " + shown_bytes(value));
+  } else {
+    line("headers          ", "unreadable: " + shown_bytes(record.at("headers").dump()));
+  }
   line("payload          ", shown_bytes(bytes_of_hex(record.at("payload"))));
 }
 
 Json record_json(Json record) {
   for (const char* const name : {"record_key", "payload"})
     record[name] = bytes_json(bytes_of_hex(record.at(name)));
+  const auto read = headers_of(record);
+  if (!read) return record;
   Json headers = Json::array();
-  for (const auto& [name, value] : store::outbox_headers_of(record.at("headers").dump()))
+  for (const auto& [name, value] : *read)
     headers.push_back({{"name", name}, {"value", bytes_json(value)}});
   record["headers"] = std::move(headers);
   return record;

@@ -166,7 +166,7 @@ void Relay::halt(const store::OutboxHalt& halt) {
               {"record", halt.row.value_or(0)},
               {"reason", halt.reason},
               {"error", halt.detail}},
-             halt.row ? "Kafka refuses a published record: it and later ones with its key wait "
+             halt.row ? "a published record cannot be sent: it and later ones with its key wait "
                         "until `hapax outbox retry` or `hapax outbox skip`"
                       : "Kafka refuses a topic: its records wait until `hapax outbox retry`");
   flow::crash_point("outbox_halted");

@@ -44,6 +44,11 @@ TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds tim
     }
   }
   if (!news.delivered.empty()) goes_on();
+  if (sent_.empty() && is_unreadable_next()) {
+    news.halt = store::OutboxHalt{topic_, waiting_.front().id, "record_unreadable",
+                                  waiting_.front().unreadable};
+    waiting_.clear();
+  }
   if (producer_->stopped()) {
     if (stopped_at_ == Clock::time_point{}) stopped_at_ = Clock::now();
     if (Clock::now() - stopped_at_ > kForAnswers) producer_->abandon();
@@ -69,10 +74,15 @@ bool TopicStream::has_producer() {
   }
 }
 
+// A row that was edited by hand halts once all before it are acknowledged.
+bool TopicStream::is_unreadable_next() const {
+  return !waiting_.empty() && !waiting_.front().unreadable.empty();
+}
+
 void TopicStream::feed() {
   std::size_t room = waiting_.size();
   if (at_a_time_ > 0) room = sent_.empty() ? std::min(room, at_a_time_) : 0;
-  for (; room > 0 && !producer_->stopped(); --room) {
+  for (; room > 0 && !producer_->stopped() && !is_unreadable_next(); --room) {
     const kafka::OrderedRecord record = record_of(waiting_.front(), group_);
     if (!producer_->takes(record)) break;
     store::OutboxRow row = std::move(waiting_.front());

@@ -40,8 +40,8 @@ class TopicStream {
 
   struct News {
     std::vector<std::int64_t> delivered;
-    // Kafka refuses a record, or the topic. All that was not delivered is forgotten, and must be
-    // read again.
+    // A record cannot be sent, or the topic not written. All that was not delivered is forgotten,
+    // and must be read again.
     std::optional<store::OutboxHalt> halt;
   };
   // Sends and collects answers. `may_send`: false takes back what librdkafka has not sent yet.
@@ -52,6 +52,7 @@ class TopicStream {
   using Clock = std::chrono::steady_clock;
 
   bool has_producer();
+  bool is_unreadable_next() const;
   void feed();
   void conclude(News& news);
   void back_off(const std::string& why);

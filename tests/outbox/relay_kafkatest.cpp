@@ -192,6 +192,31 @@ TEST_F(RelayCase, HaltsTheKeyOfARecordThatIsRefusedAloneAndNoOther) {
   expect_exact("audit", 41);
 }
 
+TEST_F(RelayCase, HaltsTheKeyOfARowThatWasEditedByHandAndNoOther) {
+  database.run(rows("audit", 0, 30) + rows("receipts", 0, 100));
+  const std::vector<std::string> broken = {"null", "{}", "[[\"a\"]]", "[[\"a\",{\"hex\":\"zz\"}]]",
+                                           "[[\"a\",7]]"};
+  for (std::size_t i = 0; i < broken.size(); ++i)
+    database.run("UPDATE hapax.outbox SET headers = '" + broken[i] +
+                 "' WHERE topic = 'audit' AND source_offset = " + std::to_string(i + 10));
+  const auto relay = run();
+  await_sent("topic = 'receipts'");
+  expect_exact("receipts", 100);
+  await_sent("source_offset < 10");
+  await_sent("record_key >= 'k5'");
+  EXPECT_EQ(database.value("SELECT string_agg(convert_from(payload, 'UTF8'), ' ' ORDER BY id) "
+                           "FROM hapax.outbox"),
+            "10 11 12 13 14 20 21 22 23 24");
+  EXPECT_EQ(database.value("SELECT string_agg(DISTINCT reason, ' '), count(*), bool_and(detail "
+                           "LIKE 'its headers are not [[name, value], …]: %') FROM "
+                           "hapax.outbox_halts"),
+            "record_unreadable|5|t");
+  database.run("UPDATE hapax.outbox SET headers = '[]' WHERE topic = 'audit'");
+  database.run("UPDATE hapax.outbox_halts SET ended_at = now(), decision = 'retry'");
+  await_sent();
+  expect_exact("audit", 30);
+}
+
 TEST_F(RelayCase, HaltsATopicThatMayNotBeWrittenAndNoOther) {
   cluster.refuse(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::not_allowed);
   database.run(rows("audit", 0, 10));

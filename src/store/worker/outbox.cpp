@@ -1,7 +1,5 @@
 #include "store/worker/outbox.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "sql_statements.hpp"
 #include "store/quote.hpp"
 #include "store/transaction.hpp"
@@ -39,16 +37,22 @@ Columns columns_of(const Pairs& pairs) {
 
 OutboxRow outbox_row_of(const Row& row) {
   const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
-  return {row["id"].as<std::int64_t>(),
-          row["topic"].text(),
-          bytes(row["record_key"].as<Text>()),
-          bytes(row["payload"].as<Text>()),
-          outbox_headers_of(row["headers"].text()),
-          row["idempotency_key"].text(),
-          row["source_topic"].text(),
-          row["source_generation"].text(),
-          row["source_partition"].text(),
-          row["source_offset"].text()};
+  OutboxRow read{row["id"].as<std::int64_t>(),
+                 row["topic"].text(),
+                 bytes(row["record_key"].as<Text>()),
+                 bytes(row["payload"].as<Text>()),
+                 {},
+                 row["idempotency_key"].text(),
+                 row["source_topic"].text(),
+                 row["source_generation"].text(),
+                 row["source_partition"].text(),
+                 row["source_offset"].text()};
+  try {
+    read.headers = outbox_headers_of(row["headers"].text());
+  } catch (const std::exception& error) {
+    read.unreadable = std::string("its headers are not [[name, value], …]: ") + error.what();
+  }
+  return read;
 }
 
 // A plan that was made while the outbox was empty would read the whole of it for ever.

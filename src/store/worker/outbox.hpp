@@ -45,6 +45,7 @@ struct OutboxRow {
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
   std::string idempotency_key;
   std::string source_topic, source_generation, source_partition, source_offset;
+  std::string unreadable = {};  // why; such a row was edited by hand, and has no headers here
 };
 
 // One step of the relay with the outbox.

@@ -1,6 +1,7 @@
 #include "store/worker/outbox_headers.hpp"
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "key/sha256.hpp"
 #include "store/quote.hpp"
@@ -22,8 +23,11 @@ json header_json(const std::optional<std::string>& value) {
 
 std::optional<std::string> header_value(const json& value) {
   if (value.is_null()) return std::nullopt;
-  if (value.is_object()) return bytes_of_hex(value.at("hex").get<std::string>());
-  return value.get<std::string>();
+  if (!value.is_object()) return value.get<std::string>();
+  const auto hex = value.at("hex").get<std::string>();
+  if (hex.size() % 2 != 0 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw std::invalid_argument("a value is not hex");
+  return bytes_of_hex(hex);
 }
 
 }  // namespace
@@ -37,8 +41,12 @@ std::string outbox_headers_text(const OutboxHeaders& headers) {
 OutboxHeaders outbox_headers_of(const std::string& text) {
   OutboxHeaders headers;
   if (text == "[]") return headers;
-  for (const json& header : json::parse(text))
-    headers.emplace_back(header.at(0).get<std::string>(), header_value(header.at(1)));
+  const json all = json::parse(text);
+  if (!all.is_array()) throw std::invalid_argument("no array");
+  for (const json& header : all) {
+    if (!header.is_array() || header.size() != 2) throw std::invalid_argument("no pair");
+    headers.emplace_back(header[0].get<std::string>(), header_value(header[1]));
+  }
   return headers;
 }
 

@@ -16,7 +16,7 @@ using OutboxHeaders = std::vector<std::pair<std::string, std::optional<std::stri
 // Precondition: names are UTF-8.
 std::string outbox_headers_text(const OutboxHeaders& headers);
 
-// Throws: nlohmann::json::exception if the text is no such array.
+// Throws: std::exception if the text is no such array.
 OutboxHeaders outbox_headers_of(const std::string& text);
 
 }  // namespace hapax::store
