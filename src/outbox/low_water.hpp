@@ -19,8 +19,8 @@ namespace hapax::outbox {
 
 class LowWater {
  public:
-  // Read behind this. Precondition: what earlier reads returned is removed, or about to be in the
-  // transaction of this read.
+  // Read behind this. Precondition: what earlier reads returned is in hand, or removed, or about to
+  // be in the transaction of this read.
   std::int64_t mark();
 
   // What mark() told last.

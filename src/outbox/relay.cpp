@@ -15,7 +15,10 @@ namespace log = observe::log;
 
 constexpr std::size_t kMostRows = 5000;                    // of a topic, in hand
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // the same
-constexpr std::size_t kLargestBatch = 500'000;             // bytes
+// The next portion is read while the one before is on its way.
+constexpr std::size_t kPortionRows = kMostRows / 2;
+constexpr std::size_t kPortionBytes = kMostBytes / 2;
+constexpr std::size_t kLargestBatch = 500'000;  // bytes
 constexpr std::size_t kUnknownLimit = 1'000'000;
 constexpr auto kLook = 100ms;     // between two looks for records, unless nudged
 constexpr auto kPoll = 5ms;       // for Kafka's answers
@@ -179,12 +182,14 @@ bool Relay::is_due() {
   const auto now = Clock::now();
   if (now - fenced_at_ > kRenew) return true;
   if (!acknowledged_.empty() &&
-      (acknowledged_.size() >= kMostRows / 2 || !has_records() || now - removing_since_ > kRemove))
+      (acknowledged_.size() >= kPortionRows || !has_records() || now - removing_since_ > kRemove))
     return true;
-  if (now < peek_at_) return false;
+  const store::OutboxStep next = next_step();
+  if (std::ranges::any_of(next.topics, [this](const auto& t) { return topics_.at(t.first).more; }))
+    return true;
+  if (now < peek_at_ || next.topics.empty()) return false;
   peek_at_ = now + kLook;
-  const auto topics = readable();
-  return !topics.empty() && store::peek_outbox(*session_, setup_.group, topics);
+  return store::peek_outbox(*session_, setup_.group, next.topics, next.in_hand);
 }
 
 // Topics that are configured, and those of rows that an earlier configuration left.
@@ -214,12 +219,11 @@ Relay::Topic& Relay::topic(const std::string& name) {
       .first->second;
 }
 
-// Those whose records have all been acknowledged: the others are bounded by what is in hand.
-std::map<std::string, std::int64_t> Relay::readable() {
-  std::map<std::string, std::int64_t> marks;
-  for (auto& [name, topic] : topics_)
-    if (topic.stream.is_empty()) marks.emplace(name, topic.low_water.mark());
-  return marks;
+// The id behind which a topic has records that were not removed.
+std::int64_t Relay::mark_of(const Topic& topic) {
+  const std::int64_t mark = topic.low_water.last_mark();
+  if (topic.stream.is_empty()) return mark;
+  return std::min(mark, topic.stream.in_hand().begin()->first - 1);
 }
 
 // A net below the low-water marks. It may walk long, so it has a session of its own.
@@ -235,15 +239,27 @@ void Relay::sweep() {
   if (sweep_.valid() || Clock::now() < sweep_at_) return;
   sweep_at_ = Clock::now() + setup_.sweep;
   std::map<std::string, std::int64_t> marks;
-  for (const auto& [name, topic] : topics_) marks[name] = topic.low_water.last_mark();
+  for (const auto& [name, topic] : topics_) marks[name] = mark_of(topic);
   sweep_ = std::async(std::launch::async, [connect = setup_.connect, group = setup_.group, marks] {
     store::Session session(connect());
     return store::find_behind_marks(session, group, marks);
   });
 }
 
+// Reads the topics that have room for a portion. A cursor behind what is in hand would not do: a
+// record may become visible below it, and its successor above it. So what is in hand is left out.
 store::OutboxStep Relay::next_step() {
-  return {readable(), acknowledged_, kMostRows, kMostBytes, setup_.lease};
+  store::OutboxStep step{{}, acknowledged_, kPortionRows, kPortionBytes, setup_.lease};
+  for (auto& [name, topic] : topics_) {
+    const auto& in_hand = topic.stream.in_hand();
+    if (in_hand.size() > kMostRows - kPortionRows ||
+        topic.stream.bytes_in_hand() > kMostBytes - kPortionBytes)
+      continue;
+    topic.low_water.mark();
+    step.topics.emplace(name, mark_of(topic));
+    for (const auto& [id, bytes] : in_hand) step.in_hand.push_back(id);
+  }
+  return step;
 }
 
 void Relay::send(store::OutboxRead read, const store::OutboxStep& step) {
@@ -259,8 +275,10 @@ void Relay::send(store::OutboxRead read, const store::OutboxStep& step) {
     const std::int64_t upto = !all                          ? mine.back().id
                               : newest == read.newest.end() ? mark
                                                             : std::max(mark, newest->second);
-    topics_.at(name).low_water.read(upto, read.writers);
-    topics_.at(name).stream.offer(std::move(mine));
+    Topic& topic = topics_.at(name);
+    topic.more = !all;
+    topic.low_water.read(upto, read.writers);
+    topic.stream.offer(std::move(mine));
   }
   measure();
 }
@@ -281,8 +299,7 @@ void Relay::measure() {
   if (Clock::now() < measure_) return;
   measure_ = Clock::now() + kMeasure;
   std::map<std::string, std::int64_t> marks;  // which have passed what is halted
-  for (const auto& [name, topic] : topics_)
-    marks[name] = halts_.empty() ? topic.low_water.last_mark() : 0;
+  for (const auto& [name, topic] : topics_) marks[name] = halts_.empty() ? mark_of(topic) : 0;
   try {
     const store::OutboxMeasure found = store::measure_outbox(*session_, setup_.group, marks);
     metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);

@@ -53,6 +53,7 @@ class Relay {
   struct Topic {
     TopicStream stream;
     LowWater low_water;
+    bool more = false;  // the last read was bounded
   };
 
   void turn();
@@ -73,7 +74,7 @@ class Relay {
   void leave();
   bool has_records() const;
   Topic& topic(const std::string& name);
-  std::map<std::string, std::int64_t> readable();
+  static std::int64_t mark_of(const Topic& topic);
 
   const RelaySetup setup_;
   const std::string holder_;  // of the lease: unlike setup_.name, no other process has it

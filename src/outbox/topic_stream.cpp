@@ -21,8 +21,13 @@ constexpr auto kLongWithoutAnswer = 10s;
 }  // namespace
 
 void TopicStream::offer(std::vector<store::OutboxRow> rows) {
-  for (store::OutboxRow& row : rows) waiting_.push_back(std::move(row));
-  moved_at_ = Clock::now();
+  if (is_empty()) moved_at_ = Clock::now();
+  for (store::OutboxRow& row : rows) {
+    const std::size_t bytes = row.key.value_or("").size() + row.payload.value_or("").size();
+    in_hand_.emplace(row.id, bytes);
+    bytes_ += bytes;
+    waiting_.push_back(std::move(row));
+  }
 }
 
 TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout) {
@@ -33,6 +38,8 @@ TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds tim
   for (const kafka::StreamAnswer& answer : producer_->poll(timeout)) {
     if (answer.result == Result::delivered) {
       sent_.erase(answer.id);
+      bytes_ -= in_hand_.at(answer.id);
+      in_hand_.erase(answer.id);
       news.delivered.push_back(answer.id);
       continue;
     }
@@ -47,7 +54,7 @@ TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds tim
   if (sent_.empty() && is_unreadable_next()) {
     news.halt = store::OutboxHalt{topic_, waiting_.front().id, "record_unreadable",
                                   waiting_.front().unreadable};
-    waiting_.clear();
+    drop_waiting();
   }
   if (producer_->stopped()) {
     if (stopped_at_ == Clock::time_point{}) stopped_at_ = Clock::now();
@@ -116,7 +123,13 @@ void TopicStream::conclude(News& news) {
   } else {
     back_off(why);
   }
-  if (news.halt) waiting_.clear();
+  if (news.halt) drop_waiting();
+}
+
+void TopicStream::drop_waiting() {
+  waiting_.clear();
+  in_hand_.clear();
+  bytes_ = 0;
 }
 
 void TopicStream::back_off(const std::string& why) {

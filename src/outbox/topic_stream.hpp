@@ -30,12 +30,16 @@ class TopicStream {
         group_(std::move(group)),
         make_producer_(std::move(make_producer)) {}
 
-  // Whether Kafka has acknowledged all that was offered, so that more may be read.
-  bool is_empty() const { return waiting_.empty() && sent_.empty(); }
+  // Whether Kafka has acknowledged all that was offered.
+  bool is_empty() const { return in_hand_.empty(); }
+  // What was offered and not acknowledged: ids, and the bytes of keys and payloads.
+  const std::map<std::int64_t, std::size_t>& in_hand() const { return in_hand_; }
+  std::size_t bytes_in_hand() const { return bytes_; }
   // Whether an answer of Kafka's may still come.
   bool is_in_flight() const { return !sent_.empty(); }
 
-  // Precondition: is_empty(). `rows` are in the order of ids.
+  // `rows` are in the order of ids, and none is in hand. If one has the key of a record in hand, it
+  // has a higher id.
   void offer(std::vector<store::OutboxRow> rows);
 
   struct News {
@@ -53,6 +57,7 @@ class TopicStream {
 
   bool has_producer();
   bool is_unreadable_next() const;
+  void drop_waiting();
   void feed();
   void conclude(News& news);
   void back_off(const std::string& why);
@@ -64,6 +69,8 @@ class TopicStream {
   std::unique_ptr<kafka::StreamProducer> producer_;
   std::deque<store::OutboxRow> waiting_;
   std::map<std::int64_t, store::OutboxRow> sent_;  // and not acknowledged
+  std::map<std::int64_t, std::size_t> in_hand_;    // waiting_ and sent_: their bytes
+  std::size_t bytes_ = 0;                          // of all in hand
   std::size_t at_a_time_ = 0;                      // 0: as many as there are
   std::optional<kafka::StreamAnswer> refusal_;     // the first one of this producer
   std::size_t refused_ = 0;                        // records in refused batches

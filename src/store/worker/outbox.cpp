@@ -55,8 +55,13 @@ OutboxRow outbox_row_of(const Row& row) {
   return read;
 }
 
-// A plan that was made while the outbox was empty would read the whole of it for ever.
-void begin_reading(Transaction& transaction) { transaction.add("SET LOCAL enable_seqscan = off"); }
+// A plan that was made while the outbox was empty would read the whole of it for ever. Without
+// scans of tables PostgreSQL holds small statements for very dear, and would compile each for 0.1
+// s.
+void begin_reading(Transaction& transaction) {
+  transaction.add("SET LOCAL enable_seqscan = off");
+  transaction.add("SET LOCAL jit = off");
+}
 
 bool renew(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
   return !transaction
@@ -100,13 +105,14 @@ void release_outbox_lease(Session& session, const OutboxLease& lease) {
   transaction.commit();
 }
 
-bool peek_outbox(Session& session, const std::string& group, const Marks& topics) {
+bool peek_outbox(Session& session, const std::string& group, const Marks& topics,
+                 const std::vector<std::int64_t>& in_hand) {
   const Columns columns = columns_of(topics);
   Transaction transaction(session);
   begin_reading(transaction);
   return !transaction
-              .run(sql::kPeekOutbox,
-                   {group, outbox_array(columns.topics), outbox_array(columns.ids)})
+              .run(sql::kPeekOutbox, {group, outbox_array(columns.topics),
+                                      outbox_array(columns.ids), outbox_array(in_hand)})
               .empty();
 }
 
@@ -138,8 +144,9 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
   const std::string marks = outbox_array(wanted.ids);
   for (const Row row : transaction.run(sql::kReadOutboxNewest, {lease.group, topics, marks}))
     read.newest[row["topic"].text()] = row["id"].as<std::int64_t>();
-  for (const Row row : transaction.run(
-           sql::kReadOutbox, {lease.group, topics, marks, step.most_rows, step.most_bytes}))
+  for (const Row row :
+       transaction.run(sql::kReadOutbox, {lease.group, topics, marks, step.most_rows,
+                                          step.most_bytes, outbox_array(step.in_hand)}))
     read.rows.push_back(outbox_row_of(row));
   for (const Row row : transaction.run(sql::kReadOutboxWriters, {}))
     read.writers.insert(row[0].text());

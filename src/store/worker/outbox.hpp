@@ -55,6 +55,7 @@ struct OutboxStep {
   std::size_t most_rows = 0;                                       // of a topic
   std::size_t most_bytes = 0;  // keys and payloads of a topic; one record comes in any case
   std::chrono::seconds lease{0};
+  std::vector<std::int64_t> in_hand = {};  // ids that are not read again
 };
 
 struct OutboxRead {
@@ -65,9 +66,10 @@ struct OutboxRead {
   std::chrono::steady_clock::time_point fenced_at;  // the lease runs from then at the earliest
 };
 
-// Whether there is a record to read. Writes nothing.
+// Whether there is a record to read, beside those in hand. Writes nothing.
 bool peek_outbox(Session& session, const std::string& group,
-                 const std::map<std::string, std::int64_t>& topics);
+                 const std::map<std::string, std::int64_t>& topics,
+                 const std::vector<std::int64_t>& in_hand = {});
 
 // The topics with a record to send that the marks have passed.
 std::set<std::string> find_behind_marks(Session& session, const std::string& group,
