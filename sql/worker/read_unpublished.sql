@@ -1,7 +1,8 @@
 -- The next open dead letters that are not in Kafka, by id, with all that is published of them. Bytes
 -- as hex, headers in their order as [name, value], null staying null.
 -- $1 group, $2 topics, $3 limit, $4 bytes of payload at most, but one letter in any case.
--- Reads each topic by dead_letters_to_publish, and only the payloads that it returns.
+-- Reads each topic by dead_letters_to_publish, and only the payloads that it returns. Locks the rows, and
+-- leaves out those that a replay or an operator has locked.
 WITH next AS (
   SELECT n.id, sum(n.bytes) OVER (ORDER BY n.id) - n.bytes AS bytes_before
   FROM unnest($2::text[]) AS t (topic) CROSS JOIN LATERAL (
@@ -9,7 +10,7 @@ WITH next AS (
     WHERE d.group_id = $1 AND d.topic = t.topic AND d.published_at IS NULL AND d.ended_at IS NULL
     ORDER BY d.id LIMIT $3) n
   ORDER BY n.id LIMIT $3)
-SELECT d.id, d.topic, d.partition, d.kafka_offset, d.message_timestamp, d.timestamp_type,
+SELECT d.id, d.topic, d.generation, d.partition, d.kafka_offset, d.message_timestamp, d.timestamp_type,
        encode(d.message_key, 'hex') AS message_key, encode(d.payload, 'hex') AS payload,
        (SELECT coalesce(json_agg(json_build_array(encode(h.name, 'hex'), encode(h.value, 'hex'))
                         ORDER BY h.i), '[]'::json)
@@ -19,5 +20,6 @@ SELECT d.id, d.topic, d.partition, d.kafka_offset, d.message_timestamp, d.timest
        to_char(d.first_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS first_at,
        to_char(d.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
 FROM next n JOIN hapax.dead_letters d ON d.id = n.id
-WHERE n.bytes_before < $4
+WHERE n.bytes_before < $4 AND d.published_at IS NULL AND d.ended_at IS NULL
 ORDER BY d.id
+FOR UPDATE OF d SKIP LOCKED

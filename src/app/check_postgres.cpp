@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/findings.hpp"
+#include "app/publishing.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
@@ -63,11 +64,8 @@ void check_role(const Json& server, Findings& findings) {
 }
 
 void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  // Three of the keeper, the report, retention, replays; the publisher of dead letters; the relay
-  // and its sweep.
-  const bool publishes = std::ranges::any_of(
-      config.routes, [](const config::Route& route) { return !route.dead_letter_topic.empty(); });
-  const std::int64_t beside = 6 + (publishes ? 1 : 0) + (config.publish.topics.empty() ? 0 : 2);
+  // Three of the keeper, the report, retention, replays; the relay and its sweep.
+  const std::int64_t beside = 6 + (needs_relay(config) ? 2 : 0);
   const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
                          server.at("reserved_connections").get<std::int64_t>();
@@ -267,7 +265,7 @@ void check_loops(const config::Config& config, store::Session& session, Findings
 
 void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
   // What a worker of this configuration asks for at its start.
-  const int oldest = config.publish.topics.empty() ? store::kOldestSchema : store::kOutboxSchema;
+  const int oldest = needs_relay(config) ? store::kOutboxSchema : store::kOldestSchema;
   if (const auto problem = store::schema_problem(session, oldest)) {
     findings.fail("schema", *problem, kMigrate);
     return;

@@ -28,6 +28,24 @@ std::string missing_topics(const config::Config& config) {
   }
 }
 
+std::map<std::string, std::string> letter_topics(const config::Config& config) {
+  std::map<std::string, std::string> topics;
+  for (const config::Route& route : config.routes)
+    if (!route.dead_letter_topic.empty()) topics.emplace(route.topic, route.dead_letter_topic);
+  return topics;
+}
+
+outbox::RelaySetup relay_setup(const config::Config& config, const flow::Publishing* publishing) {
+  outbox::RelaySetup setup{group_of(config),
+                           config.worker.name,
+                           [&config] { return store::Session(worker::connect_options(config)); },
+                           [&config] { return worker::current_properties(config.kafka); },
+                           {}};
+  if (publishing != nullptr) setup.topics = publishing->topics;
+  setup.letters = letter_topics(config);
+  return setup;
+}
+
 }  // namespace
 
 std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& config,
@@ -62,12 +80,13 @@ std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& confi
   return publishing;
 }
 
-RelayThread::RelayThread(const config::Config& config, const flow::Publishing& publishing,
+bool needs_relay(const config::Config& config) {
+  return !config.publish.topics.empty() || !letter_topics(config).empty();
+}
+
+RelayThread::RelayThread(const config::Config& config, const flow::Publishing* publishing,
                          observe::Metrics& metrics)
-    : relay_({group_of(config), config.worker.name,
-              [&config] { return store::Session(worker::connect_options(config)); },
-              [&config] { return worker::current_properties(config.kafka); }, publishing.topics},
-             metrics),
+    : relay_(relay_setup(config, publishing), metrics),
       thread_([this](const std::stop_token& stop) { relay_.run(stop); }) {}
 
 }  // namespace hapax::app

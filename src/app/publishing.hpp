@@ -21,11 +21,14 @@ std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& confi
                                                      observe::Health& health,
                                                      const std::atomic<int>& stop);
 
+// Whether there is anything for a relay: records of handlers, or dead letters for a topic.
+bool needs_relay(const config::Config& config);
+
 // A relay on a thread of its own, from construction to destruction.
 class RelayThread {
  public:
-  // All outlive it.
-  RelayThread(const config::Config& config, const flow::Publishing& publishing,
+  // All outlive it. `publishing`: null if handlers publish nothing.
+  RelayThread(const config::Config& config, const flow::Publishing* publishing,
               observe::Metrics& metrics);
 
   outbox::Relay& relay() { return relay_; }

@@ -176,8 +176,8 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   if (stop_signal == 0) warn_of_failed_checks(config);
   const auto publishing = look_up_publishing(config, health, stop_signal);
   std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
+  if (needs_relay(config)) relay.emplace(config, publishing.get(), metrics);
   if (publishing) {
-    relay.emplace(config, *publishing, metrics);
     publishing->committed = [&relay] { relay->relay().nudge(); };
     for (flow::Route& route : routes) route.publishing = publishing;
   }
@@ -210,8 +210,10 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
 // The relay alone: for a group whose workers may not write to the topics.
 ExitCode relay(const ConfigOption& option) {
   const config::Config config = load(option);
-  if (config.publish.topics.empty())
-    throw Stop(kConfigWrong, "publish.topics is empty: name the topics that are published to");
+  if (!needs_relay(config))
+    throw Stop(kConfigWrong,
+               "publish.topics is empty, and no route has a dead_letter_topic: there is nothing to "
+               "send");
   log::set_up(config.log.level, config.log.format);
   catch_signals();
   observe::Health health;
@@ -219,8 +221,8 @@ ExitCode relay(const ConfigOption& option) {
   const auto admin = serve_admin(config, health, metrics);
   await_schema(config, health);
   const auto publishing = look_up_publishing(config, health, stop_signal);
-  if (!publishing) return kDone;  // told to stop
-  const RelayThread thread(config, *publishing, metrics);
+  if (stop_signal != 0) return kDone;
+  const RelayThread thread(config, publishing.get(), metrics);
   health.started();
   log::info("relay", {{"group", config.kafka.properties.at("group.id")}}, "the relay works");
   while (stop_signal == 0) {

@@ -18,7 +18,7 @@ using StreamResult = StreamAnswer::Result;
 StreamResult stream_result(rd_kafka_resp_err_t error) {
   switch (error) {
     case RD_KAFKA_RESP_ERR_NO_ERROR: return StreamResult::delivered;
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE: return StreamResult::too_large;
     case RD_KAFKA_RESP_ERR_INVALID_MSG:
     case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
     case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:

@@ -27,6 +27,7 @@ struct StreamAnswer {
   enum class Result : std::uint8_t {
     delivered,       // acknowledged by all replicas in sync
     refused_record,  // Kafka has not got it, because of it or of another one in its batch
+    too_large,       // the same: the record, or its batch, is larger than the topic takes
     refused_topic,   // Kafka has not got it, because the topic or the right to write is missing
     unsent,          // the producer has stopped: Kafka has not got it
     unknown,         // Kafka may have got it

@@ -9,7 +9,7 @@
 namespace hapax::outbox {
 
 // The handler's headers, then `idempotency-key` and `hapax-origin`. The same row always gives the
-// same record.
+// same record. A dead letter has its own headers only.
 kafka::OrderedRecord record_of(const store::OutboxRow& row, const std::string& group);
 
 }  // namespace hapax::outbox

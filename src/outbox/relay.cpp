@@ -5,6 +5,8 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
+#include "outbox/letter_record.hpp"
+#include "store/message/publications.hpp"
 #include "store/worker/checkpoints.hpp"
 
 namespace hapax::outbox {
@@ -27,6 +29,7 @@ constexpr auto kRemove = 50ms;    // an acknowledged record is removed so much l
 constexpr auto kRenew = 2s;       // the lease
 constexpr auto kAskLease = 1s;    // while another relay has it
 constexpr auto kAskTopics = 10s;  // for rows of topics that are not configured any more
+constexpr auto kAskLetters = 1s;  // for dead letters
 constexpr auto kMeasure = 2s;
 constexpr auto kMeasureLater = 60s;  // after one that took too long; the gauges keep their values
 constexpr auto kTryAgain = 500ms;    // after an error of PostgreSQL's
@@ -48,6 +51,7 @@ Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
 // came after it was read (P4), and removed only after Kafka has acknowledged it (P1).
 void Relay::turn() {
   if (!leads()) return;
+  move_letters();
   collect_answers();
   if (!is_due()) return;
   const store::OutboxStep step = next_step();
@@ -125,7 +129,8 @@ void Relay::take_over() {
   if (!lease_) return;
   said_.clear();
   fenced_at_ = asked;
-  look_again_ = {};
+  store_id_ = store.id;
+  look_again_ = move_at_ = {};
   sweep_at_ = asked + setup_.sweep;
   log::info("outbox_taken", {{"group", setup_.group}, {"epoch", lease_->epoch}},
             "this relay sends the group's published records");
@@ -140,6 +145,40 @@ void Relay::forget() {
   acknowledged_.clear();
   topics_.clear();  // before they are read again, their producers are gone
   metrics_.outbox_measured(0, 0, 0);
+  metrics_.dead_letters_unpublished(0);
+}
+
+// From their committed rows, also those from before their route had a topic. A topic gets more once
+// Kafka has the last ones, so that a letter that is discarded meanwhile is not published.
+void Relay::move_letters() {
+  if (setup_.letters.empty() || Clock::now() < move_at_) return;
+  move_at_ = Clock::now() + kAskLetters;
+  std::vector<std::string> consumed;
+  for (const auto& [from, to] : setup_.letters)
+    if (topic(to).stream.is_empty()) consumed.push_back(from);
+  if (consumed.empty()) return;
+  const auto record_of = [this](const store::UnpublishedLetter& letter) {
+    return letter_record(letter, setup_.letters.at(letter.topic), setup_.group, store_id_);
+  };
+  try {
+    const auto moved = store::move_letters(*session_, *lease_, consumed, setup_.lease, record_of);
+    if (!moved) return forget();
+    letters_said_.clear();
+    if (*moved == 0) return;
+    peek_at_ = {};
+    if (*moved == store::kMostLetters) move_at_ = {};
+    flow::crash_point("dead_letters_moved");
+  } catch (const store::DatabaseError& error) {
+    if (error.sqlstate().empty() || error.sqlstate().starts_with("57P")) throw;
+    if (std::exchange(letters_said_, error.what()).empty())
+      log::warning("dead_letters_delayed", {{"error", error.what()}},
+                   "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql): "
+                   "dead letters are not published while this lasts");
+  }
+}
+
+bool Relay::is_for_letters(const std::string& topic) const {
+  return std::ranges::any_of(setup_.letters, [&](const auto& l) { return l.second == topic; });
 }
 
 void Relay::collect_answers() {
@@ -197,6 +236,7 @@ void Relay::look_for_topics() {
   if (Clock::now() < look_again_) return;
   look_again_ = Clock::now() + kAskTopics;
   for (const auto& [name, limit] : setup_.topics) topic(name);
+  for (const auto& [consumed, name] : setup_.letters) topic(name);
   std::set<std::string> known;
   for (const auto& [name, topic] : topics_) known.insert(name);
   for (const std::string& name : store::new_outbox_topics(*session_, setup_.group, known))
@@ -208,13 +248,15 @@ Relay::Topic& Relay::topic(const std::string& name) {
   const auto limit = setup_.topics.find(name);
   const std::size_t most = limit == setup_.topics.end() ? kUnknownLimit : limit->second;
   return topics_
-      .emplace(name, Topic{TopicStream(name, setup_.group,
-                                       [this, most] {
-                                         return std::make_unique<kafka::StreamProducer>(
-                                             setup_.properties(),
-                                             kafka::StreamProducer::Limits{
-                                                 std::min(kLargestBatch, most / 2), kMostRows});
-                                       }),
+      .emplace(name, Topic{TopicStream(
+                               name, setup_.group,
+                               [this, most] {
+                                 return std::make_unique<kafka::StreamProducer>(
+                                     setup_.properties(),
+                                     kafka::StreamProducer::Limits{
+                                         std::min(kLargestBatch, most / 2), kMostRows});
+                               },
+                               limit == setup_.topics.end() && is_for_letters(name)),
                            LowWater()})
       .first->second;
 }
@@ -303,6 +345,12 @@ void Relay::measure() {
   try {
     const store::OutboxMeasure found = store::measure_outbox(*session_, setup_.group, marks);
     metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);
+    if (!setup_.letters.empty()) {
+      std::vector<std::string> consumed;
+      for (const auto& [from, to] : setup_.letters) consumed.push_back(from);
+      metrics_.dead_letters_unpublished(
+          store::count_unpublished(*session_, setup_.group, consumed));
+    }
   } catch (const store::DatabaseError& error) {
     // Under a long snapshot it walks over all that was removed. Records must go on meanwhile.
     if (error.sqlstate() != kTookTooLong) throw;

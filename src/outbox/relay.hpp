@@ -1,4 +1,5 @@
 // Sends what handlers published, from its committed rows to Kafka. The promise: docs/outbox.md.
+// Moves dead letters whose routes name a topic into the outbox, and so sends them, too.
 //
 // One relay of a group works at a time: the one that holds the lease. It runs in a worker, or alone
 // as `hapax relay`.
@@ -32,7 +33,8 @@ struct RelaySetup {
   std::function<kafka::Properties()> properties;           // the consumer's, as they stand now
   std::map<std::string, std::size_t, std::less<>> topics;  // → the largest record that each takes
   std::chrono::seconds lease{10};
-  std::chrono::seconds sweep{60};  // between two looks below the low-water marks
+  std::chrono::seconds sweep{60};                   // between two looks below the low-water marks
+  std::map<std::string, std::string> letters = {};  // consumed topic → its dead letter topic
 };
 
 // Thread safety: run() belongs to one thread; nudge() may be called from any.
@@ -68,6 +70,8 @@ class Relay {
   store::OutboxStep next_step();
   bool a_halt_ended(const store::OutboxRead& read);
   void send(store::OutboxRead read, const store::OutboxStep& step);
+  void move_letters();
+  bool is_for_letters(const std::string& topic) const;
   void look_for_topics();
   void measure();
   void rest(const std::stop_token& stop);
@@ -86,9 +90,11 @@ class Relay {
   std::vector<std::pair<std::string, std::int64_t>> acknowledged_;  // and not removed
   std::set<std::int64_t> halts_;                                    // that were open
   std::future<std::set<std::string>> sweep_;                        // topics that it has found
-  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, sweep_at_{}, measure_{}, peek_at_{},
-      removing_since_{};
-  std::string said_;  // why PostgreSQL does not let it work
+  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, move_at_{}, sweep_at_{}, measure_{},
+      peek_at_{}, removing_since_{};
+  std::string store_id_;
+  std::string said_;          // why PostgreSQL does not let it work
+  std::string letters_said_;  // why it does not let letters be moved
 
   sync::Mutex mutex_;
   std::condition_variable_any woken_;

@@ -5,6 +5,7 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
+#include "outbox/letter_record.hpp"
 #include "outbox/record.hpp"
 
 namespace hapax::outbox {
@@ -43,7 +44,8 @@ TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds tim
       news.delivered.push_back(answer.id);
       continue;
     }
-    if (answer.result == Result::refused_record || answer.result == Result::refused_topic) {
+    if (answer.result == Result::refused_record || answer.result == Result::too_large ||
+        answer.result == Result::refused_topic) {
       ++refused_;
       if (!refusal_ || answer.id < refusal_->id) refusal_ = answer;
     } else if (answer.result == Result::unknown) {
@@ -114,8 +116,12 @@ void TopicStream::conclude(News& news) {
   for (auto row = sent_.rbegin(); row != sent_.rend(); ++row)
     waiting_.push_front(std::move(row->second));
   sent_.clear();
-  if (refusal && refusal->result == Result::refused_topic) {
+  if (refusal && refusal->result == Result::refused_topic && waits_for_topic_) {
+    back_off(refusal->error);
+  } else if (refusal && refusal->result == Result::refused_topic) {
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", refusal->error};
+  } else if (refused > 0 && alone && refusal->result == Result::too_large && shrink_next()) {
+    // It is sent again without its payload.
   } else if (refused > 0 && alone) {
     news.halt = store::OutboxHalt{topic_, refusal->id, "record_refused", refusal->error};
   } else if (refused > 0) {
@@ -124,6 +130,20 @@ void TopicStream::conclude(News& news) {
     back_off(why);
   }
   if (news.halt) drop_waiting();
+}
+
+// Only a dead letter may lose a part: PostgreSQL keeps all of it.
+bool TopicStream::shrink_next() {
+  store::OutboxRow& row = waiting_.front();
+  if (!is_letter(row)) return false;
+  const std::size_t bytes = row.payload.value_or("").size();
+  if (!shrink(row)) return false;
+  observe::log::warning(
+      "dead_letter_too_large",
+      {{"dead_letter", letter_id(row)}, {"dead_letter_topic", topic_}, {"payload_bytes", bytes}},
+      "the dead letter topic takes no record of this size (max.message.bytes): "
+      "publishing it without its payload; `hapax dead show` has all of it");
+  return true;
 }
 
 void TopicStream::drop_waiting() {

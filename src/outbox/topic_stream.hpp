@@ -25,10 +25,14 @@ class TopicStream {
  public:
   using MakeProducer = std::function<std::unique_ptr<kafka::StreamProducer>()>;
 
-  TopicStream(std::string topic, std::string group, MakeProducer make_producer)
+  // `waits_for_topic`: a topic that is missing or may not be written does not halt, but is tried
+  // again each second.
+  TopicStream(std::string topic, std::string group, MakeProducer make_producer,
+              bool waits_for_topic = false)
       : topic_(std::move(topic)),
         group_(std::move(group)),
-        make_producer_(std::move(make_producer)) {}
+        make_producer_(std::move(make_producer)),
+        waits_for_topic_(waits_for_topic) {}
 
   // Whether Kafka has acknowledged all that was offered.
   bool is_empty() const { return in_hand_.empty(); }
@@ -57,6 +61,7 @@ class TopicStream {
 
   bool has_producer();
   bool is_unreadable_next() const;
+  bool shrink_next();
   void drop_waiting();
   void feed();
   void conclude(News& news);
@@ -66,6 +71,7 @@ class TopicStream {
 
   const std::string topic_, group_;
   const MakeProducer make_producer_;
+  const bool waits_for_topic_;
   std::unique_ptr<kafka::StreamProducer> producer_;
   std::deque<store::OutboxRow> waiting_;
   std::map<std::int64_t, store::OutboxRow> sent_;  // and not acknowledged

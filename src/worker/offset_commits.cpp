@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kafka/consumer.hpp"
 #include "kafka/provenance.hpp"
 #include "observe/log.hpp"
 

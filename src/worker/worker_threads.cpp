@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "observe/log.hpp"
-#include "worker/kafka_health.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -44,18 +43,6 @@ void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
       setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_epochs(); },
       [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); }});
   replays_ = std::make_unique<Replays>(setup_, routes_, std::move(replay_handlers_), random());
-  publish_dead_letters();
-}
-
-void WorkerThreads::publish_dead_letters() {
-  DeadLetterPublisherSetup setup{setup_.group, setup_.worker_name, setup_.connect,
-                                 [this] { return current_properties(config_.kafka); }};
-  for (const config::Route& route : config_.routes)
-    if (!route.dead_letter_topic.empty())
-      setup.topics.emplace(route.topic, route.dead_letter_topic);
-  if (!setup.topics.empty())
-    publisher_ =
-        std::make_unique<DeadLetterPublisher>(std::move(setup), setup_.postgres, setup_.metrics);
 }
 
 void WorkerThreads::tell_running() const {
@@ -83,14 +70,10 @@ bool WorkerThreads::handlers_run() const {
   });
 }
 
-void WorkerThreads::wind_down() {
-  replays_->stop();
-  if (publisher_) publisher_->stop();
-}
+void WorkerThreads::wind_down() { replays_->stop(); }
 
 void WorkerThreads::end() {
   setup_.dispatcher.stop();
-  publisher_.reset();
   replays_.reset();
   for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for
   lanes_.clear();

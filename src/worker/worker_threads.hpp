@@ -1,5 +1,5 @@
-// The threads that a worker starts beside the poll thread and those of the keeper: lanes, replays,
-// retention, and the publisher of dead letters.
+// The threads that a worker starts beside the poll thread and those of the keeper: lanes, replays and
+// retention.
 //
 // Owned by the poll thread.
 #pragma once
@@ -11,7 +11,6 @@
 #include "flow/route.hpp"
 #include "kafka/consumer.hpp"
 #include "observe/health.hpp"
-#include "worker/dead_letter_publisher.hpp"
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/lane_setup.hpp"
@@ -38,7 +37,7 @@ class WorkerThreads {
   // Whether a lane runs a handler; if not, what it has waits for PostgreSQL.
   bool handlers_run() const;
 
-  // No replay and no publication begins any more.
+  // No replay begins any more.
   void wind_down();
   // True when no replay runs any more. Blocks: until then, or `until`. Precondition: wind_down().
   bool replays_are_idle(Clock::time_point until) { return replays_->wait_idle(until); }
@@ -49,7 +48,6 @@ class WorkerThreads {
  private:
   using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
   Handlers make_handlers(observe::Health& health) const;
-  void publish_dead_letters();
 
   const config::Config& config_;
   const std::vector<flow::Route>& routes_;
@@ -60,7 +58,6 @@ class WorkerThreads {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Retention> retention_;
   std::unique_ptr<Replays> replays_;
-  std::unique_ptr<DeadLetterPublisher> publisher_;  // none if no route names a topic
 };
 
 }  // namespace hapax::worker

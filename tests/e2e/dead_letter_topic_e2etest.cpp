@@ -18,7 +18,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr const char* kUnpublished =
-    "SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL";
+    "SELECT (SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL) + "
+    "(SELECT count(*) FROM hapax.outbox)";
 
 std::optional<std::string> header(const Incoming& record, const std::string& name) {
   const auto found =
@@ -48,14 +49,15 @@ TEST(DeadLetterTopicOnKafka, IsWaitedForWhileMessagesGoOn) {
   const auto worker = site.worker("w", dead.patch);
   Producer producer(site.bootstrap());
   dead.reject(producer, 0);
-  worker->await("dead_letters_delayed", {{"dead_letter_topic", dead.topic}});
+  worker->await("outbox_delayed", {{"topic", dead.topic}}, 1, std::chrono::seconds(60));
   worker->await_metric("hapax_dead_letters_unpublished 1");
   producer.send(site.payment(1));
   site.await_booked(1);
   create_topic(site.bootstrap(), dead.topic, 1);
   site.await(kUnpublished, "0");
-  worker->await("dead_letters_go_on");
-  EXPECT_EQ(worker->count("dead_letters_delayed"), 1U) << "more than a line for one cause";
+  worker->await("outbox_goes_on");
+  EXPECT_EQ(worker->count("outbox_delayed"), 1U) << "more than a line for one cause";
+  EXPECT_EQ(worker->count("outbox_halted"), 0U);
   const auto records = read_records(site.bootstrap(), dead.topic, 0);
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(header(records[0], "hapax-dead-letter-id"), "1");
@@ -79,6 +81,7 @@ TEST(DeadLetterTopicOnKafka, HasWhatFitsOfARecordThatIsTooLargeAndAllOfTheNext) 
   dead.reject(producer, 2);
   const auto worker = site.worker("w", dead.patch);
   site.await("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NOT NULL", "3");
+  site.await(kUnpublished, "0");
 
   const auto records = read_records(site.bootstrap(), dead.topic, 0);
   ASSERT_EQ(records.size(), 3U);

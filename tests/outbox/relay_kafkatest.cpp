@@ -258,6 +258,24 @@ TEST_F(RelayCase, HaltsATopicThatMayNotBeWrittenAndNoOther) {
   expect_exact("audit", 10);
 }
 
+// No operator waits for a topic of dead letters, so it does not halt.
+TEST_F(RelayCase, TriesATopicOfDeadLettersAgainThatMayNotBeWritten) {
+  cluster.create_topic("dead", 1);
+  cluster.refuse(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::not_allowed);
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, payload, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) SELECT 'g', 'payments', 1, 0, n, 'none', 'p', '{}', '{}', "
+      "'rejected', 'no', 1, 'h', '1', 's', now() FROM generate_series(0, 2) n");
+  RelaySetup with_letters = setup();
+  with_letters.letters = {{"payments", "dead"}};
+  Running relay(std::move(with_letters), "w");
+  database.wait_until("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL", "0");
+  await_sent();
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0);
+  EXPECT_EQ(support::read_records(cluster.bootstrap(), "dead", 0).size(), 3U);
+}
+
 // SKIP LOCKED would let both send, and split a key between them.
 TEST_F(RelayCase, OfTwoRelaysOneWorksAndTheOtherTakesOverAtOnce) {
   database.run(rows("receipts", 0, 3000));

@@ -2,7 +2,6 @@
 
 #include "sql_statements.hpp"
 #include "store/quote.hpp"
-#include "store/transaction.hpp"
 #include "store/worker/outbox_headers.hpp"
 
 namespace hapax::store {
@@ -70,15 +69,6 @@ bool renew(Transaction& transaction, const OutboxLease& lease, std::chrono::seco
               .empty();
 }
 
-// Its COMMIT is synchronous under any setting of the server. A relay that wants the lease waits for
-// this transaction's end. So PostgreSQL ends it if this process stands still.
-bool fence(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
-  transaction.add("SET LOCAL synchronous_commit = on");
-  transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
-                  std::to_string(time.count()) + "s'");
-  return renew(transaction, lease, time);
-}
-
 }  // namespace
 
 bool has_outbox(Session& session) {
@@ -97,6 +87,15 @@ std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string
   transaction.commit();
   if (rows.empty()) return std::nullopt;
   return OutboxLease{group, holder, rows[0][0].as<std::int64_t>(), incarnation};
+}
+
+// Its COMMIT is synchronous under any setting of the server. A relay that wants the lease waits for
+// this transaction's end. So PostgreSQL ends it if this process stands still.
+bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
+  transaction.add("SET LOCAL synchronous_commit = on");
+  transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
+                  std::to_string(time.count()) + "s'");
+  return renew(transaction, lease, time);
 }
 
 void release_outbox_lease(Session& session, const OutboxLease& lease) {
@@ -133,7 +132,7 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
                                       const OutboxStep& step) {
   Transaction transaction(session);
   begin_reading(transaction);
-  if (!fence(transaction, lease, step.lease)) return std::nullopt;
+  if (!fence_outbox(transaction, lease, step.lease)) return std::nullopt;
   std::map<std::string, std::vector<std::int64_t>> sent;
   for (const auto& [topic, id] : step.acknowledged) sent[topic].push_back(id);
   for (const auto& [topic, ids] : sent)
@@ -177,7 +176,7 @@ bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& h
                  const std::string& relay) {
   constexpr std::chrono::seconds kAsLong{10};
   Transaction transaction(session);
-  if (!fence(transaction, lease, kAsLong)) return false;
+  if (!fence_outbox(transaction, lease, kAsLong)) return false;
   transaction.run(sql::kInsertOutboxHalt,
                   {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
   transaction.commit();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "store/session.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 
@@ -33,6 +34,11 @@ std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string
                                              const std::string& holder,
                                              const std::string& incarnation,
                                              std::chrono::seconds time);
+
+// The first statement of a transaction that only the lease's holder may commit: renews the lease,
+// and locks it until the end. False if the lease or the incarnation is another one. The COMMIT will
+// be synchronous, and PostgreSQL ends the transaction if this process stands still for `time`.
+bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time);
 
 // Another relay may take it at once.
 void release_outbox_lease(Session& session, const OutboxLease& lease);

@@ -34,7 +34,8 @@ std::optional<std::string> header_value(const json& value) {
 
 std::string outbox_headers_text(const OutboxHeaders& headers) {
   json text = json::array();
-  for (const auto& [name, value] : headers) text.push_back(json::array({name, header_json(value)}));
+  for (const auto& [name, value] : headers)
+    text.push_back(json::array({header_json(name), header_json(value)}));
   return text.dump();
 }
 
@@ -45,7 +46,7 @@ OutboxHeaders outbox_headers_of(const std::string& text) {
   if (!all.is_array()) throw std::invalid_argument("no array");
   for (const json& header : all) {
     if (!header.is_array() || header.size() != 2) throw std::invalid_argument("no pair");
-    headers.emplace_back(header[0].get<std::string>(), header_value(header[1]));
+    headers.emplace_back(header_value(header[0]).value(), header_value(header[1]));
   }
   return headers;
 }

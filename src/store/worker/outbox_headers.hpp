@@ -1,5 +1,5 @@
 // A record's headers as the text that hapax.outbox keeps: [[name, value], …] in their order. Null
-// stays null, and a value that is not UTF-8 is {"hex": "…"}.
+// stays null, and a name or value that is not UTF-8 is {"hex": "…"}.
 //
 // Pure.
 #pragma once
@@ -13,7 +13,6 @@ namespace hapax::store {
 
 using OutboxHeaders = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
-// Precondition: names are UTF-8.
 std::string outbox_headers_text(const OutboxHeaders& headers);
 
 // Throws: std::exception if the text is no such array.

@@ -1,4 +1,4 @@
-#include "store/worker/publications.hpp"
+#include "store/message/publications.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -23,6 +23,7 @@ UnpublishedLetter letter_of(const Row& row) {
   UnpublishedLetter letter;
   letter.id = row["id"].as<std::int64_t>();
   letter.topic = row["topic"].text();
+  letter.generation = row["generation"].as<std::int32_t>();
   letter.partition = row["partition"].as<std::int32_t>();
   letter.offset = row["kafka_offset"].as<std::int64_t>();
   letter.timestamp_ms = row["message_timestamp"].as<Text>();
@@ -46,32 +47,35 @@ UnpublishedLetter letter_of(const Row& row) {
 
 }  // namespace
 
-bool has_publications(Session& session) {
+std::optional<std::size_t> move_letters(
+    Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
+    std::chrono::seconds lease_time,
+    const std::function<Published(const UnpublishedLetter&)>& record_of) {
   Transaction transaction(session);
-  return !transaction.run("SELECT to_regclass('hapax.dead_letters_to_publish')")[0][0].is_null();
-}
-
-std::vector<UnpublishedLetter> read_unpublished(Session& session, const std::string& group,
-                                                const std::vector<std::string>& topics) {
-  Transaction transaction(session);
-  std::vector<UnpublishedLetter> letters;
-  for (const Row row : transaction.run(sql::kReadUnpublished,
-                                       {group, array_of(topics), kMostLetters, kMostPayload}))
-    letters.push_back(letter_of(row));
-  return letters;
+  if (!fence_outbox(transaction, lease, lease_time)) return std::nullopt;
+  std::vector<std::int64_t> ids;
+  std::vector<Published> records;  // of one source topic
+  for (const Row row : transaction.run(
+           sql::kReadUnpublished, {lease.group, array_of(topics), kMostLetters, kMostPayload})) {
+    Published record = record_of(letter_of(row));
+    if (!records.empty() && records.back().source.topic != record.source.topic)
+      add_published(transaction, std::exchange(records, {}));
+    ids.push_back(row["id"].as<std::int64_t>());
+    records.push_back(std::move(record));
+  }
+  if (ids.empty()) return 0;
+  add_published(transaction, records);
+  transaction.run(sql::kMarkPublished, {array_of(ids)});
+  transaction.commit();
+  return ids.size();
 }
 
 std::size_t count_unpublished(Session& session, const std::string& group,
                               const std::vector<std::string>& topics) {
   Transaction transaction(session);
+  transaction.run("SET LOCAL statement_timeout = '1s'");  // sent with the rest it binds nothing
   return transaction.run(sql::kCountUnpublished, {group, array_of(topics), kMostCounted})[0][0]
       .as<std::size_t>();
-}
-
-void mark_published(Session& session, const std::vector<std::int64_t>& letters) {
-  Transaction transaction(session);
-  transaction.run(sql::kMarkPublished, {array_of(letters)});
-  transaction.commit();
 }
 
 }  // namespace hapax::store

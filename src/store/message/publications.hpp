@@ -1,0 +1,56 @@
+// Dead letters on their way into hapax.outbox, from which the relay sends them to their topics.
+//
+// Throws: DatabaseError (Phase::account), from all of them.
+// Thread safety: none; each call uses the caller's session.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/message/outbox_insert.hpp"
+#include "store/session.hpp"
+#include "store/worker/outbox.hpp"
+
+namespace hapax::store {
+
+// A dead letter as its row has it; bytes as they came.
+struct UnpublishedLetter {
+  std::int64_t id = 0;
+  std::string topic;
+  std::int32_t generation = 1;
+  std::int32_t partition = 0;
+  std::int64_t offset = 0;
+  std::optional<std::string> timestamp_ms;
+  std::string timestamp_type;
+  std::optional<std::string> record_key, payload;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  std::string reason, error;
+  std::optional<std::string> sqlstate;
+  std::string attempts, handler, handler_version;
+  std::string first_at, created_at;  // ISO 8601, UTC
+};
+
+// Writes the next open letters of these topics into the outbox, by id, and marks them as published:
+// at most kMostLetters and a bounded number of bytes of payloads, but always one. One transaction
+// under the lease, so each letter gets there once. A letter that is just being replayed or
+// discarded is left out. Returns how many; nothing if the lease is another one.
+std::optional<std::size_t> move_letters(
+    Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
+    std::chrono::seconds lease_time,
+    const std::function<Published(const UnpublishedLetter&)>& record_of);
+inline constexpr std::size_t kMostLetters = 100;
+inline constexpr std::size_t kMostPayload = std::size_t{8} << 20;
+
+// How many open letters of these topics are not in Kafka, counted up to kMostCounted: those that
+// are to be moved, and records of letters in the outbox. Throws: DatabaseError, 57014 if it takes
+// longer than a second.
+std::size_t count_unpublished(Session& session, const std::string& group,
+                              const std::vector<std::string>& topics);
+inline constexpr std::size_t kMostCounted = 10'000;
+
+}  // namespace hapax::store

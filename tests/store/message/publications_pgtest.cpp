@@ -1,0 +1,115 @@
+// Which dead letters go into the outbox next.
+#include "store/message/publications.hpp"
+
+#include <gtest/gtest.h>
+
+#include "store/transaction.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+using namespace std::chrono_literals;
+using Letters = std::vector<std::int64_t>;
+
+class Publications : public testing::Test {
+ protected:
+  void letters(const std::string& topic, int first, int count, const std::string& payload = "''") {
+    database.run(
+        "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+        "timestamp_type, payload, header_names, header_values, reason, error, attempts, handler, "
+        "handler_version, scope, first_at) SELECT 'g', '" +
+        topic + "', 1, 0, n, 'none', " + payload +
+        ", '{}', '{}', 'rejected', 'no', 1, 'h', '1', 's', now() FROM generate_series(" +
+        std::to_string(first) + ", " + std::to_string(first + count - 1) + ") n");
+  }
+  OutboxLease lease(const std::string& holder = "one") {
+    return *take_outbox_lease(session, "g", holder, read_store(session).incarnation, 10s);
+  }
+  std::optional<Letters> move(const OutboxLease& mine, const std::vector<std::string>& topics) {
+    Letters ids;
+    const auto moved = move_letters(session, mine, topics, 10s, [&](const UnpublishedLetter& l) {
+      ids.push_back(l.id);
+      return Published{l.topic + ".dead",
+                       l.record_key,
+                       {},
+                       "[]",
+                       "",
+                       {"g", l.topic, l.generation, l.partition, l.offset}};
+    });
+    if (!moved) return std::nullopt;
+    EXPECT_EQ(*moved, ids.size());
+    return ids;
+  }
+  Letters next(const std::vector<std::string>& topics) { return *move(lease(), topics); }
+
+  test::Database database;
+  Session session{database.worker()};
+};
+
+TEST_F(Publications, AreTheOpenOnesOfTheirTopicsByIdOnce) {
+  letters("a", 0, 2);  // 1, 2
+  letters("b", 0, 2);  // 3, 4
+  letters("c", 0, 1);  // 5
+  letters("a", 2, 1);  // 6
+  database.run(
+      "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'replayed' WHERE id = 2");
+  EXPECT_EQ(count_unpublished(session, "g", {"a", "b"}), 4U);
+  EXPECT_EQ(next({"b", "a"}), (Letters{1, 3, 4, 6}));
+  EXPECT_EQ(database.value("SELECT string_agg(concat_ws(' ', topic, source_topic, source_offset), "
+                           "', ' ORDER BY id) FROM hapax.outbox"),
+            "a.dead a 0, b.dead b 0, b.dead b 1, a.dead a 2");
+  EXPECT_EQ(count_unpublished(session, "g", {"a", "b"}), 4U) << "those in the outbox";
+  EXPECT_EQ(count_unpublished(session, "other", {"a", "b"}), 0U);
+  database.run("DELETE FROM hapax.outbox WHERE source_topic = 'b'");
+  EXPECT_EQ(count_unpublished(session, "g", {"a", "b"}), 2U);
+  EXPECT_EQ(next({"a", "b"}), Letters{});
+}
+
+// It has a smaller id than one that is published by then.
+TEST_F(Publications, PassOverNoneThatCommitsLate) {
+  letters("a", 0, 1);
+  database.run("UPDATE hapax.dead_letters SET topic = 'elsewhere'");  // as if not committed yet
+  letters("a", 1, 1);
+  EXPECT_EQ(next({"a"}), Letters{2});
+  database.run("UPDATE hapax.dead_letters SET topic = 'a' WHERE topic = 'elsewhere'");
+  EXPECT_EQ(next({"a"}), Letters{1});
+}
+
+TEST_F(Publications, AreBoundedByNumberAndByBytesButOneComesInAnyCase) {
+  letters("a", 0, 1, "convert_to(repeat('x', 9 << 20), 'UTF8')");
+  letters("a", 1, 3, "convert_to(repeat('x', 3 << 20), 'UTF8')");
+  letters("a", 4, 120);
+  EXPECT_EQ(next({"a"}), Letters{1});
+  EXPECT_EQ(next({"a"}), (Letters{2, 3, 4}));
+  EXPECT_EQ(next({"a"}).size(), kMostLetters);
+}
+
+// It would wait for the end of a handler.
+TEST_F(Publications, LeaveOutALetterThatIsBeingReplayed) {
+  letters("a", 0, 2);
+  Session owner(database.owner());
+  Transaction replay(owner);
+  replay.run("SELECT FROM hapax.dead_letters WHERE id = 1 FOR UPDATE");
+  EXPECT_EQ(next({"a"}), Letters{2});
+  replay.rollback();
+  EXPECT_EQ(next({"a"}), Letters{1});
+}
+
+// After a failover the same id may name another letter. A mark set for one that was sent before
+// would then hide one that never was.
+TEST_F(Publications, AreNotMovedByARelayThatWasTakenOverOrAfterPostgresLostItsTail) {
+  letters("a", 0, 1);
+  const OutboxLease frozen = lease("frozen");
+  database.run("UPDATE hapax.leases SET until = now() - interval '1 s'");
+  const OutboxLease before = lease("new");
+  EXPECT_FALSE(move(frozen, {"a"}));
+  database.run("DELETE FROM hapax.incarnation");
+  EXPECT_FALSE(move(before, {"a"}));
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox"), 0);
+  EXPECT_EQ(move(lease("new"), {"a"}), Letters{1});
+}
+
+}  // namespace
+}  // namespace hapax::store
