@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -33,6 +34,7 @@ class Ledger final : public hapax::Handler {
   void on_start(const hapax::Setup& setup) override {
     folder_ = setup.options().at("folder").get<std::string>();
     shapes_ = setup.options().value("shapes", false);
+    publish_ = setup.options().value("publish", std::string());
   }
 
   void handle(const Message& message, Context& context) override {
@@ -120,6 +122,22 @@ class Ledger final : public hapax::Handler {
         "VALUES ($1, $2, $3, $4, $5, $6, $7)",
         order.at("op"), order.at("account"), order.at("amount"), order.at("payload"),
         message.topic(), message.partition(), message.offset());
+    if (!publish_.empty()) publish(order, context);
+  }
+
+  // The run's name tells which transaction published: one that PostgreSQL lost, or the one that
+  // stands.
+  void publish(const json& order, Context& context) const {
+    static std::atomic<int> runs = 0;
+    const std::string run = std::to_string(getpid()) + '.' + std::to_string(++runs) + '.' +
+                            std::to_string(std::chrono::system_clock::now().time_since_epoch() /
+                                           std::chrono::microseconds(1));
+    context.write("INSERT INTO booked (op, account, run) VALUES ($1, $2, $3)", order.at("op"),
+                  order.at("account"), run);
+    const json record = {{"op", order.at("op")}, {"run", run}};
+    context.publish(publish_, {.key = order.at("account").get<std::string>(),
+                               .payload = record.dump(),
+                               .name = "booked"});
   }
 
   // A table whose columns change while it is written. The handler's next version knows what its
@@ -152,6 +170,7 @@ class Ledger final : public hapax::Handler {
 
   std::filesystem::path folder_;
   bool shapes_ = false;
+  std::string publish_;  // the topic; "": none
 };
 
 }  // namespace

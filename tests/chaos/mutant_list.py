@@ -140,6 +140,28 @@ MUTANTS = {
         "src/worker/starts.cpp",
         "std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains("
         "wanted.partition); });", "wanted_.clear();")], partitions=400),
+    "relay-without-barrier": Mutant([(
+        "src/store/worker/outbox.cpp", 'transaction.add("SET LOCAL synchronous_commit = on");\n'
+        '  transaction.add("SET LOCAL idle', 'transaction.add("SET LOCAL synchronous_commit = off");\n'
+        '  transaction.add("SET LOCAL idle')],
+        POSTGRES, {"batch": 1, "lose_tail": True}, world="publish"),
+    "relay-without-fence": Mutant([(
+        "sql/worker/fence_outbox.sql", "WHERE name = $1 AND holder = $2 AND epoch = $3",
+        "WHERE name = $1 AND $2 <> '' AND $3 > 0")], "relay-frozen", world="publish"),
+    "outbox-ids-drawn-early": Mutant([
+        ("sql/message/claim.sql", "AND set_config('lock_timeout', $13, true) IS NOT NULL",
+         "AND set_config('lock_timeout', $13, true) IS NOT NULL AND nextval('hapax.outbox_id_seq') > 0"),
+        ("sql/message/insert_outbox.sql", "INSERT INTO hapax.outbox (group_id,",
+         "INSERT INTO hapax.outbox (id, group_id,"),
+        ("sql/message/insert_outbox.sql", "SELECT $1,",
+         "OVERRIDING SYSTEM VALUE SELECT currval('hapax.outbox_id_seq'), $1,")],
+        "worker-pause", {"batch": 1, "ordering": "none"}, world="publish"),
+    "published-key-of-the-row": Mutant([(
+        "sql/message/insert_outbox.sql", "r.headers::json, r.idempotency_key,",
+        "r.headers::json, md5(r.n::text || clock_timestamp()),")], world="publish"),
+    "outbox-mark-passes-writers": Mutant([(
+        "src/outbox/low_water.cpp", "if (candidate_ && !candidate_->writers.empty()) {",
+        "if (candidate_ && false) {")], "worker-pause", world="publish"),
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),
