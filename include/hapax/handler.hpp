@@ -80,26 +80,38 @@ class Handler {
                             Context& /*context*/) {}
 };
 
+class OutsideHandler;  // <hapax/outside.hpp>
+
 // A named way to make instances of one handler, for HAPAX_PLUGIN and for hapax::Main.
 struct HandlerFactory {
   std::string name;
   std::function<std::unique_ptr<Handler>()> make;
   std::string version = "unversioned";  // kept with dead letters
+  // Instead of `make`: of a handler that calls to the outside.
+  std::function<std::unique_ptr<OutsideHandler>()> make_outside = {};
 };
 
 // The factory of a handler that needs nothing for its constructor. For another handler write
 // hapax::HandlerFactory{"name", [=] { return std::make_unique<SomeHandler>(…); }}.
 template <class SomeHandler>
 HandlerFactory handler(std::string name, std::string version = "unversioned") {
-  static_assert(std::derived_from<SomeHandler, Handler>,
+  constexpr bool kOutside = std::derived_from<SomeHandler, OutsideHandler>;
+  static_assert(kOutside || std::derived_from<SomeHandler, Handler>,
                 "hapax::handler<T>: T must derive publicly from hapax::Handler");
-  static_assert(!std::is_abstract_v<SomeHandler>,
+  static_assert(kOutside || !std::is_abstract_v<SomeHandler>,
                 "hapax::handler<T>: T must override "
                 "void handle(const hapax::Message&, hapax::Context&)");
+  static_assert(!kOutside || !std::is_abstract_v<SomeHandler>,
+                "hapax::handler<T>: T must override call and book of hapax::OutsideHandler");
   static_assert(std::default_initializable<SomeHandler>,
                 "hapax::handler<T>: T needs a public constructor without parameters; for another "
                 "write hapax::HandlerFactory{\"name\", [=] { return std::make_unique<T>(…); }}");
-  return {std::move(name), [] { return std::make_unique<SomeHandler>(); }, std::move(version)};
+  HandlerFactory factory{.name = std::move(name), .make = {}, .version = std::move(version)};
+  if constexpr (kOutside)
+    factory.make_outside = [] { return std::make_unique<SomeHandler>(); };
+  else
+    factory.make = [] { return std::make_unique<SomeHandler>(); };
+  return factory;
 }
 
 }  // namespace hapax

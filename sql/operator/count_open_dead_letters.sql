@@ -6,7 +6,7 @@ SELECT to_json(r) FROM (
   FROM (SELECT reason, reason <> 'payload_drift' AND EXISTS (
                  SELECT FROM hapax.idempotency_keys k
                  WHERE k.key = l.key AND k.scope = l.scope AND k.tenant = l.tenant
-                   AND k.status = 'completed') AS completed
+                   AND k.status = 'completed' AND k.error IS NULL) AS completed
         FROM hapax.dead_letters l
         WHERE group_id = $1 AND ended_at IS NULL LIMIT $2) d
   GROUP BY reason ORDER BY count(*) DESC, reason) r

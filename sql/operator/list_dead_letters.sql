@@ -11,7 +11,7 @@ SELECT to_json(r) FROM (
            AS replay_wanted,
          (SELECT k.topic || '/' || k.partition || '/' || k.kafka_offset
           FROM hapax.idempotency_keys k
-          WHERE d.ended_at IS NULL AND d.reason <> 'payload_drift' AND k.status = 'completed'
+          WHERE d.ended_at IS NULL AND d.reason <> 'payload_drift' AND k.status = 'completed' AND k.error IS NULL
             AND k.key = d.key AND k.scope = d.scope AND k.tenant = d.tenant) AS completed_by
   FROM hapax.dead_letters d
   WHERE id >= $2 AND id < $3 AND group_id = $1 AND ($4::text IS NULL OR topic = $4)

@@ -14,7 +14,7 @@ SELECT to_json(r) FROM (
          coalesce(ended_as, 'open') AS state, ended_at, ended_by, ended_why,
          (SELECT k.topic || '/' || k.partition || '/' || k.kafka_offset
           FROM hapax.idempotency_keys k
-          WHERE d.ended_at IS NULL AND d.reason <> 'payload_drift' AND k.status = 'completed'
+          WHERE d.ended_at IS NULL AND d.reason <> 'payload_drift' AND k.status = 'completed' AND k.error IS NULL
             AND k.key = d.key AND k.scope = d.scope AND k.tenant = d.tenant) AS completed_by,
          (SELECT to_json(a) FROM (
             SELECT a.last_at, a.last_error, a.sqlstate FROM hapax.attempts a

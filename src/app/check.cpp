@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
+#include "hapax/outside.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::app {
@@ -31,7 +32,9 @@ void try_on_start(const HandlerFactory& handler, const config::Route& route, Fin
   findings.attempt("on_start of " + handler.name, "fix that, or routes[].options", [&] {
     std::string why = "it threw what is no std::exception";
     try {
-      return handler.make()->on_start({route.topic, route.options.dump()});
+      const Setup setup{route.topic, route.options.dump()};
+      return handler.make_outside ? handler.make_outside()->on_start(setup)
+                                  : handler.make()->on_start(setup);
     } catch (const std::exception& error) {
       why = error.what();
       std::ranges::replace(why, '\n', ' ');

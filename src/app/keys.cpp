@@ -197,7 +197,8 @@ void add_keys(CLI::App& app, CommandLine& line) {
       add("list", "List keys in their order; reads at most 100,000 and shows how to go on", list);
   for (auto* const sub : {showing, listing}) sub->add_flag("--json", options->json, "For programs");
   listing->add_option("--status", options->status, "Only this status")
-      ->check(CLI::IsMember({"completed", "failed", "forgotten", "started"}));
+      ->check(
+          CLI::IsMember({"completed", "failed", "forgotten", "started", "answered", "unknown"}));
   listing->add_option("--older-than", options->older_than, "Unchanged for so long: 90s, 1h, 7d");
   auto* const from = listing->add_option("--from", options->from, "Begin at this key");
   listing->add_option("--after", options->after, "Go on behind this KEY SCOPE TENANT")

@@ -67,6 +67,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_keys(app, line);
   add_dead(app, line);
   add_outbox(app, line);
+  add_outside(app, line);
   add_offsets(app, line);
   add_explain(app, line);
   add_audit(app, line);

@@ -1,9 +1,12 @@
 #include "app/publishing.hpp"
 
+#include <algorithm>
+
 #include "cli/kafka_reader.hpp"
 #include "cli/store_access.hpp"
 #include "kafka/topic_settings.hpp"
 #include "observe/log.hpp"
+#include "store/operator/migrate.hpp"
 #include "worker/connect_options.hpp"
 #include "worker/kafka_health.hpp"
 
@@ -88,5 +91,11 @@ RelayThread::RelayThread(const config::Config& config, const flow::Publishing* p
                          observe::Metrics& metrics)
     : relay_(relay_setup(config, publishing), metrics),
       thread_([this](const std::stop_token& stop) { relay_.run(stop); }) {}
+
+int oldest_schema(const config::Config& config) {
+  if (std::ranges::any_of(config.routes, [](const auto& route) { return !!route.outside; }))
+    return store::kOutsideSchema;
+  return needs_relay(config) ? store::kOutboxSchema : store::kOldestSchema;
+}
 
 }  // namespace hapax::app

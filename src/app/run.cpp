@@ -98,8 +98,7 @@ void await_schema(const config::Config& config, observe::Health& health) {
     std::string why;
     try {
       store::Session session(worker::connect_options(config));
-      const auto problem = store::schema_problem(
-          session, config.publish.topics.empty() ? store::kOldestSchema : store::kOutboxSchema);
+      const auto problem = store::schema_problem(session, oldest_schema(config));
       if (!problem) return;
       why = *problem;
     } catch (const store::DatabaseError& error) {

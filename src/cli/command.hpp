@@ -46,6 +46,7 @@ void add_resume(CLI::App& app, CommandLine& line);
 void add_keys(CLI::App& app, CommandLine& line);
 void add_dead(CLI::App& app, CommandLine& line);
 void add_outbox(CLI::App& app, CommandLine& line);
+void add_outside(CLI::App& app, CommandLine& line);
 void add_offsets(CLI::App& app, CommandLine& line);
 void add_explain(CLI::App& app, CommandLine& line);
 void add_audit(CLI::App& app, CommandLine& line);

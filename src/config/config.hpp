@@ -95,6 +95,24 @@ struct Retry {
   bool operator==(const Retry&) const = default;
 };
 
+// What the other side of an outside handler does with a call that comes a second time.
+enum class Repeat {
+  idempotent,  // it keeps the key that we hand on for Outside::remembers
+  queryable,   // it can be asked what became of a call
+  never,       // neither
+};
+
+// A route whose handler calls to the outside.
+struct Outside {
+  Repeat repeat = Repeat::never;
+  std::chrono::milliseconds remembers{0};  // idempotent only
+  std::chrono::milliseconds lease{30'000};
+  std::chrono::milliseconds max_duration{600'000};
+  std::size_t concurrency = 16;  // calls at once, in each worker
+
+  bool operator==(const Outside&) const = default;
+};
+
 // One topic and what is done with its messages.
 struct Route {
   std::string topic;
@@ -108,6 +126,7 @@ struct Route {
   std::size_t max_result_bytes = std::size_t{64} << 10;
   std::size_t batch = 1;        // messages a transaction, at most
   std::uint32_t breaker = 100;  // dead letters in a row for one cause that halt the route; 0: never
+  std::optional<Outside> outside;  // nothing: its handler takes effect in PostgreSQL only
 };
 
 // Where /metrics, /livez and /readyz are served. Port 0: any free one.

@@ -46,6 +46,28 @@ void read_retry(Object& section, Retry& retry) {
     section.reader().problem(section.path(), "first is longer than max; raise max or lower first");
 }
 
+void read_outside(Object& section, Outside& outside) {
+  const Choice<Repeat> words{{{"idempotent", Repeat::idempotent},
+                              {"queryable", Repeat::queryable},
+                              {"never", Repeat::never}}};
+  section.require("repeat", outside.repeat, words,
+                  "what the other side does with a call that comes again: \"idempotent\", "
+                  "\"queryable\" or \"never\"");
+  section.read("remembers", outside.remembers, Duration{1s, 24h * 3650});
+  section.read("lease", outside.lease, Duration{2s, 1h});
+  section.read("max_duration", outside.max_duration, Duration{100ms, 24h});
+  section.read("concurrency", outside.concurrency, Whole{1, 4'096});
+  section.finish();
+  const bool remembers = outside.remembers.count() > 0;
+  if (outside.repeat == Repeat::idempotent && !remembers)
+    section.reader().problem(section.path(),
+                             "\"repeat\": \"idempotent\" needs \"remembers\": how long the other "
+                             "side keeps an idempotency key, such as \"23h\"");
+  if (outside.repeat != Repeat::idempotent && remembers)
+    section.reader().problem(section.path(),
+                             "\"remembers\" is for \"repeat\": \"idempotent\"; leave it out");
+}
+
 }  // namespace
 
 void read_publish(Object& section, Publish& publish) {
@@ -75,7 +97,12 @@ void read_route(Object& section, Route& route) {
   section.read("batch", route.batch, Whole{1, 10'000});
   section.read("breaker", route.breaker, Whole{0, 1'000'000});
   section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
+  section.section("outside",
+                  [&](Object& outside) { read_outside(outside, route.outside.emplace()); });
   section.finish();
+  if (route.outside && route.batch > 1)
+    section.reader().problem(section.path(),
+                             "\"batch\" is not for a route with \"outside\"; leave it out");
 }
 
 }  // namespace hapax::config

@@ -6,6 +6,7 @@
 #include "flow/judge.hpp"
 #include "flow/verdicts.hpp"
 #include "store/message/dead_letter.hpp"
+#include "store/outside/calls.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -19,6 +20,13 @@ Outcome write_letter(Attempt& attempt, Outcome verdict) {
     const auto id = store::insert_dead_letter(transaction, letter);
     transaction.commit();
     if (!id) return redelivered(attempt.task.attempts);
+    verdict.dead_letter = *id;
+  } else if (const Answered* const answered = attempt.task.answered) {
+    // Once called, a key is never `failed`: a take-over would call again. The answer stays with it.
+    transaction.rollback();
+    const auto id = store::end_call(*attempt.session, attempt.request(), answered->token,
+                                    store::CallEnd::unknown, letter);
+    if (!id) return to_call("superseded", attempt.task.attempts);
     verdict.dead_letter = *id;
   } else {
     const store::ClaimRequest request = attempt.request();
@@ -74,6 +82,13 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
 }
 
 Outcome give_up(Attempt& attempt, Outcome verdict) {
+  // Cautious mode gives up before it derives the key, but this one was derived for the call.
+  if (attempt.task.answered != nullptr && !attempt.identity) {
+    const Task& task = attempt.task;
+    key::Derived derived = key::identify(task.route.key, task.message, task.generation);
+    if (auto* const identity = std::get_if<key::Identity>(&derived))
+      attempt.identity = std::move(*identity);
+  }
   if (std::string why; !attempt.session.is_reachable_and_clean(why)) return away(why);
   try {
     return write_letter(attempt, verdict);

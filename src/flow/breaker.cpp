@@ -13,7 +13,7 @@ constexpr std::size_t kMaxCause = 200;
 
 std::string cause_of(const Outcome& outcome) {
   const bool ran = outcome.reason == "rejected" || outcome.reason == "attempts_exhausted" ||
-                   outcome.reason == "crashed";
+                   outcome.reason == "crashed" || outcome.reason == "outcome_unknown";
   if (outcome.result != Result::failed || !ran) return {};
   if (!outcome.sqlstate.empty()) return outcome.reason + " (SQLSTATE " + outcome.sqlstate + ")";
   std::string cause = outcome.reason + ":";

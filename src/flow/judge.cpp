@@ -12,6 +12,35 @@ namespace {
 // keeper is about to find out.
 Outcome fenced(const Task& task) { return later("fenced", task.attempts); }
 
+// Keeps the message as a dead letter that names the holder of its key, which stays as it is.
+Outcome keep_beside(Attempt& attempt, const store::KeyHolder& holder, Outcome verdict,
+                    store::Transaction& transaction) {
+  store::DeadLetter letter = letter_of(attempt, verdict);
+  letter.other = nlohmann::json{{"group", holder.group},
+                                {"topic", holder.topic},
+                                {"generation", holder.generation},
+                                {"partition", holder.partition},
+                                {"offset", holder.offset},
+                                {"fingerprint", key::hex(holder.fingerprint.digest)},
+                                {"fingerprint_rule", holder.fingerprint.rule}}
+                     .dump();
+  attempt.phase = store::Phase::account;
+  const auto id = store::insert_dead_letter(transaction, letter);
+  transaction.commit();
+  if (!id) return redelivered(attempt.task.attempts);
+  verdict.dead_letter = *id;
+  return verdict;
+}
+
+Outcome drifted(Attempt& attempt, const store::KeyHolder& holder, const std::string& what,
+                store::Transaction& transaction) {
+  return keep_beside(
+      attempt, holder,
+      gave_up("payload_drift", "the key " + what + " " + name_of(holder) + " with another payload",
+              attempt.task.attempts),
+      transaction);
+}
+
 // The key says nothing of this message: whether it was given up on already, or must be remembered
 // and is not. Nothing: it may run.
 std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& source,
@@ -30,26 +59,24 @@ std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& 
 
 Outcome judge_completed(Attempt& attempt, const store::ClaimRequest& request,
                         const store::KeyHolder& holder, store::Transaction& transaction) {
+  if (is_same(attempt.task, request, holder)) return Outcome::of(Result::duplicate);
+  return drifted(attempt, holder, "was completed by", transaction);
+}
+
+// The operation calls to the outside, and is not done. Its own message takes the key over, or
+// waits.
+Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
+                     const store::KeyHolder& holder, store::Transaction& transaction) {
   const Task& task = attempt.task;
-  if (is_same(task, request, holder)) return Outcome::of(Result::duplicate);
-  Outcome verdict = gave_up("payload_drift",
-                            "the key was completed by " + name_of(holder) + " with another payload",
-                            task.attempts);
-  store::DeadLetter letter = letter_of(attempt, verdict);
-  letter.other = nlohmann::json{{"group", holder.group},
-                                {"topic", holder.topic},
-                                {"generation", holder.generation},
-                                {"partition", holder.partition},
-                                {"offset", holder.offset},
-                                {"fingerprint", key::hex(holder.fingerprint.digest)},
-                                {"fingerprint_rule", holder.fingerprint.rule}}
-                     .dump();
-  attempt.phase = store::Phase::account;
-  const auto id = store::insert_dead_letter(transaction, letter);
-  transaction.commit();
-  if (!id) return redelivered(task.attempts);
-  verdict.dead_letter = *id;
-  return verdict;
+  if (!is_same(task, request, holder)) return drifted(attempt, holder, "is called by", transaction);
+  if (holder.status != "unknown") return to_call("key_started", task.attempts, kKeyHeldWait);
+  if (holder.is(request.source)) return redelivered(task.attempts);
+  return keep_beside(attempt, holder,
+                     gave_up("outcome_unknown",
+                             "nobody knows what became of the call for " + name_of(holder) +
+                                 "; see `hapax outside list`",
+                             task.attempts),
+                     transaction);
 }
 
 }  // namespace
@@ -64,10 +91,8 @@ std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& reques
   }
   const store::KeyHolder& holder = *claim.holder;
   if (holder.status == "completed") return judge_completed(attempt, request, holder, transaction);
-  if (holder.status == "started")
-    return halt(Result::halt_partition, "key_started",
-                "the key is `started` by " + name_of(holder) +
-                    ", which no worker of this mode leaves behind");
+  if (holder.status == "started" || holder.status == "answered" || holder.status == "unknown")
+    return judge_called(attempt, request, holder, transaction);
   if (holder.status == "failed" && holder.is(request.source)) return redelivered(task.attempts);
   if (holder.status == "failed")  // by another, perhaps after this one
     if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;

@@ -8,8 +8,9 @@ namespace {
 
 // The key of a message that will simply run; nothing if anything must be decided first.
 std::optional<key::Identity> key_to_claim(const Task* following, const LaneSession& session) {
-  if (following == nullptr || following->skip != nullptr || following->cautious ||
-      following->outages >= kMaxOutages || !session.is_of(following->incarnation) ||
+  if (following == nullptr || following->route.outside || following->skip != nullptr ||
+      following->cautious || following->outages >= kMaxOutages ||
+      !session.is_of(following->incarnation) ||
       following->route.retry.exhausted(following->attempts, following->failing))
     return std::nullopt;
   key::Derived derived =

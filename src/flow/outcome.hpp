@@ -44,6 +44,7 @@ struct Outcome {
   bool of_batch = false;         // a halt of all that shared the transaction, not of this message
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
   std::int64_t dead_letter = 0;              // failed: the id of its new letter
+  bool to_call = false;  // of an outside route: its key must be taken, or taken again
 
   static Outcome of(Result result) { return {.result = result}; }
 };

@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "flow/account.hpp"
+#include "flow/booking.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/judge.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
 #include "store/message/dead_letter.hpp"
+#include "store/outside/calls.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -166,6 +168,7 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   const Task& task = attempt.task;
   store::ClaimRequest request = attempt.request();
   request.prepares_late = task.agains > 0;
+  if (task.answered != nullptr) return book(attempt, request, handler, next);
   if (is_known_duplicate(attempt, request, handler)) return Outcome::of(Result::duplicate);
   std::optional<NextClaim> ahead = std::exchange(next_claim_, std::nullopt);
   auto opened =
@@ -177,8 +180,29 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
     const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
     return hook ? run_duplicate(attempt, request, claim.nonce, transaction, handler) : *decided;
   }
+  if (task.route.outside) return to_call("free", task.attempts);
   crash_point("claimed");
+  return run_claimed(attempt, std::move(opened), request, claim.nonce, handler, next);
+}
 
+// What the other side answered is committed; its booking is what a handler does elsewhere.
+Outcome Processor::book(Attempt& attempt, const store::ClaimRequest& request, Handler& handler,
+                        const Next& next) {
+  auto transaction = std::make_unique<store::Transaction>(*session_);
+  const store::AnswerClaim claim =
+      store::claim_answered(*transaction, request, attempt.task.answered->token);
+  if (claim.lost) return to_call("superseded", attempt.task.attempts);
+  if (claim.fenced) return later("fenced", attempt.task.attempts);
+  crash_point("booking");
+  return run_claimed(attempt, std::move(transaction), request, claim.nonce, handler, next);
+}
+
+// The handler and the completion. Precondition: the key is ours, in this transaction.
+Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transaction> opened,
+                               const store::ClaimRequest& request, const std::string& nonce,
+                               Handler& handler, const Next& next) {
+  const Task& task = attempt.task;
+  store::Transaction& transaction = *opened;
   attempt.phase = Phase::handler;
   Publisher publisher(task.route.publishing.get(), task.route.key.scope, *attempt.identity,
                       task.message, attempt.source);
@@ -187,9 +211,10 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   const auto began = Clock::now();
   try {
     const Watched watched(watch_, task, began);
-    handler.handle(task.message, context);
+    handle(handler, task.message, task.answered == nullptr ? nullptr : &task.answered->answer,
+           context);
   } catch (...) {
-    store::refuse_ended(transaction, claim.nonce);
+    store::refuse_ended(transaction, nonce);
     throw;
   }
   const auto handler_time = Clock::now() - began;
@@ -198,8 +223,7 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   attempt.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.is_in_attempts()) store::add_forget_attempts(transaction, attempt.source);
   store::add_published(transaction, publisher.records());
-  next_claim_ =
-      complete(attempt, std::move(opened), request, claim.nonce, context.stored_result(), next);
+  next_claim_ = complete(attempt, std::move(opened), request, nonce, context.stored_result(), next);
   publisher.committed();
   crash_point("committed");
   return {.result = Result::completed, .handler_time = handler_time};

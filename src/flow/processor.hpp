@@ -71,6 +71,11 @@ class Processor {
   bool is_known_duplicate(const Attempt& attempt, const store::ClaimRequest& request,
                           const Handler& handler);
   Outcome run(Attempt& attempt, Handler& handler, const Next& next);
+  Outcome book(Attempt& attempt, const store::ClaimRequest& request, Handler& handler,
+               const Next& next);
+  Outcome run_claimed(Attempt& attempt, std::unique_ptr<store::Transaction> opened,
+                      const store::ClaimRequest& request, const std::string& nonce,
+                      Handler& handler, const Next& next);
   Outcome run_duplicate(Attempt& attempt, const store::ClaimRequest& request,
                         const std::string& nonce, store::Transaction& transaction,
                         Handler& handler);

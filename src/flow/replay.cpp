@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "flow/booking.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
 #include "store/message/claim.hpp"
+#include "store/outside/calls.hpp"
 #include "store/worker/checkpoints.hpp"
 
 namespace hapax::flow {
@@ -32,10 +34,21 @@ LaneSession::Connect to_the_original(LaneSession::Connect connect) {
   };
 }
 
-// The key rules of a replay: why it must not run; nothing if the key is ours.
+// Its call is not done.
+std::optional<std::string> refusal_of_called(const Route& route, const store::KeyHolder& holder) {
+  if (holder.status == "unknown")
+    return "nobody knows what became of the call for " + name_of(holder) +
+           "; decide that first: hapax outside decide";
+  if (route.outside) return std::nullopt;
+  return "the key is `" + holder.status + "`: the operation is called for " + name_of(holder) +
+         " by a route that calls to the outside";
+}
+
+// The key rules of a replay: why it must not run; nothing if it may take the key.
 std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Route& route,
                                    const store::ReplayedLetter& letter,
-                                   const store::ClaimRequest& request, const store::Claim& claim,
+                                   const store::ClaimRequest& request,
+                                   const std::optional<store::KeyHolder>& holder,
                                    store::Transaction& transaction) {
   const key::Identity& identity = request.identity;
   const bool same = letter.key == identity.key && letter.tenant == identity.tenant;
@@ -48,7 +61,7 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
   if (letter.key && !same && !letter.edited)
     return "the route derives another key from it now (\"" + identity.key + "\", it was \"" +
            *letter.key + "\"): what happened to its operation since cannot be told";
-  if (!claim.holder) {
+  if (!holder) {
     if (letter.key && same)
       return "its key is not known any more (routes[].retention): whether the operation was "
              "completed meanwhile cannot be told";
@@ -57,20 +70,25 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
            "as `unknown_below_highest`: whether the operation was completed since, and its key "
            "forgotten, cannot be told";
   }
-  if (claim.holder->status == "completed")
-    return "the operation was completed meanwhile by " + name_of(*claim.holder);
-  if (claim.holder->status == "started")
-    return "the key is `started` by " + name_of(*claim.holder) +
-           ", which no worker of this mode leaves behind";
-  if (claim.holder->status == "failed" && !claim.holder->is(request.source) && !keys_are_kept())
-    return "its key failed since for " + name_of(*claim.holder) +
+  if (holder->status == "completed" && route.outside && holder->is(request.source))
+    return "the other side said no, so the operation is done; `hapax keys forget` lets it be "
+           "called "
+           "again";
+  if (holder->status == "completed")
+    return "the operation was completed meanwhile by " + name_of(*holder);
+  if (holder->status == "started" || holder->status == "answered" || holder->status == "unknown")
+    return refusal_of_called(route, *holder);
+  if (holder->status == "failed" && !holder->is(request.source) && !keys_are_kept())
+    return "its key failed since for " + name_of(*holder) +
            ", and it is older than routes[].retention, or than a key that was forgotten, or was "
            "skipped as `unknown_below_highest`: whether the operation was completed before that "
            "cannot be told";
-  if (store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
-    throw store::DatabaseError(
-        {store::Fault::Kind::sql, "55P03", "another transaction took the key at this moment"});
   return std::nullopt;
+}
+
+[[noreturn]] void throw_taken() {
+  throw store::DatabaseError(
+      {store::Fault::Kind::sql, "55P03", "another transaction took the key at this moment"});
 }
 
 }  // namespace
@@ -201,9 +219,27 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
                                     .source = letter->source,
                                     .retention = route.retention,
                                     .prepares_late = ran_again(current.claimed)};
-  const store::Claim claim = store::claim(transaction, request);
-  if (auto why = refusal(current.claimed, route, *letter, request, claim, transaction))
-    return Note{What::refused, std::move(*why)};
+  std::string nonce;
+  if (current.answered) {
+    store::AnswerClaim claim = store::claim_answered(transaction, request, current.answered->token);
+    if (claim.lost) throw_taken();
+    nonce = std::move(claim.nonce);
+  } else if (route.outside) {
+    if (auto why = refusal(current.claimed, route, *letter, request,
+                           store::read_holder(transaction, request), transaction))
+      return Note{What::refused, std::move(*why)};
+    transaction.rollback();
+    if (auto note = call(current, request, message)) return note;
+    return run(current);
+  } else {
+    store::Claim claim = store::claim(transaction, request);
+    if (auto why = refusal(current.claimed, route, *letter, request, claim.holder, transaction))
+      return Note{What::refused, std::move(*why)};
+    if (claim.holder &&
+        store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
+      throw_taken();
+    nonce = std::move(claim.nonce);
+  }
   crash_point("replay_claimed");
 
   current.phase = Phase::handler;
@@ -212,9 +248,10 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   LentContext context(transaction, route.max_result_bytes, &publisher);
   if (setup_.running) setup_.running(&route, letter->source);
   try {
-    current.handler.handle(message, context);
+    handle(current.handler, message, current.answered ? &current.answered->answer : nullptr,
+           context);
   } catch (...) {
-    store::refuse_ended(transaction, claim.nonce);
+    store::refuse_ended(transaction, nonce);
     throw;
   }
   crash_point("replay_handled");
@@ -222,7 +259,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   current.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::add_completed(transaction, current.claimed);
   store::add_published(transaction, publisher.records());
-  store::complete(transaction, request, claim.nonce, context.stored_result());
+  store::complete(transaction, request, nonce, context.stored_result());
   publisher.committed();
   crash_point("replay_committed");
   return std::nullopt;

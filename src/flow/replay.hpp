@@ -22,7 +22,10 @@
 
 #include "flow/lane_session.hpp"
 #include "flow/route.hpp"
+#include "flow/task.hpp"
 #include "hapax/handler.hpp"
+#include "outside/callers.hpp"
+#include "outside/holder.hpp"
 #include "store/message/replays.hpp"
 #include "store/session.hpp"
 
@@ -62,6 +65,10 @@ class Replayer {
     // Called before each run of a handler, and after it with null; for a watchdog; may be empty.
     std::function<void(const Route*, const store::Source&)> running = {};
     std::chrono::seconds lease{10};  // from the claim to the lock; a run holds the lock, not it
+    // Of routes that call to the outside: the lease to call under, and how to call. May be empty
+    // if there is none.
+    const outside::Holder* holder = nullptr;
+    std::function<void(const Route*, outside::CallToMake&)> make_call = {};
     // Then a new one before the next claim: after a failover the old primary may live on.
     std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
   };
@@ -89,6 +96,7 @@ class Replayer {
     store::Phase phase = store::Phase::claim;  // which says what an exception means
     std::int32_t partition = 0;                // of the message, once it is read
     std::int32_t generation = 1;
+    std::optional<Answered> answered = {};  // of an outside route: to be booked
   };
   // Runs of a replay that were not counted, in this process.
   struct Uncounted {
@@ -99,6 +107,11 @@ class Replayer {
   Replayed run_claimed(const Claimed& claimed);
   // What is to be noted of it; nothing if it completed.
   std::optional<Note> run(Run& current);
+  // Has it called, or finds its answer: Run::answered. Else what is to be noted.
+  std::optional<Note> call(Run& current, const store::ClaimRequest& request,
+                           const Message& message);
+  Note end_call(const store::ClaimRequest& request, std::int64_t token, store::CallEnd end,
+                const std::string& why);
   // Whether its last run was not counted: the handler may have dropped hapax's statements.
   bool ran_again(const Claimed& claimed) const;
   Note failed(const Run& current, const std::exception_ptr& error);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flow/booking.hpp"
 #include "flow/outcome.hpp"
 
 namespace hapax::flow {
@@ -34,17 +35,23 @@ Route make_route(const config::Route& route, HandlerFactory handler) {
           .retention = std::chrono::ceil<std::chrono::seconds>(route.retention),
           .max_result_bytes = route.max_result_bytes,
           .batch = route.batch,
-          .breaker = static_cast<int>(route.breaker)};
+          .breaker = static_cast<int>(route.breaker),
+          .outside = route.outside};
 }
 
-std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options) {
+namespace {
+
+// Throws: std::runtime_error that names the handler and what on_start threw.
+template <class Made>
+std::unique_ptr<Made> started(const Route& route, const nlohmann::json& options,
+                              std::unique_ptr<Made> (*make)(const Route&)) {
   const auto failed = [&](const std::string& why) {
     return std::runtime_error("on_start of handler \"" + route.handler.name + "\", for topic \"" +
                               route.topic + "\", threw: " + why +
                               "; fix that, or routes[].options");
   };
   try {
-    std::unique_ptr<Handler> handler = route.handler.make();
+    std::unique_ptr<Made> handler = make(route);
     handler->on_start({route.topic, options.dump()});
     return handler;
   } catch (const std::exception& error) {
@@ -52,6 +59,21 @@ std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json&
   } catch (...) {
     throw failed("what is no std::exception");
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options) {
+  return started<Handler>(route, options, [](const Route& of) -> std::unique_ptr<Handler> {
+    if (of.outside) return std::make_unique<Booking>(of.handler.make_outside());
+    return of.handler.make();
+  });
+}
+
+std::unique_ptr<OutsideHandler> start_outside_handler(const Route& route,
+                                                      const nlohmann::json& options) {
+  return started<OutsideHandler>(route, options,
+                                 [](const Route& of) { return of.handler.make_outside(); });
 }
 
 }  // namespace hapax::flow

@@ -10,7 +10,7 @@
 
 #include "config/config.hpp"
 #include "flow/publisher.hpp"
-#include "hapax/handler.hpp"
+#include "hapax/outside.hpp"
 #include "key/key_spec.hpp"
 #include "store/message/claim.hpp"
 
@@ -45,11 +45,16 @@ struct Route {
   int breaker = 0;        // dead letters in a row for one cause that halt the route; 0: never
   store::Durability durability = store::Durability::synchronous;  // the worker's: of its effects
   std::shared_ptr<const Publishing> publishing = {};  // nothing: its handler may not publish
+  std::optional<config::Outside> outside = {};        // its handler calls to the outside
 };
 
 // An instance of the route's handler, with on_start called.
 // Throws: std::runtime_error that names the handler and what it threw.
 std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options);
+
+// The same of a route that calls to the outside, for one thread that calls.
+std::unique_ptr<OutsideHandler> start_outside_handler(const Route& route,
+                                                      const nlohmann::json& options);
 
 // The route that a configuration's one and its handler make.
 Route make_route(const config::Route& route, HandlerFactory handler);

@@ -16,6 +16,12 @@
 
 namespace hapax::flow {
 
+// What the other side answered to the call of an outside message, which is to be booked.
+struct Answered {
+  std::int64_t token = 0;  // of the take that called
+  std::string answer;      // JSON
+};
+
 struct Task {
   const Route& route;
   const Message& message;
@@ -34,6 +40,7 @@ struct Task {
   Breaker* breaker = nullptr;  // of the route, in this process
   int agains = 0;              // runs in a row that ended in Result::again, in this process
   std::int64_t epoch = 0;      // of its partition, as its worker took it; 0: no worker has it
+  const Answered* answered = nullptr;  // of an outside route: to be booked
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 

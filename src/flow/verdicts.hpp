@@ -66,6 +66,15 @@ inline Outcome away(std::string why) {
   return {.result = Result::outage, .reason = "postgres", .detail = std::move(why)};
 }
 
+// An outside message whose key is to be taken, or taken again, before anything is booked.
+inline Outcome to_call(std::string reason, int attempts, std::chrono::milliseconds wait = {}) {
+  return {.result = Result::busy,
+          .reason = std::move(reason),
+          .wait = wait,
+          .attempts = attempts,
+          .to_call = true};
+}
+
 // Not run now, nor counted; something that is about to change stands in its way.
 inline Outcome later(std::string reason, int attempts) {
   return {.result = Result::busy,

@@ -186,9 +186,16 @@ const store::JumpRow* LeftOut::at(std::int64_t offset) const {
   return offset < gap.to ? &gap.by : nullptr;
 }
 
+// Its call to the outside is not done.
+bool is_called(const store::KeyRow& key) {
+  return key.holder.status == "started" || key.holder.status == "answered";
+}
+
 Verdict classify(const Standing& standing, const Facts& facts) {
-  if (is_this(standing, facts) && facts.key->holder.status != "started") {
-    const bool replayed = facts.key->holder.status == "completed";
+  if (is_this(standing, facts) && !is_called(*facts.key)) {
+    // The other side of a call said no: done, without an effect.
+    const bool refused = facts.dead && !facts.dead->ended_as && facts.dead->reason == "rejected";
+    const bool replayed = facts.key->holder.status == "completed" && !refused;
     if (replayed || (took_effect(*facts.key) && !facts.dead)) return Verdict::completed;
     return Verdict::dead_letter;
   }

@@ -112,7 +112,17 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       outbox_stalled_keys(gauge(registry, "hapax_outbox_stalled_keys",
                                 "Keys and topics that wait for an operator's decision.")),
       outbox_sent(counters(registry, "hapax_outbox_sent_total",
-                           "Published records that Kafka has acknowledged.")) {
+                           "Published records that Kafka has acknowledged.")),
+      calls(counters(registry, "hapax_calls_total", "Calls to the outside that came back.")),
+      call_seconds(histograms(registry, "hapax_call_seconds", "Time of a call to the outside.")),
+      calls_in_flight(prometheus::BuildGauge()
+                          .Name("hapax_calls_in_flight")
+                          .Help("Calls to the outside that run now.")
+                          .Register(registry)),
+      calls_unknown(prometheus::BuildGauge()
+                        .Name("hapax_calls_unknown")
+                        .Help("Calls whose outcome nobody knows, until an operator decides.")
+                        .Register(registry)) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

@@ -74,6 +74,10 @@ struct MetricFamilies {
   prometheus::Gauge& outbox_oldest_seconds;
   prometheus::Gauge& outbox_stalled_keys;
   Counters& outbox_sent;
+  Counters& calls;
+  Histograms& call_seconds;
+  Gauges& calls_in_flight;
+  Gauges& calls_unknown;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

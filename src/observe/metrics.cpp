@@ -47,6 +47,14 @@ void RouteMetrics::transaction_ended(std::chrono::nanoseconds took) {
   transaction_seconds_->Observe(seconds(took));
 }
 
+void CallMetrics::began() { in_flight_->Increment(); }
+void CallMetrics::ended(CallEnded how, std::chrono::nanoseconds took) {
+  in_flight_->Decrement();
+  pick(ended_, how).Increment();
+  seconds_->Observe(seconds(took));
+}
+void CallMetrics::unknown(std::size_t count) { unknown_->Set(static_cast<double>(count)); }
+
 Metrics::Metrics(const Versions& versions, std::size_t max_partitions)
     : families_(std::make_unique<MetricFamilies>(versions, max_partitions)) {}
 
@@ -77,6 +85,21 @@ RouteMetrics Metrics::route(std::string_view topic, std::string_view handler) {
   route.handler_seconds_ = &families_->handler_seconds.Add(by_topic, second_buckets());
   route.transaction_seconds_ = &families_->transaction_seconds.Add(by_topic, second_buckets());
   return route;
+}
+
+CallMetrics Metrics::calls(std::string_view topic) {
+  static constexpr const char* kEnds[] = {"answered", "refused", "not_called", "failed", "unknown"};
+  const prometheus::Labels by_topic{{"topic", to_valid_utf8(topic)}};
+  CallMetrics calls;
+  for (std::size_t i = 0; i < std::size(kEnds); ++i) {
+    prometheus::Labels by_outcome = by_topic;
+    by_outcome["outcome"] = kEnds[i];
+    calls.ended_[i] = &families_->calls.Add(by_outcome);
+  }
+  calls.seconds_ = &families_->call_seconds.Add(by_topic, second_buckets());
+  calls.in_flight_ = &families_->calls_in_flight.Add(by_topic);
+  calls.unknown_ = &families_->calls_unknown.Add(by_topic);
+  return calls;
 }
 
 void Metrics::in_flight(std::size_t messages) {

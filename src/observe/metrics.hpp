@@ -22,6 +22,7 @@
 
 namespace prometheus {
 class Counter;
+class Gauge;
 class Histogram;
 }  // namespace prometheus
 
@@ -61,6 +62,25 @@ class RouteMetrics {
   prometheus::Histogram* transaction_seconds_ = nullptr;
 };
 
+enum class CallEnded { answered, refused, not_called, failed, unknown };
+
+// Of a route that calls to the outside.
+class CallMetrics {
+ public:
+  void began();
+  void ended(CallEnded how, std::chrono::nanoseconds took);
+  void unknown(std::size_t count);  // calls whose outcome nobody knows
+
+ private:
+  friend class Metrics;
+  CallMetrics() = default;
+
+  std::array<prometheus::Counter*, 5> ended_{};  // by CallEnded
+  prometheus::Histogram* seconds_ = nullptr;
+  prometheus::Gauge* in_flight_ = nullptr;
+  prometheus::Gauge* unknown_ = nullptr;
+};
+
 // What hapax_build_info shows.
 struct Versions {
   std::string hapax;
@@ -86,6 +106,7 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   // The counters of a route, at 0 from now on. The same arguments give the same counters.
+  CallMetrics calls(std::string_view topic);
   RouteMetrics route(std::string_view topic, std::string_view handler);
 
   // Which version of a handler runs: hapax_handler_info.

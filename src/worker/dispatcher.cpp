@@ -53,13 +53,26 @@ void Dispatcher::line_up(Entry& entry) {
   entry.second.state = State::waiting;
   const auto due = waiting_.emplace(not_before, &entry);
   // All must wake earlier now: one alone could be busy with something else by then.
-  if (due == waiting_.begin()) work_there_.notify_all();
+  if (due == waiting_.begin()) wake_all();
+}
+
+void Dispatcher::wake_all() {
+  calls_woken_ = true;
+  lanes_.work_there.notify_all();
+  calls_.work_there.notify_all();
+}
+
+bool Dispatcher::is_to_call(const Entry& entry) {
+  const Strand& strand = entry.second;
+  return strand.partition->route().outside && !strand.items.front().for_lane;
 }
 
 void Dispatcher::make_ready(Entry& entry) {
   entry.second.state = State::ready;
-  (is_suspect(entry) ? suspects_ : ready_).push_back(&entry);
-  work_there_.notify_one();
+  Line& line = line_of(entry);
+  (is_suspect(entry) ? line.suspects : line.ready).push_back(&entry);
+  line.work_there.notify_one();
+  calls_woken_ = calls_woken_ || &line == &calls_;
 }
 
 void Dispatcher::ready_the_due(Clock::time_point now) {
@@ -75,10 +88,10 @@ std::optional<Batch> Dispatcher::take(std::size_t limit) {
   for (;;) {
     std::optional<Batch> batch = take_locked(limit, Clock::now());
     if (batch || stopped_) return batch;
-    if (waiting_.empty() || !ready_.empty() || !suspects_.empty()) {
-      work_there_.wait(lock.waitable());
+    if (waiting_.empty() || !lanes_.ready.empty() || !lanes_.suspects.empty()) {
+      lanes_.work_there.wait(lock.waitable());
     } else {
-      work_there_.wait_until(lock.waitable(), Clock::time_point(waiting_.begin()->first));
+      lanes_.work_there.wait_until(lock.waitable(), Clock::time_point(waiting_.begin()->first));
     }
   }
 }
@@ -92,36 +105,79 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   if (stopped_) return std::nullopt;
   ready_the_due(now);
   if (alone_ && running_ > 0) return std::nullopt;
-  if (!suspects_.empty() && (ready_.empty() || others_turns_ == 0)) {
-    if (running_ > 0) return std::nullopt;
-    return take_suspect(now);
+  if (suspects_there() && (none_ready() || others_turns_ == 0)) {
+    if (running_ > 0 || lanes_.suspects.empty()) return std::nullopt;
+    Batch alone;
+    alone.cautious = true;
+    alone.works.push_back(take_suspect(lanes_, now));
+    return alone;
   }
-  if (ready_.empty()) return std::nullopt;
+  std::deque<Entry*>& ready = lanes_.ready;
+  if (ready.empty()) return std::nullopt;
   if (others_turns_ > 0) --others_turns_;
-  const flow::Route& route = ready_.front()->first.partition->route();
+  const flow::Route& route = ready.front()->first.partition->route();
   std::size_t room = std::min(route.batch, limit);
   Batch batch;
-  batch.works.reserve(std::min(room, ready_.size()));
+  batch.works.reserve(std::min(room, ready.size()));
   alone_ = false;
-  while (room > 0 && !ready_.empty() && &ready_.front()->first.partition->route() == &route) {
-    Entry& entry = *ready_.front();
-    ready_.pop_front();
+  while (room > 0 && !ready.empty() && &ready.front()->first.partition->route() == &route) {
+    Entry& entry = *ready.front();
+    ready.pop_front();
     batch.works.push_back(take_from(entry, room, now));
     room -= batch.works.back().items.size();
   }
   return batch;
 }
 
-// Precondition: no lane has anything.
-Batch Dispatcher::take_suspect(Clock::time_point now) {
-  Entry& entry = *suspects_.front();
-  suspects_.pop_front();
+// Precondition: nothing runs.
+Work Dispatcher::take_suspect(Line& line, Clock::time_point now) {
+  Entry& entry = *line.suspects.front();
+  line.suspects.pop_front();
   others_turns_ = kOthersTurns;
   alone_ = true;
-  Batch batch;
-  batch.cautious = true;
-  batch.works.push_back(take_from(entry, 1, now));
-  return batch;
+  return take_from(entry, 1, now);
+}
+
+Dispatcher::Calls Dispatcher::take_calls(const std::function<std::size_t(std::size_t)>& room) {
+  const sync::Lock lock(mutex_);
+  Calls calls;
+  const Clock::time_point now = Clock::now();
+  if (stopped_) return calls;
+  ready_the_due(now);
+  if (alone_ && running_ > 0) return calls;
+  if (suspects_there() && (none_ready() || others_turns_ == 0)) {
+    if (running_ > 0 || calls_.suspects.empty()) return calls;
+    calls.cautious = true;
+    calls.works.push_back(take_suspect(calls_, now));
+    return calls;
+  }
+  std::map<std::size_t, std::size_t> left;  // by route
+  std::erase_if(calls_.ready, [&](Entry* entry) {
+    if (suspects_there() && others_turns_ == 0) return false;
+    const std::size_t route = entry->second.partition->route_index();
+    const auto [found, is_new] = left.try_emplace(route);
+    if (is_new) found->second = room(route);
+    if (found->second == 0) return false;
+    --found->second;
+    if (others_turns_ > 0) --others_turns_;
+    alone_ = false;
+    calls.works.push_back(take_from(*entry, 1, now));
+    return true;
+  });
+  return calls;
+}
+
+void Dispatcher::wait_for_calls(Clock::time_point until) {
+  sync::Lock lock(mutex_);
+  if (!waiting_.empty()) until = std::min(until, Clock::time_point(waiting_.begin()->first));
+  if (!calls_woken_) calls_.work_there.wait_until(lock.waitable(), until);
+  calls_woken_ = false;
+}
+
+void Dispatcher::wake_calls() {
+  const sync::Lock lock(mutex_);
+  calls_woken_ = true;
+  calls_.work_there.notify_all();
 }
 
 bool Dispatcher::is_suspect(const Entry& entry) const {
@@ -132,13 +188,14 @@ std::optional<Work> Dispatcher::take_next(const Work& current, Clock::time_point
   const sync::Lock lock(mutex_);
   if (stopped_ || alone_) return std::nullopt;
   ready_the_due(now);
-  if (!suspects_.empty()) return std::nullopt;
-  Entry& entry = ready_.empty() ? entry_of(current) : *ready_.front();
+  if (suspects_there()) return std::nullopt;
+  std::deque<Entry*>& ready = lanes_.ready;
+  Entry& entry = ready.empty() ? entry_of(current) : *ready.front();
   const std::list<Item>& items = entry.second.items;
   if (entry.first.partition->route().batch > 1 || items.empty() || items.front().not_before > now ||
-      is_suspect(entry))
+      is_suspect(entry) || is_to_call(entry))
     return std::nullopt;
-  if (!ready_.empty()) ready_.pop_front();
+  if (!ready.empty()) ready.pop_front();
   return take_from(entry, 1, now);
 }
 
@@ -166,7 +223,7 @@ void Dispatcher::finish(std::vector<Work> works) {
 void Dispatcher::finish_locked(Work& work) {
   Entry& entry = entry_of(work);
   HAPAX_CHECK(work.settled <= work.items.size(), "more messages were finished than were taken");
-  if (--running_ == 0 && (!suspects_.empty() || alone_)) work_there_.notify_all();
+  if (--running_ == 0 && (suspects_there() || alone_)) wake_all();
   if (--work.partition->dispatching.running == 0) idle_.notify_all();
   Strand& strand = entry.second;
   if (work.settled < work.items.size()) {
@@ -199,8 +256,10 @@ void Dispatcher::drop(Partition& partition) {
   const sync::Lock lock(mutex_);
   partition.end();
   const auto is_dropped = [&](const Entry* entry) { return entry->first.partition == &partition; };
-  std::erase_if(ready_, is_dropped);
-  std::erase_if(suspects_, is_dropped);
+  for (Line* line : {&lanes_, &calls_}) {
+    std::erase_if(line->ready, is_dropped);
+    std::erase_if(line->suspects, is_dropped);
+  }
   std::erase_if(waiting_, [&](const auto& entry) { return is_dropped(entry.second); });
   for (auto entry = strands_.begin(); entry != strands_.end();) {
     Strand& strand = entry->second;
@@ -234,22 +293,25 @@ bool Dispatcher::wait_all_idle(Clock::time_point until) {
 void Dispatcher::set_cautious(std::vector<std::shared_ptr<Partition>> about) {
   const sync::Lock lock(mutex_);
   cautious_ = std::move(about);
-  std::deque<Entry*> all = std::exchange(suspects_, {});
-  all.insert(all.end(), ready_.begin(), ready_.end());
-  ready_.clear();
-  for (Entry* const entry : all) (is_suspect(*entry) ? suspects_ : ready_).push_back(entry);
-  work_there_.notify_all();
+  for (Line* line : {&lanes_, &calls_}) {
+    std::deque<Entry*> all = std::exchange(line->suspects, {});
+    all.insert(all.end(), line->ready.begin(), line->ready.end());
+    line->ready.clear();
+    for (Entry* const entry : all)
+      (is_suspect(*entry) ? line->suspects : line->ready).push_back(entry);
+  }
+  wake_all();
 }
 
 void Dispatcher::stop() {
   const sync::Lock lock(mutex_);
   stopped_ = true;
-  work_there_.notify_all();
+  wake_all();
 }
 
 bool Dispatcher::has_ready() const {
   const sync::Lock lock(mutex_);
-  return !ready_.empty() || !suspects_.empty();
+  return !none_ready() || suspects_there();
 }
 
 Dispatcher::Load Dispatcher::load() const {

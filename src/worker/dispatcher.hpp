@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "flow/task.hpp"
 #include "kafka/record.hpp"
 #include "sync/mutex.hpp"
 #include "worker/partition.hpp"
@@ -41,6 +43,10 @@ struct Item {
   bool remembered = false;               // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
   Clock::time_point not_before{};        // waits until then, first of its order key
+  // Of an outside route:
+  bool for_lane = false;                   // it is answered, or needs no call
+  std::optional<flow::Answered> answered;  // to be booked
+  bool uncalled = false;                   // its take may be committed, and did surely not call
 };
 
 // The first messages of one order key, which a lane runs now, in order.
@@ -75,6 +81,18 @@ class Dispatcher {
   // route has batches, caution, or stop() was called. Precondition: `current` was taken alone. The
   // lane runs the new one after `current` has settled, or else finishes it unrun, before `current`.
   std::optional<Work> take_next(const Work& current, Clock::time_point now);
+
+  // Messages of outside routes that are to be called: the first of their order keys, each alone. At
+  // most `room(route index)` of each route. None: there is none now.
+  struct Calls {
+    std::vector<Work> works;
+    bool cautious = false;  // it is one message, and nothing else runs in this process
+  };
+  Calls take_calls(const std::function<std::size_t(std::size_t)>& room);
+
+  // Waits until take_calls() may give something, wake_calls() was called, or `until`.
+  void wait_for_calls(Clock::time_point until);
+  void wake_calls();
 
   // What was taken, with what of it is settled. The others stay first of their order key, in order;
   // the first of them says when they run again.
@@ -144,8 +162,26 @@ class Dispatcher {
   int take_lost(const Partition& partition, const Item& item) HAPAX_REQUIRES(mutex_);
   void keep_lost(const Partition& partition, const std::list<Item>& items) HAPAX_REQUIRES(mutex_);
 
+  // What is ready for the lanes, or for calls.
+  struct Line {
+    std::deque<Entry*> ready;
+    std::deque<Entry*> suspects;  // ready, of partitions that caution is about
+    std::condition_variable work_there;
+  };
+
   bool is_suspect(const Entry& entry) const HAPAX_REQUIRES(mutex_);
-  Batch take_suspect(Clock::time_point now) HAPAX_REQUIRES(mutex_);
+  static bool is_to_call(const Entry& entry);
+  Line& line_of(const Entry& entry) HAPAX_REQUIRES(mutex_) {
+    return is_to_call(entry) ? calls_ : lanes_;
+  }
+  bool none_ready() const HAPAX_REQUIRES(mutex_) {
+    return lanes_.ready.empty() && calls_.ready.empty();
+  }
+  bool suspects_there() const HAPAX_REQUIRES(mutex_) {
+    return !lanes_.suspects.empty() || !calls_.suspects.empty();
+  }
+  void wake_all() HAPAX_REQUIRES(mutex_);
+  Work take_suspect(Line& line, Clock::time_point now) HAPAX_REQUIRES(mutex_);
   void line_up(Entry& entry) HAPAX_REQUIRES(mutex_);
   void make_ready(Entry& entry) HAPAX_REQUIRES(mutex_);
   void ready_the_due(Clock::time_point now) HAPAX_REQUIRES(mutex_);
@@ -155,18 +191,18 @@ class Dispatcher {
   void finish_locked(Work& work) HAPAX_REQUIRES(mutex_);
 
   mutable sync::Mutex mutex_;
-  std::condition_variable work_there_;
   std::condition_variable idle_;
+  Line lanes_ HAPAX_GUARDED_BY(mutex_);
+  Line calls_ HAPAX_GUARDED_BY(mutex_);
+  bool calls_woken_ HAPAX_GUARDED_BY(mutex_) = false;
   Strands strands_ HAPAX_GUARDED_BY(mutex_);
   // Connections, while a message ran whose partition was dropped.
   std::map<Coordinates, int> lost_ HAPAX_GUARDED_BY(mutex_);
-  std::deque<Entry*> ready_ HAPAX_GUARDED_BY(mutex_);
-  // Ready, of partitions that caution is about.
-  std::deque<Entry*> suspects_ HAPAX_GUARDED_BY(mutex_);
-  int others_turns_ HAPAX_GUARDED_BY(mutex_) = 0;  // takes of ready_ before the next of suspects_
+  // Takes of what is ready before the next suspect.
+  int others_turns_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::multimap<Clock::time_point, Entry*> waiting_ HAPAX_GUARDED_BY(mutex_);
   std::size_t queued_ HAPAX_GUARDED_BY(mutex_) = 0;
-  int running_ HAPAX_GUARDED_BY(mutex_) = 0;  // works that lanes have
+  int running_ HAPAX_GUARDED_BY(mutex_) = 0;  // works that lanes and calls have
   std::vector<std::shared_ptr<Partition>> cautious_ HAPAX_GUARDED_BY(mutex_);
   // What was taken last is: to its end, even if caution ends before it.
   bool alone_ HAPAX_GUARDED_BY(mutex_) = false;

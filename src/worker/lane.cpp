@@ -37,14 +37,14 @@ void Lane::run(const std::stop_token& stop) {
   }
 }
 
-flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) const {
+flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool cautious) {
   const Partition& partition = *work.partition;
   const Beginning& beginning = partition.beginning();
   const Message& message = item.record->message();
   const auto skip = beginning.ahead.skips.find(message.offset());
   return {.route = partition.route(),
           .message = message,
-          .group = setup_.group,
+          .group = setup.group,
           .generation = beginning.generation,
           .guard_below = beginning.guard_below,
           .attempts = item.attempts,
@@ -55,9 +55,10 @@ flow::Task Lane::task_of(const Work& work, const Item& item, bool cautious) cons
           .incarnation = beginning.incarnation,
           .announced = item.announced,
           .remembered = item.remembered,
-          .breaker = &setup_.breakers[partition.route_index()],
+          .breaker = &setup.breakers[partition.route_index()],
           .agains = item.agains,
-          .epoch = beginning.epoch};
+          .epoch = beginning.epoch,
+          .answered = item.answered ? &*item.answered : nullptr};
 }
 
 // True when PostgreSQL is away.
@@ -69,7 +70,8 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   jobs.reserve(size);
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (const Item& item : batch.works[w].items)
-      jobs.push_back({task_of(batch.works[w], item, batch.cautious), handlers_[route].get(), w});
+      jobs.push_back(
+          {task_of(setup_, batch.works[w], item, batch.cautious), handlers_[route].get(), w});
   const auto began = Clock::now();
   set_running(&jobs.front().task);
   const std::vector<Outcome> outcomes =
@@ -93,7 +95,7 @@ const flow::Task* Lane::take_next(const Work& current) {
   next_ = setup_.dispatcher.take_next(current, Clock::now());
   // One that has waited, for a key or for a retry, may well wait again; `current` must not.
   if (!next_ || next_->items.front().not_before != Clock::time_point{}) return nullptr;
-  next_task_.emplace(task_of(*next_, next_->items.front(), false));
+  next_task_.emplace(task_of(setup_, *next_, next_->items.front(), false));
   return &*next_task_;
 }
 

@@ -35,7 +35,6 @@ class Lane {
 
  private:
   void run(const std::stop_token& stop);
-  flow::Task task_of(const Work& work, const Item& item, bool cautious) const;
   bool run_batch(Batch batch, const std::stop_token& stop);
   const flow::Task* take_next(const Work& current);
   void put_next_back();

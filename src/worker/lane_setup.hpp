@@ -31,4 +31,8 @@ struct LaneSetup {
   bool log_error_text = false;  // log.error_text: errors may quote messages
 };
 
+// What the processor is told of the first message of `work`. It refers to what `work` owns, and
+// stays valid if `work` is moved.
+flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool cautious);
+
 }  // namespace hapax::worker

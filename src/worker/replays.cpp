@@ -21,14 +21,23 @@ std::vector<std::pair<const flow::Route*, Handler*>> pairs_of(
 }  // namespace
 
 Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
-                 std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed)
+                 std::vector<std::unique_ptr<Handler>> handlers, OutsideCalls* calls,
+                 std::uint64_t seed)
     : postgres_(setup.postgres),
       metrics_(setup.metrics),
       handlers_(std::move(handlers)),
-      replayer_({setup.connect, setup.group, setup.worker_name, pairs_of(routes, handlers_), seed,
-                 [this](const flow::Route* route, const store::Source& source) {
-                   set_running(route, source);
-                 }}),
+      replayer_({.connect = setup.connect,
+                 .group = setup.group,
+                 .worker = setup.worker_name,
+                 .routes = pairs_of(routes, handlers_),
+                 .seed = seed,
+                 .running = [this](const flow::Route* route,
+                                   const store::Source& source) { set_running(route, source); },
+                 .holder = calls == nullptr ? nullptr : &calls->holder(),
+                 .make_call =
+                     [calls](const flow::Route* route, outside::CallToMake& call) {
+                       calls->make_for_replay(*route, call);
+                     }}),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Replays::run(const std::stop_token& stop) {

@@ -15,6 +15,7 @@
 #include "flow/replay.hpp"
 #include "sync/mutex.hpp"
 #include "worker/lane.hpp"
+#include "worker/outside_calls.hpp"
 #include "worker/postgres_state.hpp"
 
 namespace hapax::worker {
@@ -22,8 +23,9 @@ namespace hapax::worker {
 class Replays {
  public:
   // `handlers`: one a route, by index. `routes` outlives this.
+  // `calls`: null if no route calls to the outside; outlives this.
   Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
-          std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
+          std::vector<std::unique_ptr<Handler>> handlers, OutsideCalls* calls, std::uint64_t seed);
 
   // What it runs now, for the watchdog. Any thread.
   std::optional<Lane::Running> running() const;

@@ -34,6 +34,10 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
     ++item.outages;
   }
   if (outcome.result != Result::waits) item.announced = outcome.announced;
+  if (outcome.to_call) {
+    item.for_lane = false;
+    item.answered.reset();
+  }
   item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
   // First of its order key for ever: nothing behind it may pass before the halt is served.
   if (flow::is_halt(outcome.result)) return std::chrono::hours(24);

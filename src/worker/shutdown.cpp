@@ -14,6 +14,7 @@ namespace log = observe::log;
 
 constexpr milliseconds kLeastForRelease{1000};
 constexpr milliseconds kLeastForThreads{500};
+constexpr milliseconds kForStopping{2000};
 
 }  // namespace
 
@@ -30,7 +31,8 @@ Ended Shutdown::leave() {
   const auto drained = poll_.drain_all(std::min(left(), settings_.revoke_timeout));
   lanes_.dispatcher.stop();
   // Also of partitions that were halted or taken away while a message of theirs ran.
-  const bool lanes_idle = lanes_.dispatcher.wait_all_idle(drained_by);
+  const bool lanes_idle = threads_.calls_run() ? calls_end_until(until - kLeastForRelease)
+                                               : lanes_.dispatcher.wait_all_idle(drained_by);
   const bool released =
       keeper_.release(drained.partitions, drained.idle, std::max(left() / 2, kLeastForRelease));
   poll_.leave(drained, until);
@@ -47,6 +49,13 @@ Ended Shutdown::leave() {
   if (!closed || !replays_idle || !released || lanes_.postgres.is_down())
     return Ended::gave_up_waiting;
   return end_threads_until(until) ? Ended::stopped : Ended::gave_up_waiting;
+}
+
+// Calls have nearly all of the time; those that are left are asked to stop.
+bool Shutdown::calls_end_until(Clock::time_point until) {
+  if (lanes_.dispatcher.wait_all_idle(until - kForStopping)) return true;
+  threads_.ask_calls_to_stop();
+  return lanes_.dispatcher.wait_all_idle(until);
 }
 
 void Shutdown::end_threads() {

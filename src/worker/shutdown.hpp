@@ -45,6 +45,7 @@ class Shutdown {
   void end_threads();
 
  private:
+  bool calls_end_until(Clock::time_point until);
   bool end_threads_until(Clock::time_point until);
 
   const config::Worker& settings_;

@@ -152,7 +152,7 @@ Ended Worker::run(const StopSignal& stop) {
   health_.started();
 
   auto next_turn = Clock::now();
-  while (stop == 0 && !kafka_health_.is_fatal() && !watchdog_.hangs()) {
+  while (stop == 0 && !kafka_health_.is_fatal() && !watchdog_.hangs() && !threads_.call_hangs()) {
     poll_.serve(consumer_.poll(poll_.any_paused() ? kPollTimeoutPaused : kPollTimeout));
     if (const auto now = Clock::now(); now >= next_turn) {
       next_turn = now + kTurn;
@@ -162,7 +162,8 @@ Ended Worker::run(const StopSignal& stop) {
     }
   }
   if (watchdog_.hangs()) return Ended::handler_hangs;
-  const Ended ended = shutdown_.leave();
+  const Ended ended = shutdown_.leave();  // if a call hangs, the others may end
+  if (threads_.call_hangs()) return Ended::handler_hangs;
   return kafka_health_.is_fatal() ? Ended::fatal : ended;
 }
 

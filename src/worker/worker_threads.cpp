@@ -22,6 +22,19 @@ WorkerThreads::WorkerThreads(const config::Config& config, const std::vector<flo
   for (std::size_t lane = 0; lane < config.worker.lanes; ++lane)
     handlers_.push_back(make_handlers(health));
   replay_handlers_ = make_handlers(health);
+  for (std::size_t i = 0; i < routes.size(); ++i) call_handlers_.push_back(make_callers(i, health));
+}
+
+// One for each call at once; none of a route that does not call.
+OutsideCalls::Handlers WorkerThreads::make_callers(std::size_t route,
+                                                   observe::Health& health) const {
+  OutsideCalls::Handlers handlers;
+  const auto& outside = routes_[route].outside;
+  for (std::size_t n = 0; outside && n < outside->concurrency; ++n) {
+    handlers.push_back(flow::start_outside_handler(routes_[route], config_.routes[route].options));
+    health.poll_turned();
+  }
+  return handlers;
 }
 
 WorkerThreads::Handlers WorkerThreads::make_handlers(observe::Health& health) const {
@@ -42,7 +55,10 @@ void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
   retention_ = std::make_unique<Retention>(RetentionSetup{
       setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_epochs(); },
       [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); }});
-  replays_ = std::make_unique<Replays>(setup_, routes_, std::move(replay_handlers_), random());
+  if (std::ranges::any_of(routes_, [](const auto& route) { return route.outside.has_value(); }))
+    calls_ = std::make_unique<OutsideCalls>(setup_, routes_, std::move(call_handlers_), random());
+  replays_ = std::make_unique<Replays>(setup_, routes_, std::move(replay_handlers_), calls_.get(),
+                                       random());
 }
 
 void WorkerThreads::tell_running() const {
@@ -61,20 +77,34 @@ void WorkerThreads::tell_running() const {
                           running->since ? "its handler has not come back"
                                          : "its handler does not run; it waits for PostgreSQL");
   }
+  if (!calls_) return;
+  for (const OutsideCalls::Running& running : calls_->running())
+    observe::log::warning("still_calls",
+                          {{"handler", running.handler},
+                           {"topic", running.source.topic},
+                           {"partition", running.source.partition},
+                           {"offset", running.source.offset},
+                           {"seconds", (Clock::now() - running.since) / std::chrono::seconds(1)}},
+                          "a call to the outside has not come back; another worker takes its key "
+                          "over once this one's lease is over");
 }
 
 bool WorkerThreads::handlers_run() const {
-  return std::ranges::any_of(lanes_, [](const auto& lane) {
-    const auto running = lane->running();
-    return running && running->since;
-  });
+  return calls_run() || std::ranges::any_of(lanes_, [](const auto& lane) {
+           const auto running = lane->running();
+           return running && running->since;
+         });
 }
 
-void WorkerThreads::wind_down() { replays_->stop(); }
+void WorkerThreads::wind_down() {
+  replays_->stop();
+  if (calls_) calls_->stop();
+}
 
 void WorkerThreads::end() {
   setup_.dispatcher.stop();
   replays_.reset();
+  calls_.reset();
   for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for
   lanes_.clear();
   retention_.reset();

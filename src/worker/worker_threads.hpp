@@ -1,5 +1,5 @@
-// The threads that a worker starts beside the poll thread and those of the keeper: lanes, replays and
-// retention.
+// The threads that a worker starts beside the poll thread and those of the keeper: lanes, calls to
+// the outside, replays and retention.
 //
 // Owned by the poll thread.
 #pragma once
@@ -14,6 +14,7 @@
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
 #include "worker/lane_setup.hpp"
+#include "worker/outside_calls.hpp"
 #include "worker/replays.hpp"
 #include "worker/retention.hpp"
 
@@ -32,12 +33,18 @@ class WorkerThreads {
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
   const Replays& replays() const { return *replays_; }
 
-  // Logs what each lane runs.
+  // Logs what each lane runs, and the calls to the outside.
   void tell_running() const;
-  // Whether a lane runs a handler; if not, what it has waits for PostgreSQL.
+  // Whether a lane runs a handler, or a call runs; if not, what lanes have waits for PostgreSQL.
   bool handlers_run() const;
+  bool calls_run() const { return calls_ && !calls_->running().empty(); }
+  // Whether a call has not come back though it was asked to stop.
+  bool call_hangs() const { return calls_ && calls_->hangs(); }
+  void ask_calls_to_stop() const {
+    if (calls_) calls_->ask_to_stop();
+  }
 
-  // No replay begins any more.
+  // No replay and no call begins any more.
   void wind_down();
   // True when no replay runs any more. Blocks: until then, or `until`. Precondition: wind_down().
   bool replays_are_idle(Clock::time_point until) { return replays_->wait_idle(until); }
@@ -48,14 +55,17 @@ class WorkerThreads {
  private:
   using Handlers = std::vector<std::unique_ptr<Handler>>;  // one a route
   Handlers make_handlers(observe::Health& health) const;
+  OutsideCalls::Handlers make_callers(std::size_t route, observe::Health& health) const;
 
   const config::Config& config_;
   const std::vector<flow::Route>& routes_;
   LaneSetup& setup_;
-  std::vector<Handlers> handlers_;  // by lane, until start()
-  Handlers replay_handlers_;        // until start()
+  std::vector<Handlers> handlers_;                     // by lane, until start()
+  Handlers replay_handlers_;                           // until start()
+  std::vector<OutsideCalls::Handlers> call_handlers_;  // by route, until start()
 
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<OutsideCalls> calls_;  // none if no route calls to the outside
   std::unique_ptr<Retention> retention_;
   std::unique_ptr<Replays> replays_;
 };

@@ -54,7 +54,8 @@ TEST(Place, IsNothingElse) {
     EXPECT_FALSE(parse_place(text)) << text;
 }
 
-// Every reason that a worker halts for (start.cpp, starts.cpp, processor.cpp, partition_errors.cpp).
+// Every reason that a worker halts for (start.cpp, starts.cpp, processor.cpp,
+// partition_errors.cpp).
 TEST(Decisions, FitTheirReasons) {
   const std::pair<const char*, const char*> table[] = {
       {"checkpoint_missing", "retry, accept_kafka, earliest"},
@@ -67,7 +68,6 @@ TEST(Decisions, FitTheirReasons) {
       {"key_spec_changed", "retry, accept"},
       {"unknown_below_highest", "retry, run, skip"},
       {"handler_ended_transaction", "retry, skip"},
-      {"key_started", "retry, skip"},
       {"unexpected_error", "retry, skip"},
       {"cannot_account", "retry, skip"},
       {"unreadable", "retry, skip"},

@@ -174,14 +174,32 @@ TEST_F(Claim, RunsAForgottenKeyAgain) {
   EXPECT_EQ(key_row(), "completed@1");
 }
 
-TEST_F(Claim, HaltsThePartitionAtAStartedKey) {
+// Another route of the scope calls to the outside for it.
+TEST_F(Claim, WaitsForACallThatIsNotDone) {
   process({.offset = 1});
-  database.run("UPDATE hapax.idempotency_keys SET status = 'started'");
+  for (const char* const status : {"started", "answered"}) {
+    database.run(std::string("UPDATE hapax.idempotency_keys SET status = '") + status + "'");
+    runs = 0;
+    const Outcome outcome = process({.offset = 2});
+    EXPECT_EQ(outcome.result, Result::busy) << status;
+    EXPECT_EQ(outcome.reason, "key_started");
+    EXPECT_GT(outcome.wait.count(), 0);
+    EXPECT_EQ(process({.payload = "other", .offset = 3}).reason, "payload_drift") << status;
+    EXPECT_EQ(runs, 0);
+    database.run("DELETE FROM hapax.dead_letters");
+  }
+}
+
+TEST_F(Claim, IsADeadLetterIfNobodyKnowsWhatBecameOfTheCall) {
+  process({.offset = 1});
+  database.run("UPDATE hapax.idempotency_keys SET status = 'unknown'");
   runs = 0;
-  const Outcome outcome = process({.offset = 1});
-  EXPECT_EQ(outcome.result, Result::halt_partition);
-  EXPECT_EQ(outcome.reason, "key_started");
+  EXPECT_EQ(process({.offset = 1}).reason, "redelivered");
+  const Outcome outcome = process({.offset = 2});
+  EXPECT_EQ(outcome.result, Result::failed);
+  EXPECT_EQ(outcome.reason, "outcome_unknown");
   EXPECT_EQ(runs, 0);
+  EXPECT_EQ(key_row(), "unknown@1") << "it stays the other message's";
 }
 
 TEST_F(Claim, KeepsScopesTenantsAndGroupsApartAsPromised) {

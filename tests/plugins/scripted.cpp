@@ -5,6 +5,7 @@
 // result and books an answer for each duplicate. "paying" also publishes a receipt to the topic
 // that the option "receipts" names, and "receiving" books that receipt. "publishing" also publishes
 // the records of the payload's "publish".
+#include <hapax/outside.hpp>
 #include <hapax/plugin.hpp>
 
 #include <chrono>
@@ -26,6 +27,8 @@ void book(const json& payment, Context& context) {
   context.write("INSERT INTO payments (id, account, amount_minor) VALUES ($1, $2, $3)",
                 payment.at("id"), payment.at("account"), payment.at("amount_minor"));
 }
+
+void book_payment(const json& payment, Context& context) { book(payment, context); }
 
 // A test holds this advisory lock to say when.
 constexpr std::int64_t kLock = 1;
@@ -202,8 +205,25 @@ class Receiving final : public hapax::Handler {
   }
 };
 
+// Calls nobody. A payment's "call" says how that ends; its booking does what "do" says.
+class Calling final : public hapax::OutsideHandler {
+ public:
+  json call(const hapax::Message& message, const hapax::Call&) override {
+    const json payment = message.json();
+    if (payment.value("call", "") == "hang") std::this_thread::sleep_for(hours(1));
+    return {{"answer", payment.at("id")}};
+  }
+  void book(const hapax::Message& message, const json& answer, Context& context) override {
+    const json payment = message.json();
+    if (answer.at("answer") != payment.at("id")) throw std::logic_error("another one's answer");
+    if (payment.value("book", "") == "reject") throw hapax::Reject("the booking says no");
+    if (payment.value("book", "") == "fail") throw std::runtime_error("the booking fails");
+    book_payment(payment, context);
+  }
+};
+
 }  // namespace
 
 HAPAX_PLUGIN(hapax::handler<Scripted>("scripted", "1"), hapax::handler<Answering>("answering", "1"),
              hapax::handler<Paying>("paying", "1"), hapax::handler<Receiving>("receiving", "1"),
-             hapax::handler<Publishing>("publishing", "1"))
+             hapax::handler<Publishing>("publishing", "1"), hapax::handler<Calling>("calling", "1"))

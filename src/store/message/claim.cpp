@@ -215,6 +215,12 @@ std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& reque
   return holder_of(rows[0]);
 }
 
+std::optional<KeyHolder> read_holder(Transaction& transaction, const ClaimRequest& request) {
+  const Rows rows = transaction.run(read_text(transaction.session(), request));
+  if (rows.empty()) return std::nullopt;
+  return holder_of(rows[0]);
+}
+
 TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
                            const std::string& nonce, const std::optional<std::string>& result,
                            Durability durability, const ClaimRequest& next) {

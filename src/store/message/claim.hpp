@@ -56,6 +56,9 @@ KeyHolder holder_of(const Row& row);
 // Throws: DatabaseError (Phase::claim).
 std::optional<KeyHolder> read_holder(Session& session, const ClaimRequest& request);
 
+// The same in a transaction. Throws: DatabaseError (Phase::claim).
+std::optional<KeyHolder> read_holder(Transaction& transaction, const ClaimRequest& request);
+
 // What came of taking a key, before anybody asks who has it.
 struct TakenKey {
   std::string nonce;

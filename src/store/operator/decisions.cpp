@@ -13,13 +13,9 @@ constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated",
 constexpr std::string_view kEarliest[] = {"offset_out_of_range", "checkpoint_missing"};
 constexpr std::string_view kKeySpec[] = {"key_spec_changed"};
 constexpr std::string_view kUnknown[] = {"unknown_below_highest"};
-constexpr std::string_view kOneMessage[] = {"unknown_below_highest",
-                                            "handler_ended_transaction",
-                                            "statement_refused",
-                                            "key_started",
-                                            "unexpected_error",
-                                            "cannot_account",
-                                            "unreadable"};
+constexpr std::string_view kOneMessage[] = {"unknown_below_highest", "handler_ended_transaction",
+                                            "statement_refused",     "unexpected_error",
+                                            "cannot_account",        "unreadable"};
 constexpr std::string_view kCopied[] = {"store_copied"};
 
 constexpr Decision kAll[] = {

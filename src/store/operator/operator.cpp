@@ -107,8 +107,9 @@ json forget_key(Session& session, const KeyName& key, const json& seen, const st
   const Rows found = transaction.run(sql::kLockKey, {key.key, key.scope, key.tenant});
   if (found.empty()) throw Refused("the key is gone: retention has removed it meanwhile");
   const json before = json::parse(found[0][0].text());
-  if (const std::string status = before.at("status"); status == "forgotten" || status == "started")
-    throw Refused("the key is `" + status + "`; only completed and failed ones can be forgotten");
+  if (const std::string status = before.at("status"); status != "completed" && status != "failed")
+    throw Refused("the key is `" + status + "`; only completed and failed ones can be forgotten" +
+                  (status == "forgotten" ? "" : ". Its call is open: see `hapax outside list`"));
   if (before.at("status") != seen.at("status") || before.at("updated_at") != seen.at("updated_at"))
     throw Refused("the key has changed since it was looked at: it is `" +
                   before.at("status").get<std::string>() + "` now; look again");

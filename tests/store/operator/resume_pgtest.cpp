@@ -97,8 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"unknown_below_highest", "run", "100|42|140|2|8|spec|tid|cid|null|0"},
                     Case{"unknown_below_highest", "skip", kFenced},
                     Case{"handler_ended_transaction", "skip", kFenced},
-                    Case{"key_started", "skip", kFenced}, Case{"cannot_account", "skip", kFenced},
-                    Case{"unreadable", "skip", kFenced}));
+                    Case{"cannot_account", "skip", kFenced}, Case{"unreadable", "skip", kFenced}));
 
 TEST_F(Resume, RefusesADecisionThatDoesNotFit) {
   checkpoint();

@@ -1,0 +1,133 @@
+// A handler whose effect is not in PostgreSQL: a payment gateway, an e-mail service, another
+// company's API. PostgreSQL cannot roll such a call back, so hapax promises less: it repeats a call
+// only if the route says that the other side tolerates it (`routes[].outside.repeat`). It finds and
+// names each call whose outcome nobody knows, and an operator decides about it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "hapax/handler.hpp"
+
+namespace hapax {
+
+// `call` throws it if it knows that the other side has received nothing: no connection, a name that
+// does not resolve. The route's retry policy tries the message again later, for each `repeat`.
+class NotCalled : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// One call to the other side, as `call` and `reconcile` see it. Valid during that one function.
+//
+// Thread safety: immutable, but for the stop token, which any thread may ask.
+class Call {
+ public:
+  struct Parts {
+    std::string_view key;
+    std::int64_t token = 0;
+    std::chrono::steady_clock::time_point deadline;
+    std::stop_token stop_token;
+  };
+  explicit Call(Parts parts) : parts_(std::move(parts)) {}
+
+  // 64 hexadecimal digits, the same for each call of the operation. Hand it to the other side as
+  // its idempotency key. Derived from scope, tenant and the operation's key, and tells none of
+  // them.
+  std::string_view key() const { return parts_.key; }
+
+  // A fencing token. It only grows from one call of the operation to the next, also after a
+  // failover. A resource that refuses smaller ones than it has seen is safe from a process that
+  // froze before it sent.
+  std::int64_t token() const { return parts_.token; }
+
+  // After `routes[].outside.max_duration`. Give it to your client as its time-out: hapax then asks
+  // the call to stop, and ends the process if it does not return within 10 s.
+  std::chrono::steady_clock::time_point deadline() const { return parts_.deadline; }
+
+  // Asks the call to stop: at the deadline, at the end of the worker, and before the lease of a
+  // worker ends that cannot renew it.
+  const std::stop_token& stop_token() const { return parts_.stop_token; }
+
+ private:
+  Parts parts_;
+};
+
+// What `reconcile` found out about an earlier call.
+class Verdict {
+ public:
+  enum class Kind : std::uint8_t { done, not_done, unknown };
+
+  // It happened, with this answer: `book` runs with it.
+  [[gnu::visibility("hidden")]] static Verdict done(const nlohmann::json& answer) {
+    return Verdict(Kind::done, answer.dump());
+  }
+  // It did not happen and cannot happen any more: hapax calls again.
+  static Verdict not_done() { return Verdict(Kind::not_done, {}); }
+  // The other side cannot tell yet: hapax asks again later.
+  static Verdict unknown() { return Verdict(Kind::unknown, {}); }
+
+  Kind kind() const { return kind_; }
+  const std::string& answer_text() const { return answer_; }  // JSON
+
+ private:
+  Verdict(Kind kind, std::string answer) : kind_(kind), answer_(std::move(answer)) {}
+
+  Kind kind_;
+  std::string answer_;
+};
+
+// Handles the messages of one route in two parts: the call, and the booking of its answer. Each
+// thread that calls has an instance of its own, and each lane, so members need no lock.
+class OutsideHandler {
+ public:
+  virtual ~OutsideHandler() = default;
+
+  // As Handler::on_start. There are `outside.concurrency` instances more.
+  virtual void on_start(const Setup& /*setup*/) {}
+
+  // Calls the other side, without a transaction and without a connection to PostgreSQL. hapax
+  // commits the answer before it does anything else with it.
+  // Throws: NotCalled, if surely nothing was sent. Reject, only from an answer: the other side said
+  //   no. The message becomes a dead letter, and the operation is never called again. Any other
+  //   exception means that the call may have happened; `outside.repeat` says what follows.
+  // Blocks: may block, until the deadline at most. It should return when the stop token says so.
+  virtual nlohmann::json call(const Message& message, const Call& call) = 0;
+
+  // Books the answer, in the transaction that completes the operation. Ordinary effects, published
+  // records and the stored result belong here. If it fails, hapax runs it again with the answer
+  // that it keeps, and never calls again for it.
+  // Throws: as Handler::handle. After `retry.max_attempts` the message becomes a dead letter, and
+  //   the answer stays for `hapax outside decide`.
+  virtual void book(const Message& message, const nlohmann::json& answer, Context& context) = 0;
+
+  // Asks the other side what became of an earlier call. Only for `repeat: queryable`.
+  // Throws: any exception; hapax then asks again later.
+  // Blocks: as `call`.
+  virtual Verdict reconcile(const Message& /*message*/, const Call& /*call*/) {
+    throw std::logic_error(
+        "this handler does not override reconcile, which `repeat: queryable` needs");
+  }
+
+  // JSON crosses to a plugin as text; each side uses its own nlohmann_json.
+  [[gnu::visibility("hidden")]] virtual std::string call_for_text(const Message& message,
+                                                                  const Call& about) {
+    return call(message, about)
+        .dump(-1, ' ', false,
+              nlohmann::json::error_handler_t::replace);  // an answer must not be lost
+  }
+  [[gnu::visibility("hidden")]] virtual void book_text(const Message& message,
+                                                       const std::string& answer,
+                                                       Context& context) {
+    book(message, nlohmann::json::parse(answer), context);
+  }
+};
+
+}  // namespace hapax

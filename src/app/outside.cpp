@@ -1,0 +1,177 @@
+// hapax outside list|decide: calls to the outside that are not done, and what operators say of
+// them.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "app/operator.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
+#include "key/key_text.hpp"
+#include "store/operator/outside_orders.hpp"
+
+namespace hapax::app {
+namespace {
+
+using store::CallDecision;
+
+struct OutsideOptions {
+  ConfigOption config;
+  std::string status = "unknown";
+  int limit = 50;
+  bool json = false;
+};
+
+struct DecideOptions {
+  ConfigOption config;
+  OperatorOptions change;
+  std::string key, scope, tenant;
+  store::OptionalText answer;
+  bool happened = false, did_not_happen = false, give_up = false;
+};
+
+std::vector<std::string> outside_scopes(const config::Config& config) {
+  std::vector<std::string> scopes;
+  for (const config::Route& route : config.routes)
+    if (route.outside) scopes.push_back(route.key.scope);
+  if (scopes.empty())
+    throw Stop(kUsage, "no route of this configuration calls to the outside (routes[].outside)");
+  return scopes;
+}
+
+ExitCode list_outside(const OutsideOptions& options) {
+  const config::Config config = load(options.config);
+  store::Session session = open_store(config);
+  const store::OptionalText status =
+      options.status == "all" ? std::nullopt : store::OptionalText(options.status);
+  const Json calls = store::list_calls(session, outside_scopes(config), status, options.limit);
+  if (options.json) {
+    print_json(calls);
+    return kDone;
+  }
+  Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "CALLED", "CALLS", "BY", "LETTER",
+               "ANSWER", "ERROR"});
+  for (const Json& call : calls)
+    table.add({cell(call.at("key")), cell(call.at("scope")), cell(call.at("tenant")),
+               cell(call.at("status")), coordinates_cell(call), time_cell(call.at("called_at")),
+               cell(call.at("calls")), call.at("may_call") == true ? cell(call.at("worker")) : "-",
+               cell(call.at("dead_letter")), cut(cell(call.at("answer")), 40),
+               cut(cell(call.at("error")), 60)});
+  if (table.empty())
+    print_line("no call is " + (options.status == "all" ? "open" : options.status));
+  else
+    table.print();
+  return kDone;
+}
+
+std::string effect_of(const CallDecision& decision, bool has_letter) {
+  const std::string by = has_letter ? "a worker replays its dead letter within a second: it "
+                                    : "once its message comes again, a worker ";
+  switch (decision.what) {
+    case CallDecision::What::happened: return by + "books the answer, and does not call";
+    case CallDecision::What::did_not_happen: return by + "calls the other side again";
+    case CallDecision::What::give_up: break;
+  }
+  return "the operation is closed: it is neither called nor booked";
+}
+
+CallDecision decision_of(const DecideOptions& options, const config::Config& config,
+                         const std::string& scope) {
+  CallDecision decision;
+  decision.what = options.did_not_happen ? CallDecision::What::did_not_happen
+                  : options.give_up      ? CallDecision::What::give_up
+                                         : CallDecision::What::happened;
+  if (options.answer && !options.answer->empty()) {
+    if (!Json::accept(*options.answer))
+      throw Stop(kUsage, "--happened: the answer is not JSON: " + *options.answer);
+    decision.answer = options.answer;
+  }
+  decision.group = group_of(config);
+  decision.who = operator_name(options.change.who);
+  decision.why = options.change.why;
+  for (const config::Route& route : config.routes)
+    if (route.key.scope == scope)
+      decision.retention =
+          std::max(decision.retention, std::chrono::ceil<std::chrono::seconds>(route.retention));
+  return decision;
+}
+
+ExitCode decide(const DecideOptions& options) {
+  if (options.happened + options.did_not_happen + options.give_up != 1)
+    throw Stop(kUsage, "say one of --happened, --did-not-happen and --give-up");
+  const config::Config config = load(options.config);
+  const std::vector<std::string> scopes = outside_scopes(config);
+  if (options.scope.empty() && scopes.size() > 1)
+    throw Stop(kUsage, "several routes call to the outside; name --scope");
+  const std::string scope = options.scope.empty() ? scopes.front() : options.scope;
+  if (std::ranges::find(scopes, scope) == scopes.end())
+    throw Stop(kUsage, "no route with \"outside\" has the scope \"" + scope + "\"");
+  store::Session session = open_store(config, options.change.url);
+  return change(kOperatorRights, [&] {
+    CallDecision decision = decision_of(options, config, scope);
+    store::KeyName key{options.key, scope, options.tenant};
+    decision.dry_run = true;  // what does not fit is refused before anybody is asked
+    if (store::read_keys(session, key.key, scope, options.tenant).empty())
+      key.key = key::encode_key(key.key);
+    const Json found = store::decide_call(session, key, decision);
+    const std::string effect = effect_of(decision, !found.at("dead_letter").is_null());
+    print_line("key " + key.key + " is " + cell(found.at("status")) + " since " +
+               time_cell(found.at("updated_at")) + "; message " + coordinates_cell(found) +
+               ", called " + cell(found.at("calls")) + " times");
+    if (options.change.dry_run) {
+      print_line("dry run: nothing was changed");
+      return kDone;
+    }
+    confirm(options.change, "decide", effect);
+    decision.dry_run = false;
+    store::decide_call(session, key, decision);
+    print_line("decided: " + effect);
+    return kDone;
+  });
+}
+
+}  // namespace
+
+void add_outside(CLI::App& app, CommandLine& line) {
+  auto* const command =
+      app.add_subcommand("outside", "Calls to the outside that are not done; docs/outside.md");
+  command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  hapax outside list -c worker.json\n"
+      "  hapax outside decide -c worker.json --url $OPERATOR payment-17 --why 'the gateway shows "
+      "it' "
+      "--happened '{\"charge\": \"ch_1\"}'\n"
+      "  hapax outside decide -c worker.json --url $OPERATOR payment-18 --why 'the gateway has no "
+      "charge' --did-not-happen");
+  auto* const listing =
+      command->add_subcommand("list", "Show calls whose outcome nobody knows, oldest first");
+  const auto options = std::make_shared<OutsideOptions>();
+  add_config(*listing, options->config);
+  listing->add_option("--status", options->status, "Instead: calls that run, or wait to be booked")
+      ->check(CLI::IsMember({"started", "answered", "unknown", "all"}));
+  listing->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
+  listing->add_flag("--json", options->json, "For programs");
+  listing->callback(
+      [&line, options] { line.command = [options] { return list_outside(*options); }; });
+
+  auto* const deciding = command->add_subcommand("decide", "Say what became of a call");
+  const auto decided = std::make_shared<DecideOptions>();
+  add_config(*deciding, decided->config);
+  deciding->add_option("KEY", decided->key, "As `list` prints it")->required();
+  deciding->add_option("--scope", decided->scope, "If several routes call to the outside");
+  deciding->add_option("--tenant", decided->tenant, "If the route has tenants");
+  auto* const happened = deciding->add_option(
+      "--happened", decided->answer,
+      "It happened: book this answer (JSON), or without one the answer that came too late");
+  happened->expected(0, 1);
+  deciding->add_flag("--did-not-happen", decided->did_not_happen, "It did not: call again");
+  deciding->add_flag("--give-up", decided->give_up, "Close the operation without either");
+  add_operator(*deciding, decided->change);
+  deciding->callback([&line, decided, happened] {
+    decided->happened = happened->count() > 0;
+    line.command = [decided] { return decide(*decided); };
+  });
+}
+
+}  // namespace hapax::app

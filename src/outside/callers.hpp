@@ -1,0 +1,67 @@
+// The threads that wait for the world: each has a handler of its own, and no session.
+//
+// Thread safety: all of it, from any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "outside/call.hpp"
+#include "outside/lease.hpp"
+#include "sync/mutex.hpp"
+
+namespace hapax::outside {
+
+// A call to make. It lives until `is_back`.
+struct CallToMake {
+  const Message* message = nullptr;
+  std::string key;  // to hand on
+  std::int64_t token = 0;
+  Step step = Step::call;
+  std::chrono::milliseconds max_duration{0};
+  std::stop_source stop = {};
+  std::atomic<bool> cancelled{false};  // before it has begun
+  // Set by the caller's thread; `end` may be read once `is_back`.
+  std::atomic<std::chrono::steady_clock::time_point> began{std::chrono::steady_clock::time_point{}};
+  Ended end = {};
+  std::atomic<bool> is_back{false};  // `end` is set
+};
+
+class Callers {
+ public:
+  // One thread for each handler. `came_back`: called by its thread after each call.
+  Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Lease& lease,
+          std::function<void()> came_back);
+  // Blocks: until all calls have come back.
+  ~Callers();
+  Callers(const Callers&) = delete;
+  Callers& operator=(const Callers&) = delete;
+
+  std::size_t size() const { return threads_.size(); }
+
+  // Queues it for the next free thread.
+  void add(CallToMake& call);
+
+ private:
+  void run(OutsideHandler& handler, const std::stop_token& stop);
+  void make(OutsideHandler& handler, CallToMake& call) const;
+
+  const Lease& lease_;
+  const std::function<void()> came_back_;
+  std::vector<std::unique_ptr<OutsideHandler>> handlers_;
+  sync::Mutex mutex_;
+  std::condition_variable_any call_there_;
+  std::deque<CallToMake*> queue_ HAPAX_GUARDED_BY(mutex_);
+  std::vector<std::jthread> threads_;  // last: they use all of the above
+};
+
+}  // namespace hapax::outside

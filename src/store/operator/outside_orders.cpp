@@ -1,0 +1,96 @@
+#include "store/operator/outside_orders.hpp"
+
+#include "sql_statements.hpp"
+#include "store/array.hpp"
+
+namespace hapax::store {
+namespace {
+
+using What = CallDecision::What;
+
+void check(const Json& found, const CallDecision& decision) {
+  const std::string status = found.at("status");
+  if (status != "started" && status != "answered" && status != "unknown")
+    throw Refused("the key is `" + status + "`; there is no open call to decide about");
+  if (!found.at("called_by").is_null())
+    throw Refused("worker " + found.at("called_by").get<std::string>() +
+                  " calls now, under a lease; wait until it is done, or stop it");
+  if (status == "answered" && decision.what != What::happened)
+    throw Refused("the other side has answered; a worker books it, or decide --happened");
+  if (decision.what == What::happened && !decision.answer && found.at("answer").is_null())
+    throw Refused("no answer is kept; give it, as JSON: --happened '{…}'");
+}
+
+const char* action_of(What what) {
+  switch (what) {
+    case What::happened: return "outside decide --happened";
+    case What::did_not_happen: return "outside decide --did-not-happen";
+    case What::give_up: break;
+  }
+  return "outside decide --give-up";
+}
+
+const char* status_of(What what) {
+  switch (what) {
+    case What::happened: return "answered";
+    case What::did_not_happen: return "forgotten";
+    case What::give_up: break;
+  }
+  return "completed";
+}
+
+Parameter answer_of(const Json& found, const CallDecision& decision) {
+  if (decision.what != What::happened) return nullptr;
+  if (decision.answer) return *decision.answer;
+  return found.at("answer").get<std::string>();
+}
+
+// The letter carries the decision out, or is closed with it.
+void order_letter(Transaction& transaction, const Json& letter, const CallDecision& decision) {
+  const std::string ids = "{" + std::to_string(letter.get<std::int64_t>()) + "}";
+  transaction.run(sql::kLockOpenDeadLetters, {ids});
+  if (decision.what == What::give_up)
+    transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why});
+  else
+    transaction.run(sql::kInsertReplays, {ids, decision.who, decision.why, false, nullptr});
+}
+
+}  // namespace
+
+Json list_calls(Session& session, const std::vector<std::string>& scopes,
+                const OptionalText& status, int limit) {
+  Transaction transaction(session);
+  Json calls = Json::array();
+  for (const Row row : transaction.run(
+           sql::kListCalls, {array_of(scopes, [](const std::string& scope) { return scope; }),
+                             Parameter(status), limit}))
+    calls.push_back(Json::parse(row[0].text()));
+  return calls;
+}
+
+Json decide_call(Session& session, const KeyName& key, const CallDecision& decision) {
+  Transaction transaction(session);
+  transaction.add("SET LOCAL synchronous_commit = on");
+  const Rows rows = transaction.run(sql::kLockCall, {key.key, key.scope, key.tenant});
+  if (rows.empty()) throw Refused("the key is gone");
+  Json found = Json::parse(rows[0][0].text());
+  check(found, decision);
+  const bool gives_up = decision.what == What::give_up;
+  transaction.run(
+      sql::kDecideCall,
+      {key.key, key.scope, key.tenant, status_of(decision.what), answer_of(found, decision),
+       gives_up ? Parameter("given up by " + decision.who + ": " + decision.why)
+                : Parameter(nullptr),
+       decision.retention.count()});
+  if (!found.at("dead_letter").is_null())
+    order_letter(transaction, found.at("dead_letter"), decision);
+  log_operation(transaction, {decision.who,
+                              action_of(decision.what),
+                              key.scope + " " + key.tenant + " " + key.key,
+                              decision.why,
+                              {{"before", found}}});
+  if (!decision.dry_run) transaction.commit();
+  return found;
+}
+
+}  // namespace hapax::store

@@ -1,0 +1,40 @@
+// What operators decide about calls to the outside whose outcome nobody knows.
+//
+// Throws: DatabaseError, Refused. Blocks: at most lock_timeout.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/operator/inspect.hpp"
+#include "store/operator/operator.hpp"
+
+namespace hapax::store {
+
+// Operations of these scopes that are not done: sql/operator/list_calls.sql.
+Json list_calls(Session& session, const std::vector<std::string>& scopes,
+                const OptionalText& status, int limit);
+
+struct CallDecision {
+  enum class What {
+    happened,        // book it, with `answer` or with the one that is kept
+    did_not_happen,  // call again
+    give_up,         // neither; the operation is closed
+  };
+  What what = What::give_up;
+  OptionalText answer;  // JSON
+  std::string group;    // of the operator's configuration
+  std::string who, why;
+  std::chrono::seconds retention{0};
+  bool dry_run = false;
+};
+
+// Decides, and orders the replay of its dead letter that carries the decision out, or discards the
+// letter. Returns the operation as it was. Refused if it is done, if its holder may still call, or
+// if there is no answer to book.
+Json decide_call(Session& session, const KeyName& key, const CallDecision& decision);
+
+}  // namespace hapax::store

@@ -1,0 +1,196 @@
+#include "store/outside/calls.hpp"
+
+#include <array>
+
+#include "sql_statements.hpp"
+#include "store/array.hpp"
+#include "store/quote.hpp"
+
+namespace hapax::store {
+namespace {
+
+// What a call depends on must not be lost by a crash of the server, whatever `durability` says.
+constexpr const char* kSynchronously = "SET LOCAL synchronous_commit = on";
+
+std::string seconds_of(std::chrono::milliseconds duration) {
+  return std::to_string(static_cast<double>(duration.count()) / 1000.0);
+}
+
+template <class Items, class Add>
+std::string array(const Items& items, Add add) {
+  ArrayLiteral literal;
+  for (const auto& item : items) add(literal, item);
+  return std::move(literal).text();
+}
+
+std::vector<Parameter> key_of(const ClaimRequest& request) {
+  return {request.identity.key, request.scope, request.identity.tenant};
+}
+
+const char* status_after(CallEnd end) {
+  switch (end) {
+    case CallEnd::refused: return "completed";
+    case CallEnd::uncalled: return "failed";
+    case CallEnd::unknown: break;
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+HolderId register_holder(Session& session, const std::string& group, const std::string& worker,
+                         std::chrono::milliseconds lease) {
+  Transaction transaction(session);
+  const Rows rows = transaction.run(sql::kRegisterHolder, {group, worker, seconds_of(lease)});
+  transaction.commit();
+  return rows[0]["id"].as<HolderId>();
+}
+
+bool renew_holder(Session& session, HolderId holder, std::chrono::milliseconds lease) {
+  Transaction transaction(session);
+  const bool renewed = !transaction.run(sql::kRenewHolder, {holder, seconds_of(lease)}).empty();
+  transaction.commit();
+  return renewed;
+}
+
+void end_holder(Session& session, HolderId holder) {
+  Transaction transaction(session);
+  transaction.add(session.execute(sql::kEndHolder, {holder}));
+  transaction.commit();
+}
+
+std::vector<Take> take_calls(Session& session, HolderId holder,
+                             std::span<const CallRequest> requests, bool again) {
+  Transaction transaction(session);
+  transaction.add(kSynchronously);
+  const std::string keys =
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.key); });
+  const std::string scopes =
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.scope); });
+  const std::string tenants =
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.tenant); });
+  const std::string literals[] = {
+      keys,
+      scopes,
+      tenants,
+      array(requests,
+            [](auto& to, const auto& of) { to.add_bytes(of.claim.identity.fingerprint.digest); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.fingerprint.rule); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.group); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.topic); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.generation); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.partition); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.offset); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.claim.epoch); }),
+      array(requests, [](auto& to, const auto& of) { to.add(of.alone ? "t" : "f"); }),
+      array(requests, [](auto& to, const auto& of) { to.add(std::int64_t{of.uncalled ? 0 : 1}); }),
+      std::to_string(holder),
+      again ? "true" : "false"};
+  std::vector<Take> takes(requests.size());
+  std::size_t taken = 0;
+  for (const Row row : transaction.run(session.execute_literals(sql::kTakeCalls, literals))) {
+    takes[row["n"].as<std::size_t>() - 1].taken = TakenCall{
+        .token = row["token"].as<std::int64_t>(),
+        .calls = row["calls"].as<int>(),
+        .crashes = row["crashes"].as<int>(),
+        .age = std::chrono::milliseconds(row["age_ms"].as<std::int64_t>()),
+        .answer = row["answered"].as<bool>() ? std::optional(row["answer"].text()) : std::nullopt};
+    ++taken;
+  }
+  if (taken < takes.size())
+    for (const Row row : transaction.run(
+             session.execute_literals(sql::kReadHeldCalls, std::array{keys, scopes, tenants}))) {
+      Take& take = takes[row["n"].as<std::size_t>() - 1];
+      take.is_held = !take.taken;
+    }
+  transaction.commit();
+  return takes;
+}
+
+std::vector<bool> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
+  const std::string literals[] = {
+      array(answers, [](auto& to, const auto& of) { to.add(of.identity.key); }),
+      array(answers, [](auto& to, const auto& of) { to.add(of.scope); }),
+      array(answers, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
+      array(answers, [](auto& to, const auto& of) { to.add(of.token); }),
+      array(answers, [](auto& to, const auto& of) { to.add(of.answer); })};
+  Transaction transaction(session);
+  transaction.add(kSynchronously);
+  std::vector<bool> kept(answers.size());
+  for (const Row row : transaction.run(session.execute_literals(sql::kKeepAnswers, literals)))
+    kept[row["n"].as<std::size_t>() - 1] = true;
+  transaction.commit();
+  return kept;
+}
+
+void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,
+                    bool uncalled) {
+  std::vector<Parameter> parameters = key_of(request);
+  parameters.emplace_back(token);
+  parameters.emplace_back(uncalled);
+  Transaction transaction(session);
+  transaction.add(session.execute(sql::kGiveCallBack, parameters));
+  transaction.commit();
+}
+
+namespace {
+
+bool end_key(Transaction& transaction, const ClaimRequest& request, std::int64_t token, CallEnd end,
+             const std::string& why) {
+  std::vector<Parameter> parameters = key_of(request);
+  parameters.emplace_back(token);
+  parameters.emplace_back(status_after(end));
+  parameters.emplace_back(storable(why));
+  parameters.emplace_back(request.retention.count());
+  transaction.add(kSynchronously);
+  return !transaction.run(sql::kEndCall, parameters).empty();
+}
+
+}  // namespace
+
+bool end_replayed_call(Session& session, const ClaimRequest& request, std::int64_t token,
+                       CallEnd end, const std::string& why) {
+  Transaction transaction(session);
+  if (!end_key(transaction, request, token, end, why)) return false;
+  transaction.commit();
+  return true;
+}
+
+std::optional<std::int64_t> end_call(Session& session, const ClaimRequest& request,
+                                     std::int64_t token, CallEnd end, const DeadLetter& letter) {
+  Transaction transaction(session);
+  if (!end_key(transaction, request, token, end, letter.error)) return std::nullopt;
+  const auto id = insert_dead_letter(transaction, letter);
+  if (!id) add_failed_again(transaction, letter);
+  add_forget_attempts(transaction, request.source);
+  transaction.commit();
+  return id.value_or(0);
+}
+
+AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
+                           std::int64_t token) {
+  Session& session = transaction.session();
+  if (!request.prepares_late) prepare_completion(session);
+  AnswerClaim claim{session.next_nonce()};
+  transaction.add(session.execute(sql::kArm, {claim.nonce}));
+  std::vector<Parameter> parameters = key_of(request);
+  for (Parameter parameter :
+       std::initializer_list<Parameter>{token, request.retention.count(), request.source.group,
+                                        request.source.topic, request.source.partition})
+    parameters.push_back(std::move(parameter));
+  const Rows rows = transaction.run(sql::kClaimAnswered, parameters);
+  claim.lost = rows.empty();
+  if (!claim.lost && request.epoch != 0)
+    claim.fenced = rows[0]["epoch"].as<std::optional<std::int64_t>>() != request.epoch;
+  return claim;
+}
+
+std::size_t count_unknown(Session& session, const std::vector<std::string>& scopes) {
+  Transaction transaction(session);
+  const Rows rows = transaction.run(
+      sql::kCountUnknown, {array_of(scopes, [](const std::string& scope) { return scope; })});
+  transaction.commit();
+  return rows[0][0].as<std::size_t>();
+}
+
+}  // namespace hapax::store

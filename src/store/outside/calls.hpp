@@ -1,0 +1,107 @@
+// The keys of operations that call to the outside: taken before the call, kept with its answer.
+//
+//   none, failed, forgotten ─take_calls─▶ started ─keep_answers─▶ answered ─claim_answered─▶
+//   completed started, its holder's lease over ─take_calls─▶ started, under a larger token started
+//   or answered ─end_call─▶ unknown, completed (the other side said no), failed (not called)
+//
+// A token is drawn by each take. A write with an older one misses, so of two holders one wins.
+//
+// Thread safety: none; each call uses the caller's session or transaction.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/message/claim.hpp"
+#include "store/message/dead_letter.hpp"
+
+namespace hapax::store {
+
+using HolderId = std::int64_t;
+
+// A new holder, whose lease lasts `lease`. Throws: DatabaseError (Phase::account).
+HolderId register_holder(Session& session, const std::string& group, const std::string& worker,
+                         std::chrono::milliseconds lease);
+
+// From now on `lease` more; false if the lease is gone. Throws: DatabaseError (Phase::account).
+bool renew_holder(Session& session, HolderId holder, std::chrono::milliseconds lease);
+
+// Throws: DatabaseError (Phase::account).
+void end_holder(Session& session, HolderId holder);
+
+struct CallRequest {
+  ClaimRequest claim;
+  bool alone = false;     // the process does nothing else
+  bool uncalled = false;  // the holder knows that its take before did not call
+};
+
+struct TakenCall {
+  std::int64_t token = 0;
+  int calls = 0;                           // takes that may have called, this one included
+  int crashes = 0;                         // takes alone that the process did not survive
+  std::chrono::milliseconds age{0};        // since the first call was begun
+  std::optional<std::string> answer = {};  // nothing: it is to be called
+};
+
+struct Take {
+  std::optional<TakenCall> taken = {};
+  bool is_held = false;  // not taken, because a holder with a lease calls
+};
+
+// Takes keys and commits, synchronously. One Take for each request. `again`: a replay, which may
+// take its own failed key. Precondition: no key twice.
+// Throws: DatabaseError (Phase::claim; in_doubt if the answer to COMMIT was lost).
+// Blocks: at most lock_timeout for other transactions.
+std::vector<Take> take_calls(Session& session, HolderId holder,
+                             std::span<const CallRequest> requests, bool again = false);
+
+struct KeptAnswer {
+  const key::Identity& identity;
+  const std::string& scope;
+  std::int64_t token;
+  const std::string& answer;  // JSON
+};
+
+// Keeps answers and commits, synchronously. For each: false if another holder took the key over.
+// Throws: DatabaseError (Phase::account).
+std::vector<bool> keep_answers(Session& session, std::span<const KeptAnswer> answers);
+
+// The key may be taken again at once. `uncalled`: surely nothing was sent.
+// Throws: DatabaseError (Phase::account).
+void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,
+                    bool uncalled);
+
+enum class CallEnd {
+  refused,   // the other side said no: the key is completed
+  uncalled,  // surely never called: the key is failed, as without `outside`
+  unknown,   // an operator decides
+};
+
+// Ends the operation without booking it, keeps the letter, and commits. The letter's id; 0 if there
+// was one already, which is then open again. Nothing if another holder took the key over.
+// Throws: DatabaseError (Phase::account).
+std::optional<std::int64_t> end_call(Session& session, const ClaimRequest& request,
+                                     std::int64_t token, CallEnd end, const DeadLetter& letter);
+
+// The same for a replay, whose letter is there. False if another holder took the key over.
+bool end_replayed_call(Session& session, const ClaimRequest& request, std::int64_t token,
+                       CallEnd end, const std::string& why);
+
+// As claim(): opens the transaction that books an answer. Claim::lost: another took the key over.
+struct AnswerClaim {
+  std::string nonce;
+  bool lost = false;
+  bool fenced = false;
+};
+AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
+                           std::int64_t token);
+
+// How many operations of these scopes wait for an operator, counted up to 10,000.
+// Throws: DatabaseError (Phase::account).
+std::size_t count_unknown(Session& session, const std::vector<std::string>& scopes);
+
+}  // namespace hapax::store
