@@ -44,7 +44,7 @@ class PollWorld {
 
   // poll_world_steps.hpp
   void produce(const TopicPartition& id, Digits digits);
-  void poll(const TopicPartition& id);
+  bool poll(const TopicPartition& id);  // false: nothing comes
   std::optional<ReadRecord> read_before(const std::shared_ptr<Partition>& partition);
   void turn();
   void take(std::optional<Batch>& lane);

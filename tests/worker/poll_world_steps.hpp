@@ -50,11 +50,12 @@ inline void PollWorld::produce(const TopicPartition& id, Digits digits) {
   tell("the log of " + name(id) + " goes to " + std::to_string(log.end));
 }
 
-inline void PollWorld::poll(const TopicPartition& id) {
+inline bool PollWorld::poll(const TopicPartition& id) {
   const auto partition = running(id);
   const auto before = read_before(partition);
   held_ = partition ? partition->progress().messages + 1 : 0;
   kafka::Event event = kafka_.next(id);
+  if (std::holds_alternative<std::monostate>(event)) return false;
   std::optional<ReadRecord> read;
   const bool fails = std::holds_alternative<kafka::PartitionError>(event);
   if (const auto* const record = std::get_if<std::unique_ptr<kafka::Record>>(&event)) {
@@ -65,17 +66,18 @@ inline void PollWorld::poll(const TopicPartition& id) {
   }
   counted_ += read.has_value();
   poll_.serve(std::move(event));
-  if (!partition) return;
+  if (!partition) return true;
   hold(!fails || partition->over(), "what cannot be read does not halt " + name(id));
   if (fails) ++reached_["unreadable"];
-  if (!read) return;
+  if (!read) return true;
   const bool rewritten = before && before->offset == read->offset && *before != *read;
   if (rewritten) ++reached_["a rewritten log"];
   if (before && before->offset == read->offset && !rewritten) ++reached_["a record read again"];
   hold(!rewritten || partition->over(), "a log that was rewritten is read on");
-  if (partition->over()) return;
+  if (partition->over()) return true;
   hold(partition->progress().next > read->offset, "a record is not taken: " + name(id));
   if (read->offset >= partition->beginning().offset) last_read_[id] = read;
+  return true;
 }
 
 // What this worker read last, in the assignment before.
@@ -266,7 +268,7 @@ inline void PollWorld::finish() {
       assign(id);
       if (!current(id)) resume(id);
       agree(id);
-      for (int count = 0; count < 20; ++count) poll(id);
+      for (int count = 0; count < 20 && poll(id);) ++count;
     }
     turn();
     for (auto& lane : lanes_) {
