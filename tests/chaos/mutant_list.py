@@ -161,7 +161,8 @@ MUTANTS = {
         "r.headers::json, md5(r.n::text || clock_timestamp()),")], world="publish"),
     "outbox-mark-passes-writers": Mutant([(
         "src/outbox/low_water.cpp", "if (candidate_ && !candidate_->writers.empty()) {",
-        "if (candidate_ && false) {")], "worker-pause", world="publish"),
+        "next_ = upto;\n  if (candidate_ && !candidate_->writers.empty()) {")],
+        "worker-pause", {"batch": 1, "lose_tail": False, "ordering": "none"}, world="publish"),
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),

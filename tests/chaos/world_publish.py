@@ -19,7 +19,9 @@ from worlds import World, world
 TOPIC = "booked"
 PARTITIONS = 3
 LEASE_S = 10
-DRAIN_S = 30  # less than the relay's sweep: a record that waits for it was passed over
+DRAIN_S = 30
+# A record that waits so long while so many others pass was passed over, and waits for the sweep.
+PASSED_OVER_S, PASSED_BY, FEW = 20, 500, 200
 CALM = 200    # records
 
 
@@ -56,11 +58,22 @@ class Publish(World):
 CREATE TABLE booked (nr bigserial, op text, account text, run text);
 GRANT SELECT, INSERT ON booked TO hapax_worker;
 GRANT USAGE ON booked_nr_seq TO hapax_worker;
+-- Some commits take their time, with ids that others pass.
+CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN IF random() < 0.03 THEN PERFORM pg_sleep(0.3); END IF; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER slowly AFTER INSERT ON booked DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION slowly();
 -- Only for the mutant that draws ids early.
 GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
 """
     # They take back what was published: a rerun may then compute something else (P5).
     except_faults = ("point-in-time-restore", "replica-promoted")
+
+    def __init__(self, site):
+        super().__init__(site)
+        self.look_at = self.since = self.newest = 0
+        self.first = None
+        self.passed_over = set()
 
     def configure(self, config):
         config["publish"] = {"topics": [TOPIC]}
@@ -70,11 +83,29 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
         topic = NewTopic(TOPIC, PARTITIONS, self.site.kafka.copies, config={"retention.ms": "-1"})
         self.site.admin.create_topics([topic], operation_timeout=20)[TOPIC].result(30)
 
+    def turn(self):
+        if time.monotonic() < self.look_at:
+            return
+        self.look_at = time.monotonic() + 1
+        try:
+            left, first, newest = self.site.postgres.server.ask(
+                "SELECT count(*), min(id), (SELECT last_value FROM hapax.outbox_id_seq) "
+                "FROM hapax.outbox")[0]
+        except psycopg2.Error:
+            return
+        if left > FEW or first != self.first:  # none passes in an outage
+            self.first, self.newest, self.since = first, newest, time.monotonic()
+        elif first and newest > self.newest + PASSED_BY and \
+                time.monotonic() > self.since + PASSED_OVER_S:
+            self.passed_over.add(first)
+
     def healed(self):
         self.healed_at = time.monotonic()
 
     def ended(self):
-        complaints = self.empty("when all was drained")
+        complaints = [f"record {n} waited for the sweep while others passed"
+                      for n in sorted(self.passed_over)]
+        complaints += self.empty("when all was drained")
         # A relay that was frozen has woken by now, and must have found that it is none any more.
         time.sleep(max(0, self.healed_at + 2 * LEASE_S - time.monotonic()))
         for n in range(CALM):
