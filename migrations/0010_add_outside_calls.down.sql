@@ -1,4 +1,4 @@
--- Refuses while an operation is open: nobody could tell any more whether it was called.
+-- Refuses while an operation is open: no table could tell any more whether it was called.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.idempotency_keys WHERE expires_at = 'infinity'

@@ -8,7 +8,7 @@ ALTER TABLE hapax.idempotency_keys
     NOT VALID,
   -- Only of an outside operation, from its first take on. While the status is `started`, `answered`
   -- or `unknown`, expires_at is 'infinity', so retention keeps the key.
-  ADD COLUMN holder    bigint,       -- of `started`: who may call; NULL: nobody does
+  ADD COLUMN holder    bigint,       -- of `started`: who may call; NULL: free to be taken
   ADD COLUMN token     bigint,       -- raised by each take; a write with an older one misses
   ADD COLUMN called_at timestamptz,  -- when the first call was begun
   ADD COLUMN calls     integer,      -- takes that may have called

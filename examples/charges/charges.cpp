@@ -1,9 +1,8 @@
 // Charges a payment gateway over HTTP, and books what it answers.
 //
-// The gateway keeps idempotency keys for a day, so the route declares
-//   "outside": {"repeat": "idempotent", "remembers": "23h"}
-// With a gateway that can only be asked, declare "queryable", and with one that does neither
-// "never".
+// This gateway keeps idempotency keys for a day, so worker.json declares `repeat: idempotent`. With
+// a gateway that can only be asked, declare `queryable`. With one that does neither, declare
+// `never`.
 #include <httplib.h>
 
 #include <chrono>

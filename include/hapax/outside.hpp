@@ -1,7 +1,7 @@
 // A handler whose effect is not in PostgreSQL: a payment gateway, an e-mail service, another
-// company's API. PostgreSQL cannot roll such a call back, so hapax promises less: it repeats a call
-// only if the route says that the other side tolerates it (`routes[].outside.repeat`). It finds and
-// names each call whose outcome nobody knows, and an operator decides about it.
+// company's API. PostgreSQL cannot roll such a call back, so hapax promises less. It repeats a call
+// only if `routes[].outside.repeat` declares that the other side tolerates it. It finds and names
+// each call whose outcome is unknown, and an operator decides about it.
 #pragma once
 
 #include <chrono>
@@ -48,12 +48,12 @@ class Call {
   // froze before it sent.
   std::int64_t token() const { return parts_.token; }
 
-  // After `routes[].outside.max_duration`. Give it to your client as its time-out: hapax then asks
-  // the call to stop, and ends the process if it does not return within 10 s.
+  // After `routes[].outside.max_duration`. Give it to your client as its time-out. At the deadline
+  // hapax asks the call to stop. If the call does not return within 10 s, hapax ends the process.
   std::chrono::steady_clock::time_point deadline() const { return parts_.deadline; }
 
-  // Asks the call to stop: at the deadline, at the end of the worker, and before the lease of a
-  // worker ends that cannot renew it.
+  // Asks the call to stop: at the deadline, shortly before `worker.shutdown_timeout` is over, and
+  // before the worker's lease ends if PostgreSQL does not renew it.
   const std::stop_token& stop_token() const { return parts_.stop_token; }
 
  private:
@@ -95,10 +95,10 @@ class OutsideHandler {
 
   // Calls the other side, without a transaction and without a connection to PostgreSQL. hapax
   // commits the answer before it does anything else with it.
-  // Throws: NotCalled, if surely nothing was sent. Reject, only from an answer: the other side said
-  //   no. The message becomes a dead letter, and the operation is never called again. Any other
-  //   exception means that the call may have happened; `outside.repeat` says what follows.
-  // Blocks: may block, until the deadline at most. It should return when the stop token says so.
+  // Throws: NotCalled, if surely nothing was sent. Reject, only from an answer: the other side
+  //   refused. The message becomes a dead letter, and the operation is never called again. Any other
+  //   exception means that the call may have happened; `outside.repeat` decides what follows.
+  // Blocks: may block, until the deadline at most. It should return if a stop is requested.
   virtual nlohmann::json call(const Message& message, const Call& call) = 0;
 
   // Books the answer, in the transaction that completes the operation. Ordinary effects, published

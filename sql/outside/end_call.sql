@@ -1,5 +1,5 @@
 -- The operation ends, or waits for an operator, without being booked.
--- $1 key, $2 scope, $3 tenant, $4 token, $5 status: `completed` (the other side said no), `failed`
+-- $1 key, $2 scope, $3 tenant, $4 token, $5 status: `completed` (the other side refused), `failed`
 -- (surely never called) or `unknown`, $6 why, $7 retention in seconds. One row, unless another holder
 -- took the key over.
 UPDATE hapax.idempotency_keys

@@ -1,5 +1,5 @@
 -- Keeps what the other side answered; to be committed synchronously before it is booked. The answer
--- to a call that somebody gave up on as unknown is kept for the operator.
+-- to a call that was given up on as unknown is kept for the operator.
 -- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens of the takes, $5 answers.
 -- A row for each that is answered now; n counts from 1. None: another holder took the key over.
 WITH ended AS (

@@ -98,7 +98,7 @@ CallDecision decision_of(const DecideOptions& options, const config::Config& con
 
 ExitCode decide(const DecideOptions& options) {
   if (options.happened + options.did_not_happen + options.give_up != 1)
-    throw Stop(kUsage, "say one of --happened, --did-not-happen and --give-up");
+    throw Stop(kUsage, "give one of --happened, --did-not-happen and --give-up");
   const config::Config config = load(options.config);
   const std::vector<std::string> scopes = outside_scopes(config);
   if (options.scope.empty() && scopes.size() > 1)
@@ -145,7 +145,7 @@ void add_outside(CLI::App& app, CommandLine& line) {
       "  hapax outside decide -c worker.json --url $OPERATOR payment-18 --why 'the gateway has no "
       "charge' --did-not-happen");
   auto* const listing =
-      command->add_subcommand("list", "Show calls whose outcome nobody knows, oldest first");
+      command->add_subcommand("list", "Show calls whose outcome is unknown, oldest first");
   const auto options = std::make_shared<OutsideOptions>();
   add_config(*listing, options->config);
   listing->add_option("--status", options->status, "Instead: calls that run, or wait to be booked")
@@ -155,7 +155,7 @@ void add_outside(CLI::App& app, CommandLine& line) {
   listing->callback(
       [&line, options] { line.command = [options] { return list_outside(*options); }; });
 
-  auto* const deciding = command->add_subcommand("decide", "Say what became of a call");
+  auto* const deciding = command->add_subcommand("decide", "Decide what became of a call");
   const auto decided = std::make_shared<DecideOptions>();
   add_config(*deciding, decided->config);
   deciding->add_option("KEY", decided->key, "As `list` prints it")->required();

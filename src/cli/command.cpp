@@ -95,11 +95,12 @@ std::vector<HandlerFactory> load_plugin(const std::string& path) {
 void check_kind(const config::Route& route, const HandlerFactory& handler) {
   const bool calls = handler.make_outside != nullptr;
   if (calls && !route.outside)
-    throw Stop(kConfigWrong,
-               "handler \"" + route.handler +
-                   "\" calls to the outside, and the route does not say what the other side does "
-                   "with a call that comes again. Add \"outside\": {\"repeat\": \"idempotent\", "
-                   "\"remembers\": \"23h\"}, or \"queryable\", or \"never\"; see docs/outside.md.");
+    throw Stop(
+        kConfigWrong,
+        "handler \"" + route.handler +
+            "\" calls to the outside, and the route does not declare what the other side does "
+            "with a call that comes again. Add \"outside\": {\"repeat\": \"idempotent\", "
+            "\"remembers\": \"23h\"}, or \"queryable\", or \"never\"; see docs/outside.md.");
   if (!calls && route.outside)
     throw Stop(kConfigWrong, "handler \"" + route.handler +
                                  "\" does not call to the outside (it is no "

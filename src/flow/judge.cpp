@@ -73,7 +73,7 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
   if (holder.is(request.source)) return redelivered(task.attempts);
   return keep_beside(attempt, holder,
                      gave_up("outcome_unknown",
-                             "nobody knows what became of the call for " + name_of(holder) +
+                             "the outcome is unknown of the call for " + name_of(holder) +
                                  "; see `hapax outside list`",
                              task.attempts),
                      transaction);

@@ -37,7 +37,7 @@ LaneSession::Connect to_the_original(LaneSession::Connect connect) {
 // Its call is not done.
 std::optional<std::string> refusal_of_called(const Route& route, const store::KeyHolder& holder) {
   if (holder.status == "unknown")
-    return "nobody knows what became of the call for " + name_of(holder) +
+    return "the outcome is unknown of the call for " + name_of(holder) +
            "; decide that first: hapax outside decide";
   if (route.outside) return std::nullopt;
   return "the key is `" + holder.status + "`: the operation is called for " + name_of(holder) +
@@ -71,7 +71,7 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
            "forgotten, cannot be told";
   }
   if (holder->status == "completed" && route.outside && holder->is(request.source))
-    return "the other side said no, so the operation is done; `hapax keys forget` lets it be "
+    return "the other side refused, so the operation is done; `hapax keys forget` lets it be "
            "called "
            "again";
   if (holder->status == "completed")
@@ -191,6 +191,27 @@ bool Replayer::ran_again(const Claimed& claimed) const {
   return found != uncounted_.end() && found->second.agains > 0;
 }
 
+// Why it must not run; nothing if the key is ours, under this nonce.
+std::optional<std::string> Replayer::claim(const Run& current, const store::ReplayedLetter& letter,
+                                           const store::ClaimRequest& request,
+                                           store::Transaction& transaction, std::string& nonce) {
+  if (current.answered) {
+    store::AnswerClaim claim = store::claim_answered(transaction, request, current.answered->token);
+    if (claim.lost) throw_taken();
+    nonce = std::move(claim.nonce);
+    return std::nullopt;
+  }
+  store::Claim claim = store::claim(transaction, request);
+  if (auto why =
+          refusal(current.claimed, current.route, letter, request, claim.holder, transaction))
+    return why;
+  if (claim.holder &&
+      store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
+    throw_taken();
+  nonce = std::move(claim.nonce);
+  return std::nullopt;
+}
+
 std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const Route& route = current.route;
   store::Transaction transaction(*session_);
@@ -220,26 +241,16 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
                                     .retention = route.retention,
                                     .prepares_late = ran_again(current.claimed)};
   std::string nonce;
-  if (current.answered) {
-    store::AnswerClaim claim = store::claim_answered(transaction, request, current.answered->token);
-    if (claim.lost) throw_taken();
-    nonce = std::move(claim.nonce);
-  } else if (route.outside) {
+  if (route.outside && !current.answered) {
     if (auto why = refusal(current.claimed, route, *letter, request,
                            store::read_holder(transaction, request), transaction))
       return Note{What::refused, std::move(*why)};
     transaction.rollback();
     if (auto note = call(current, request, message)) return note;
     return run(current);
-  } else {
-    store::Claim claim = store::claim(transaction, request);
-    if (auto why = refusal(current.claimed, route, *letter, request, claim.holder, transaction))
-      return Note{What::refused, std::move(*why)};
-    if (claim.holder &&
-        store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
-      throw_taken();
-    nonce = std::move(claim.nonce);
   }
+  if (auto why = claim(current, *letter, request, transaction, nonce))
+    return Note{What::refused, std::move(*why)};
   crash_point("replay_claimed");
 
   current.phase = Phase::handler;

@@ -65,12 +65,12 @@ class Replayer {
     // Called before each run of a handler, and after it with null; for a watchdog; may be empty.
     std::function<void(const Route*, const store::Source&)> running = {};
     std::chrono::seconds lease{10};  // from the claim to the lock; a run holds the lock, not it
+    // Then a new one before the next claim: after a failover the old primary may live on.
+    std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
     // Of routes that call to the outside: the lease to call under, and how to call. May be empty
     // if there is none.
     const outside::Holder* holder = nullptr;
     std::function<void(const Route*, outside::CallToMake&)> make_call = {};
-    // Then a new one before the next claim: after a failover the old primary may live on.
-    std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
   };
   explicit Replayer(Setup setup);
 
@@ -107,6 +107,9 @@ class Replayer {
   Replayed run_claimed(const Claimed& claimed);
   // What is to be noted of it; nothing if it completed.
   std::optional<Note> run(Run& current);
+  static std::optional<std::string> claim(const Run& current, const store::ReplayedLetter& letter,
+                                          const store::ClaimRequest& request,
+                                          store::Transaction& transaction, std::string& nonce);
   // Has it called, or finds its answer: Run::answered. Else what is to be noted.
   std::optional<Note> call(Run& current, const store::ClaimRequest& request,
                            const Message& message);

@@ -10,7 +10,7 @@
 
 #include "config/config.hpp"
 #include "flow/publisher.hpp"
-#include "hapax/outside.hpp"
+#include "hapax/handler.hpp"
 #include "key/key_spec.hpp"
 #include "store/message/claim.hpp"
 

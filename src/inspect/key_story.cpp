@@ -43,8 +43,8 @@ std::string story_of(const Json& row) {
     return where + " was the last to hold it; an operator had it forgotten at " + when +
            ", and the next message with this key runs";
   if (status == "unknown")
-    return where + " has called for it, and nobody knows since " + when +
-           " what became of that; see hapax outside list";
+    return where + " has called for it; what became of that is unknown since " + when +
+           ", see hapax outside list";
   if (status == "answered")
     return where + " has called for it and was answered at " + when +
            "; the answer is to be booked";

@@ -121,7 +121,7 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
                           .Register(registry)),
       calls_unknown(prometheus::BuildGauge()
                         .Name("hapax_calls_unknown")
-                        .Help("Calls whose outcome nobody knows, until an operator decides.")
+                        .Help("Calls whose outcome is unknown, until an operator decides.")
                         .Register(registry)) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")

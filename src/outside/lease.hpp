@@ -1,7 +1,7 @@
 // Whether this process may call now: it renews one lease for all its calls.
 //
 // The lease ends by PostgreSQL's clock. This process counts it from before it asked, by a clock
-// that nobody sets, and stops a quarter of the lease earlier.
+// that only runs, and stops a quarter of the lease earlier.
 //
 // Thread safety: all of it, from any thread.
 #pragma once

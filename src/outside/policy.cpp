@@ -21,7 +21,7 @@ Plan plan(const config::Outside& outside, const History& history, int max_crashe
     case Repeat::never: break;
   }
   return {Step::give_up,
-          "the call was begun and its end is not known; the route says that it must never be "
+          "the call was begun and its end is not known; by its route it must never be "
           "repeated"};
 }
 

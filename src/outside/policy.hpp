@@ -38,9 +38,9 @@ Plan plan(const config::Outside& outside, const History& history, int max_crashe
 struct Ended {
   enum class How {
     answered,
-    refused,     // Reject: the other side said no
+    refused,     // Reject: the other side refused
     not_called,  // NotCalled: surely nothing was sent
-    not_begun,   // hapax did not begin it, so it is nobody's failure
+    not_begun,   // hapax did not begin it, so it is no failure
     failed,      // anything else: it may have happened
     unknown,     // reconcile cannot tell yet, or failed
   };

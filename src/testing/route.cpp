@@ -37,8 +37,17 @@ json route_document(const HandlerFactory& handler, const Options& options) {
   return {{"routes", json::array({route})}};
 }
 
+// Its call and its booking are apart, and the kit runs what takes effect in PostgreSQL.
+void refuse_outside(const HandlerFactory& handler) {
+  if (handler.make_outside)
+    throw std::runtime_error("handler \"" + handler.name +
+                             "\" calls to the outside (hapax::OutsideHandler), which this kit does "
+                             "not run; see docs/outside.md for how to test it");
+}
+
 // Without the servers' addresses: their variables are seldom set in tests.
 config::Config config_of(const HandlerFactory& handler, const Options& options) {
+  refuse_outside(handler);
   if (options.config.empty() == options.route.is_null())
     throw std::runtime_error(
         "a handler is tested on a route: name the worker's configuration in Options::config, or "

@@ -152,7 +152,7 @@ Dispatcher::Calls Dispatcher::take_calls(const std::function<std::size_t(std::si
     return calls;
   }
   std::map<std::size_t, std::size_t> left;  // by route
-  std::erase_if(calls_.ready, [&](Entry* entry) {
+  std::erase_if(calls_.ready, [&](Entry* entry) HAPAX_REQUIRES(mutex_) {
     if (suspects_there() && others_turns_ == 0) return false;
     const std::size_t route = entry->second.partition->route_index();
     const auto [found, is_new] = left.try_emplace(route);

@@ -129,7 +129,7 @@ class OutsideCalls {
   Flights in_flight_ HAPAX_GUARDED_BY(mutex_);  // that callers have
   std::atomic<bool> hangs_ = false;
   std::vector<std::unique_ptr<outside::Callers>> callers_;  // by route index; may be null
-  std::jthread watcher_;  // which waits for nobody; these two use all of the above
+  std::jthread watcher_;  // it never waits for PostgreSQL; these two use all of the above
   std::jthread thread_;
 };
 

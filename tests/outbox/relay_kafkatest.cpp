@@ -68,16 +68,6 @@ class RelayCase : public testing::Test {
     database.wait_until("SELECT count(*) FROM hapax.outbox WHERE " + where, "0");
   }
 
-  // Once the relay has looked at so many.
-  static void await_unsent(const Running& relay, int count) {
-    const std::string line = "\nhapax_outbox_unsent " + std::to_string(count) + "\n";
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
-    while (relay.metrics.text().find(line) == std::string::npos) {
-      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("not" + line);
-      std::this_thread::sleep_for(20ms);
-    }
-  }
-
   std::vector<Incoming> records(const std::string& topic) {
     std::vector<Incoming> all;
     for (int partition = 0; partition < (topic == "receipts" ? kPartitions : 1); ++partition)
@@ -141,24 +131,6 @@ TEST_F(RelayCase, SendsARecordThatCommitsBehindItsSuccessors) {
   open.commit();
   await_sent();
   EXPECT_EQ(records("receipts").size(), 6U);
-}
-
-// It reads on while records are on their way. A cursor behind those would pass the first record of
-// k0, and send the second one.
-TEST_F(RelayCase, ReadsOnBelowWhatIsOnItsWay) {
-  cluster.set_led("audit", 0, false);
-  store::Session late(database.worker());
-  store::Transaction open(late);
-  open.run(rows("audit", 0, 1));
-  database.run(rows("audit", 1, 9));
-  const auto relay = run();
-  await_unsent(*relay, 9);
-  open.commit();
-  database.run(rows("audit", 10, 1));
-  await_unsent(*relay, 11);
-  cluster.set_led("audit", 0, true);
-  await_sent();
-  expect_exact("audit", 11);
 }
 
 // The mark never passes a record. If it did, the record would wait for the sweep, not for ever.

@@ -80,7 +80,7 @@ TEST(Charges, AreMadeAndBookedOnce) {
   EXPECT_EQ(shop.value("SELECT count(*) FROM hapax.holders"), "0") << "it gave its lease back";
 }
 
-// The first call of each ends in one of the ways in which nobody knows what became of it.
+// The first call of each ends so that its outcome is unknown.
 constexpr const char* kDoubtful[] = {"cut_before", "cut_after", "error_after"};
 
 TEST(Charges, AreCalledAgainWithTheirKeyIfTheGatewayKeepsIt) {
@@ -136,7 +136,7 @@ TEST(Charges, ThatAreDeclinedAreDoneAndALetter) {
             "completed declined: no funds");
 }
 
-// Where the process ends, and which charge is doubtful then if it must not be repeated.
+// The place at which the process ends, and whether its charge is doubtful then.
 struct Death {
   const char* at;
   bool is_doubtful;

@@ -1,4 +1,4 @@
-// What operators decide about calls to the outside whose outcome nobody knows.
+// What operators decide about calls to the outside whose outcome is unknown.
 //
 // Throws: DatabaseError, Refused. Blocks: at most lock_timeout.
 #pragma once

@@ -9,7 +9,7 @@
 namespace hapax::store {
 namespace {
 
-// What a call depends on must not be lost by a crash of the server, whatever `durability` says.
+// A call depends on it, so a crash of the server must not lose it. `durability` is not asked.
 constexpr const char* kSynchronously = "SET LOCAL synchronous_commit = on";
 
 std::string seconds_of(std::chrono::milliseconds duration) {

@@ -2,7 +2,7 @@
 //
 //   none, failed, forgotten ─take_calls─▶ started ─keep_answers─▶ answered ─claim_answered─▶
 //   completed started, its holder's lease over ─take_calls─▶ started, under a larger token started
-//   or answered ─end_call─▶ unknown, completed (the other side said no), failed (not called)
+//   or answered ─end_call─▶ unknown, completed (refused), failed (not called)
 //
 // A token is drawn by each take. A write with an older one misses, so of two holders one wins.
 //
@@ -76,7 +76,7 @@ void give_call_back(Session& session, const ClaimRequest& request, std::int64_t 
                     bool uncalled);
 
 enum class CallEnd {
-  refused,   // the other side said no: the key is completed
+  refused,   // by the other side: the key is completed
   uncalled,  // surely never called: the key is failed, as without `outside`
   unknown,   // an operator decides
 };
