@@ -97,8 +97,9 @@ void read_route(Object& section, Route& route) {
   section.read("batch", route.batch, Whole{1, 10'000});
   section.read("breaker", route.breaker, Whole{0, 1'000'000});
   section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
-  section.section("outside",
-                  [&](Object& outside) { read_outside(outside, route.outside.emplace()); });
+  if (section.find("outside"))
+    section.section("outside",
+                    [&](Object& outside) { read_outside(outside, route.outside.emplace()); });
   section.finish();
   if (route.outside && route.batch > 1)
     section.reader().problem(section.path(),

@@ -193,9 +193,7 @@ bool is_called(const store::KeyRow& key) {
 
 Verdict classify(const Standing& standing, const Facts& facts) {
   if (is_this(standing, facts) && !is_called(*facts.key)) {
-    // The other side of a call refused: done, without an effect.
-    const bool refused = facts.dead && !facts.dead->ended_as && facts.dead->reason == "rejected";
-    const bool replayed = facts.key->holder.status == "completed" && !refused;
+    const bool replayed = facts.key->holder.status == "completed" && !facts.key->refused;
     if (replayed || (took_effect(*facts.key) && !facts.dead)) return Verdict::completed;
     return Verdict::dead_letter;
   }

@@ -50,6 +50,11 @@ Facts dead(Facts facts) {
   return facts;
 }
 
+Facts refused(Facts facts) {
+  facts.key->refused = true;
+  return facts;
+}
+
 Facts tried(Facts facts) {
   facts.attempt = store::AttemptRow{2, 0, "no", "then", "soon"};
   return facts;
@@ -96,6 +101,11 @@ const Case kTable[] = {
     {"its key was completed by itself", held("completed", 50), completed, completed},
     {"completed by itself, a dead letter before: replayed", dead(held("completed", 50)), completed,
      completed},
+    {"the other side of its call refused", dead(refused(held("completed", 50))), dead_letter,
+     dead_letter},
+    {"its call is not done", held("started", 50), unaccounted, in_flight},
+    {"its call is answered", held("answered", 50), unaccounted, in_flight},
+    {"what became of its call is unknown", dead(held("unknown", 50)), dead_letter, dead_letter},
     {"completed by itself, then forgotten", retaken(held("forgotten", 50)), completed, completed},
     {"failed by itself, then forgotten", dead(retaken(held("forgotten", 50))), dead_letter,
      dead_letter},

@@ -34,7 +34,8 @@ std::vector<std::optional<KeyRow>> read_key_rows(
   Transaction transaction(session);
   for (const Row row : transaction.run(sql::kReadKeyRows, {keys + "}", scope, tenants + "}"}))
     found[row["n"].as<std::size_t>() - 1] = {holder_of(row), row["retaken"].as<bool>(),
-                                             text(row, "updated_at"), text(row, "expires_at")};
+                                             text(row, "updated_at"), text(row, "expires_at"),
+                                             row["refused"].as<bool>()};
   return found;
 }
 
