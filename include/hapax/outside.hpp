@@ -96,8 +96,8 @@ class OutsideHandler {
   // Calls the other side, without a transaction and without a connection to PostgreSQL. hapax
   // commits the answer before it does anything else with it.
   // Throws: NotCalled, if surely nothing was sent. Reject, only from an answer: the other side
-  //   refused. The message becomes a dead letter, and the operation is never called again. Any other
-  //   exception means that the call may have happened; `outside.repeat` decides what follows.
+  //   refused. The message becomes a dead letter, and the operation is never called again. Any
+  //   other exception means that the call may have happened; `outside.repeat` decides what follows.
   // Blocks: may block, until the deadline at most. It should return if a stop is requested.
   virtual nlohmann::json call(const Message& message, const Call& call) = 0;
 
