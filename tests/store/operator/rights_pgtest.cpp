@@ -73,6 +73,7 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.dead_letters INSERT SELECT\n"
             "hapax.forgotten SELECT\n"
             "hapax.halts INSERT SELECT UPDATE\n"
+            "hapax.holders DELETE INSERT SELECT UPDATE\n"
             "hapax.idempotency_keys DELETE INSERT SELECT UPDATE\n"
             "hapax.incarnation INSERT SELECT\n"
             "hapax.leases INSERT SELECT UPDATE\n"
