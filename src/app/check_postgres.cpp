@@ -265,7 +265,8 @@ void check_loops(const config::Config& config, store::Session& session, Findings
 
 void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
   // What a worker of this configuration asks for at its start.
-  const int oldest = oldest_schema(config);
+  const int oldest = std::max(oldest_schema(config),
+                              needs_relay(config) ? store::kOutboxSchema : store::kOldestSchema);
   if (const auto problem = store::schema_problem(session, oldest)) {
     findings.fail("schema", *problem, kMigrate);
     return;

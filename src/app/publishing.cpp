@@ -95,7 +95,7 @@ RelayThread::RelayThread(const config::Config& config, const flow::Publishing* p
 int oldest_schema(const config::Config& config) {
   if (std::ranges::any_of(config.routes, [](const auto& route) { return !!route.outside; }))
     return store::kOutsideSchema;
-  return needs_relay(config) ? store::kOutboxSchema : store::kOldestSchema;
+  return config.publish.topics.empty() ? store::kOldestSchema : store::kOutboxSchema;
 }
 
 }  // namespace hapax::app

@@ -24,7 +24,7 @@ std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& confi
 // Whether there is anything for a relay: records of handlers, or dead letters for a topic.
 bool needs_relay(const config::Config& config);
 
-// The oldest schema that a worker of this configuration runs on.
+// The oldest schema that a worker of this configuration starts on. Its dead letter topics may wait.
 int oldest_schema(const config::Config& config);
 
 // A relay on a thread of its own, from construction to destruction.

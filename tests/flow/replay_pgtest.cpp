@@ -98,7 +98,7 @@ TEST_F(Replay, IsRefusedWhereTheKeyIsStarted) {
   const auto letter = dead();
   database.run("UPDATE hapax.idempotency_keys SET status = 'started'");
   want(letter);
-  expect_refused(letter, "`started` by payments/3/0");
+  expect_refused(letter, "`started`: the operation is called for payments/3/0");
 }
 
 TEST_F(Replay, IsRefusedWhereTheKeyIsForgottenByRetention) {

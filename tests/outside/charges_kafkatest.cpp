@@ -202,7 +202,7 @@ TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {
   shop.await_charges(1);
   shop.gateway.release();
   frozen->thaw();
-  frozen->await("call_superseded");
+  frozen->await("revoked");
   shop.send(1);
   shop.await_charges(2);
   shop.site.await_no_lag();

@@ -144,6 +144,21 @@ ALTER TABLE hapax.halts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE hapax.holders (
+    id bigint NOT NULL,
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    worker text NOT NULL,
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+ALTER TABLE hapax.holders ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hapax.holders_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE hapax.idempotency_keys (
     key text NOT NULL COLLATE pg_catalog."C",
     scope text NOT NULL COLLATE pg_catalog."C",
@@ -162,7 +177,13 @@ CREATE TABLE hapax.idempotency_keys (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone NOT NULL,
-    CONSTRAINT idempotency_keys_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'forgotten'::text, 'started'::text])))
+    holder bigint,
+    token bigint,
+    called_at timestamp with time zone,
+    calls integer,
+    alone boolean,
+    crashes integer,
+    answer json
 );
 COMMENT ON TABLE hapax.idempotency_keys IS 'One row an operation. The coordinates are those of the message that completed (or failed) it.';
 CREATE UNLOGGED TABLE hapax.incarnation (
@@ -332,8 +353,12 @@ ALTER TABLE ONLY hapax.forgotten
     ADD CONSTRAINT forgotten_pkey PRIMARY KEY (scope);
 ALTER TABLE ONLY hapax.halts
     ADD CONSTRAINT halts_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.holders
+    ADD CONSTRAINT holders_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (key, scope, tenant);
+ALTER TABLE hapax.idempotency_keys
+    ADD CONSTRAINT idempotency_keys_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'forgotten'::text, 'started'::text, 'answered'::text, 'unknown'::text]))) NOT VALID;
 ALTER TABLE ONLY hapax.incarnation
     ADD CONSTRAINT incarnation_pkey PRIMARY KEY (only_row);
 ALTER TABLE ONLY hapax.leases
