@@ -209,6 +209,26 @@ TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {
   shop.expect_exact(2);
 }
 
+TEST(Charges, OfAFrozenWorkerAreLeftAloneWhileItsLeaseLasts) {
+  Shop shop(kNever, false);
+  shop.outside.update({{"lease", "2m"}, {"max_duration", "2m"}});
+  const auto frozen = shop.worker("frozen");
+  shop.send(0, "hang");
+  shop.gateway.await_hanging(1);
+  frozen->freeze();
+  const auto other = shop.worker("other");
+  shop.send(10);  // of the same order key
+  shop.send(1);
+  shop.site.await("SELECT count(*) FROM charges WHERE payment = 'p1'", "1");
+  EXPECT_EQ(shop.value("SELECT status FROM hapax.idempotency_keys WHERE key = 'p0'"), "started");
+  EXPECT_EQ(shop.gateway.calls("p0"), 1);
+  shop.gateway.release();
+  frozen->thaw();
+  shop.await_charges(3);
+  shop.site.await_no_lag();
+  shop.expect_exact(3);
+}
+
 TEST(Charges, OfOneOrderKeyAreMadeOneAfterTheOther) {
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
