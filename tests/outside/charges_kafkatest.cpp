@@ -194,6 +194,7 @@ TEST(Charges, OfAWorkerThatIsKilledInTheCallAreTakenOver) {
 
 TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {
   Shop shop(kIdempotent);
+  shop.outside["max_duration"] = "2m";  // its client still waits when it thaws
   const auto frozen = shop.worker("frozen");
   shop.send(0, "hang");
   shop.gateway.await_hanging(1);
@@ -202,7 +203,7 @@ TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {
   shop.await_charges(1);
   shop.gateway.release();
   frozen->thaw();
-  frozen->await("revoked");
+  frozen->await("call_superseded");
   shop.send(1);
   shop.await_charges(2);
   shop.site.await_no_lag();
