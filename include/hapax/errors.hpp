@@ -16,6 +16,12 @@ class Reject : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Message::json() throws it: the payload is null, is not JSON, or nests too deep.
+class BadPayload : public Reject {
+ public:
+  using Reject::Reject;
+};
+
 // A handler throws it to try the message again later. It counts as an attempt: after the route's
 // `retry.max_attempts` the message becomes a dead letter. `after` replaces the route's back-off for
 // this attempt; `retry.max` does not bound it, 365 days do. Messages of the same order key wait,

@@ -33,9 +33,9 @@ struct Coordinates {
 
 enum class TimestampType : std::uint8_t { none, create_time, log_append_time };
 
-// Arrays and objects in a JSON payload may nest this deep. A deeper payload is a Reject, because a
-// hostile payload must not exhaust the stack. If the key is derived from it, the message becomes
-// the dead letter `not_json`.
+// Arrays and objects in a JSON payload may nest this deep. A deeper payload is a BadPayload,
+// because a hostile payload must not exhaust the stack. If the key is derived from it, the message
+// becomes the dead letter `not_json`.
 inline constexpr std::size_t kMaxJsonDepth = 512;
 
 // A record. All views are valid as long as the Message is; in `handle` that is the whole call.
@@ -90,19 +90,20 @@ class Message {
   // The payload as JSON, with numbers as nlohmann reads them. Integers beyond 64 bits, and numbers
   // with a fraction or an exponent, become doubles of 15 to 17 digits. If an amount must stay
   // exact, send it as an integer of the smallest unit or as a string, or let PostgreSQL read
-  // *payload(). Throws: Reject if the payload is null, is not JSON, or nests deeper than
+  // *payload(). Throws: BadPayload if the payload is null, is not JSON, or nests deeper than
   // kMaxJsonDepth.
   [[gnu::visibility("hidden")]] nlohmann::json json() const {
-    if (!parts_.payload) throw Reject("the payload is null (a tombstone), not JSON");
+    if (!parts_.payload) throw BadPayload("the payload is null (a tombstone), not JSON");
     if (nests_deeper_than(*parts_.payload, kMaxJsonDepth))
-      throw Reject("the payload nests deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+      throw BadPayload("the payload nests deeper than " + std::to_string(kMaxJsonDepth) +
+                       " levels");
     // The parser would take a NUL between two tokens for the end of the input.
     if (parts_.payload->find('\0') != std::string_view::npos)
-      throw Reject("the payload is not JSON: it holds a NUL byte");
+      throw BadPayload("the payload is not JSON: it holds a NUL byte");
     try {
       return nlohmann::json::parse(*parts_.payload);
     } catch (const nlohmann::json::exception& error) {
-      throw Reject(std::string("the payload is not JSON: ") + error.what());
+      throw BadPayload(std::string("the payload is not JSON: ") + error.what());
     }
   }
 

@@ -67,7 +67,8 @@ class Verdict {
 
   // It happened, with this answer: `book` runs with it.
   [[gnu::visibility("hidden")]] static Verdict done(const nlohmann::json& answer) {
-    return Verdict(Kind::done, answer.dump());
+    return Verdict(Kind::done,
+                   answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   // It did not happen and cannot happen any more: hapax calls again.
   static Verdict not_done() { return Verdict(Kind::not_done, {}); }
@@ -96,8 +97,10 @@ class OutsideHandler {
   // Calls the other side, without a transaction and without a connection to PostgreSQL. hapax
   // commits the answer before it does anything else with it.
   // Throws: NotCalled, if surely nothing was sent. Reject, only from an answer: the other side
-  //   refused. The message becomes a dead letter, and the operation is never called again. Any
-  //   other exception means that the call may have happened; `outside.repeat` decides what follows.
+  //   refused. The message becomes a dead letter, and the operation is never called again.
+  //   BadPayload, which message.json() throws, means that nothing was sent: parse before you send.
+  //   The message becomes a dead letter, and its replay calls. Any other exception means that the
+  //   call may have happened; `outside.repeat` decides what follows.
   // Blocks: may block, until the deadline at most. It should return if a stop is requested.
   virtual nlohmann::json call(const Message& message, const Call& call) = 0;
 

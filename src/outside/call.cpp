@@ -25,7 +25,8 @@ std::string key_to_hand_on(const std::string& scope, const key::Identity& identi
   return key::hex(key::sha256(text));
 }
 
-Ended make_call(OutsideHandler& handler, const Message& message, const Call& call, Step step) {
+Ended make_call(OutsideHandler& handler, const Message& message, const Call& call, Step step,
+                const std::function<bool()>& may_call) {
   using How = Ended::How;
   if (step == Step::reconcile) {
     try {
@@ -37,10 +38,13 @@ Ended make_call(OutsideHandler& handler, const Message& message, const Call& cal
       return {How::unknown, "reconcile: " + text_of(std::current_exception())};
     }
   }
+  if (!may_call()) return {How::not_begun};
   try {
     return {How::answered, handler.call_for_text(message, call)};
   } catch (const NotCalled&) {
     return {How::not_called, text_of(std::current_exception())};
+  } catch (const BadPayload&) {
+    return {How::no_call, text_of(std::current_exception())};
   } catch (const Reject&) {
     return {How::refused, text_of(std::current_exception())};
   } catch (const Retry& retry) {
@@ -48,6 +52,10 @@ Ended make_call(OutsideHandler& handler, const Message& message, const Call& cal
   } catch (...) {
     return {How::failed, text_of(std::current_exception())};
   }
+}
+
+Ended not_kept(const std::string& why) {
+  return {Ended::How::failed, "it was answered, and PostgreSQL cannot keep the answer: " + why};
 }
 
 }  // namespace hapax::outside

@@ -38,10 +38,14 @@ void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
   }
 }
 
-// The lease is looked at last: the process may have been frozen since the key was taken.
+// The lease is looked at last: the process may have been frozen since the key was taken, or since
+// it began to reconcile.
 void Callers::make(OutsideHandler& handler, CallToMake& call) const {
+  const auto may_call = [&] {
+    return lease_.may_call() && !call.cancelled && !call.stop.stop_requested();
+  };
   const auto now = Lease::Clock::now();
-  if (!lease_.may_call(now) || call.cancelled || call.stop.stop_requested()) {
+  if (!may_call()) {
     call.end = {Ended::How::not_begun};
     return;
   }
@@ -51,7 +55,7 @@ void Callers::make(OutsideHandler& handler, CallToMake& call) const {
                              .token = call.token,
                              .deadline = now + call.max_duration,
                              .stop_token = call.stop.get_token()}),
-                       call.step);
+                       call.step, may_call);
 }
 
 }  // namespace hapax::outside

@@ -33,6 +33,7 @@ Then after(const config::Outside& outside, Ended::How how, int calls, bool exhau
     case Ended::How::not_called:
       if (!exhausted) return Then::try_again;
       return calls <= 1 ? Then::fail : Then::give_up;
+    case Ended::How::no_call: return calls <= 1 ? Then::reject : Then::give_up;
     case Ended::How::failed:
       if (outside.repeat == Repeat::never) return Then::give_up;
       break;

@@ -40,6 +40,7 @@ struct Ended {
     answered,
     refused,     // Reject: the other side refused
     not_called,  // NotCalled: surely nothing was sent
+    no_call,     // BadPayload: surely nothing was sent, and nothing can be
     not_begun,   // hapax did not begin it, so it is no failure
     failed,      // anything else: it may have happened
     unknown,     // reconcile cannot tell yet, or failed
@@ -55,6 +56,7 @@ enum class Then {
   put_back,   // not counted
   try_again,  // counted as an attempt
   fail,       // a dead letter, and the key is `failed`: it was never called
+  reject,     // the same, at the first attempt
   give_up,    // as unknown
 };
 

@@ -49,12 +49,13 @@ TEST(CallPolicy, RepeatsOnlyAsDeclared) {
 
 TEST(CallPolicy, NeverFailsAKeyThatMayHaveBeenCalled) {
   for (const Repeat repeat : kAll)
-    for (const How how :
-         {How::answered, How::refused, How::not_called, How::not_begun, How::failed, How::unknown})
+    for (const How how : {How::answered, How::refused, How::not_called, How::no_call,
+                          How::not_begun, How::failed, How::unknown})
       for (const int calls : {1, 2})
         for (const bool exhausted : {false, true}) {
-          const bool fails = after(rules(repeat), how, calls, exhausted) == Then::fail;
-          EXPECT_EQ(fails, how == How::not_called && calls == 1 && exhausted);
+          const Then then = after(rules(repeat), how, calls, exhausted);
+          EXPECT_EQ(then == Then::fail, how == How::not_called && calls == 1 && exhausted);
+          EXPECT_EQ(then == Then::reject, how == How::no_call && calls == 1);
         }
 }
 
@@ -71,6 +72,8 @@ TEST(CallPolicy, DoesAfterACallWhatItsEndAllows) {
                        {Repeat::never, How::failed, 1, false, Then::give_up},
                        {Repeat::never, How::not_called, 1, false, Then::try_again},
                        {Repeat::never, How::not_begun, 1, true, Then::put_back},
+                       {Repeat::never, How::no_call, 1, false, Then::reject},
+                       {Repeat::idempotent, How::no_call, 2, false, Then::give_up},
                        {Repeat::idempotent, How::failed, 1, false, Then::try_again},
                        {Repeat::idempotent, How::failed, 1, true, Then::give_up},
                        {Repeat::idempotent, How::not_called, 1, true, Then::fail},
