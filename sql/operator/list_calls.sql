@@ -1,6 +1,7 @@
 -- Operations that call to the outside and are not done, oldest first. The index by expiry leads to
--- them. $1 scopes, $2 status or NULL, $3 limit. Rows as JSON; `may_call`: their holder's lease lasts;
--- `dead_letter`: of the message, if it is one.
+-- them. $1 scopes, $2 statuses, $3 whether also those of other statuses that no worker has under a
+-- lease, $4 limit. Rows as JSON; `may_call`: their holder's lease lasts; `dead_letter`: of the message,
+-- if it is one.
 SELECT to_json(r) FROM (
   SELECT k.key, k.scope, k.tenant, k.status, k.topic, k.generation, k.partition, k.kafka_offset,
          k.group_id, k.token, k.calls, k.called_at, k.answer::text AS answer, k.error, k.updated_at,
@@ -10,5 +11,7 @@ SELECT to_json(r) FROM (
             AND d.partition = k.partition AND d.kafka_offset = k.kafka_offset) AS dead_letter
   FROM hapax.idempotency_keys k LEFT JOIN hapax.holders h ON h.id = k.holder
   WHERE k.expires_at = 'infinity' AND k.scope = ANY ($1::text[])
-    AND k.status IN ('started', 'answered', 'unknown') AND ($2::text IS NULL OR k.status = $2)
-  ORDER BY k.updated_at LIMIT $3) r
+    AND k.status IN ('started', 'answered', 'unknown')
+    AND (k.status = ANY ($2::text[])
+         OR $3::boolean AND coalesce(h.until < clock_timestamp(), true))
+  ORDER BY k.updated_at LIMIT $4) r

@@ -1,17 +1,23 @@
 -- Keeps what the other side answered; to be committed synchronously before it is booked. The answer
--- to a call that was given up on as unknown is kept for the operator.
+-- to a call that was given up on as unknown is kept for the operator, unless a later call's is there.
 -- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens of the takes, $5 answers.
--- A row for each that is answered now; n counts from 1. None: another holder took the key over.
+-- A row for each that is answered now; n counts from 1. None: another holder took the key over. The
+-- second time does the same. Locks the rows until the end of the transaction, in the order of keys.
 WITH ended AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
   WITH ORDINALITY AS e(key, scope, tenant, token, answer, n)
+), locked AS MATERIALIZED (
+  SELECT k.key, k.scope, k.tenant, e.token, e.answer, e.n
+  FROM ended e JOIN hapax.idempotency_keys k ON k.key = e.key COLLATE "C"
+    AND k.scope = e.scope COLLATE "C" AND k.tenant = e.tenant COLLATE "C"
+  ORDER BY k.key, k.scope, k.tenant FOR UPDATE OF k
 ), kept AS (
   UPDATE hapax.idempotency_keys k
   SET status = CASE k.status WHEN 'started' THEN 'answered' ELSE k.status END,
-      answer = e.answer::json, updated_at = now(), alone = false
-  FROM ended e
-  WHERE k.key = e.key COLLATE "C" AND k.scope = e.scope COLLATE "C"
-    AND k.tenant = e.tenant COLLATE "C"
-    AND (k.status = 'started' AND k.token = e.token OR k.status = 'unknown' AND k.token >= e.token)
-  RETURNING e.n, k.status)
+      answer = l.answer::json, updated_at = now(), alone = false
+  FROM locked l
+  WHERE k.key = l.key AND k.scope = l.scope AND k.tenant = l.tenant
+    AND (k.status IN ('started', 'answered') AND k.token = l.token
+         OR k.status = 'unknown' AND (k.token = l.token OR k.token > l.token AND k.answer IS NULL))
+  RETURNING l.n, k.status)
 SELECT n FROM kept WHERE status = 'answered'

@@ -1,26 +1,27 @@
 -- Takes keys for calls to the outside; to be committed synchronously before anything is called.
 -- Arrays, one element a message: $1 keys, $2 scopes, $3 tenants, $4 fingerprints, $5 their rules,
 -- $6 groups, $7 topics, $8 generations, $9 partitions, $10 offsets, $11 epochs of the partitions
--- (0: no worker has it), $12 whether the process does nothing else, $13 calls: 0 if the holder knows
--- that its take before did not call, else 1. $14 the holder. $15 whether the message's own `failed`
--- key may be taken (a replay). No key twice.
+-- (0: no worker has it), $12 whether the process does nothing else. $13 the holder. $14 whether the
+-- message's own `failed` key may be taken (a replay). No key twice.
 -- A row for each that is taken; n counts the messages from 1. Not taken: completed, unknown, called
--- by a holder with a lease, `failed` by the same message, or the partition is another worker's.
+-- by a holder with a lease (this one included), `failed` by the same message. Nor is any taken if the
+-- partition is another worker's, or this holder's own lease is over.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
 -- Locks the rows until the end of the transaction, in the order of keys.
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
-    $7::text[], $8::int[], $9::int[], $10::bigint[], $11::bigint[], $12::boolean[], $13::int[])
+    $7::text[], $8::int[], $9::int[], $10::bigint[], $11::bigint[], $12::boolean[])
   WITH ORDINALITY AS w(key, scope, tenant, fingerprint, fingerprint_rule, group_id, topic, generation,
-    partition, kafka_offset, epoch, alone, calls, n)
+    partition, kafka_offset, epoch, alone, n)
+  WHERE EXISTS (SELECT FROM hapax.holders h WHERE h.id = $13::bigint AND h.until > clock_timestamp())
 ), taken AS (
   INSERT INTO hapax.idempotency_keys AS k (key, scope, tenant, status, fingerprint, fingerprint_rule,
     group_id, topic, generation, partition, kafka_offset, expires_at, holder, token, called_at, calls,
     alone, crashes)
   SELECT key, scope, tenant, 'started', fingerprint, fingerprint_rule, group_id, topic, generation,
-    partition, kafka_offset, 'infinity', $14::bigint,
-    (extract(epoch FROM clock_timestamp()) * 1000)::bigint, clock_timestamp(), calls, alone, 0
+    partition, kafka_offset, 'infinity', $13::bigint,
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint, clock_timestamp(), 1, alone, 0
   FROM wanted w
   WHERE epoch = 0 OR epoch = (SELECT c.epoch FROM hapax.checkpoints c
     WHERE c.group_id = w.group_id COLLATE "C" AND c.topic = w.topic COLLATE "C"
@@ -35,14 +36,14 @@ WITH wanted AS (
     holder = excluded.holder, token = greatest(k.token + 1, excluded.token),
     called_at = CASE WHEN k.status IN ('started', 'answered') AND k.calls > 0 THEN k.called_at
                      ELSE excluded.called_at END,
-    calls = CASE k.status WHEN 'started' THEN k.calls + excluded.calls WHEN 'answered' THEN k.calls
-                          ELSE excluded.calls END,
+    calls = CASE k.status WHEN 'started' THEN k.calls + 1 WHEN 'answered' THEN k.calls
+                          ELSE 1 END,
     crashes = CASE WHEN k.status = 'started'
-                   THEN k.crashes + (k.alone AND k.holder IS NOT NULL)::int * excluded.calls ELSE 0 END,
+                   THEN k.crashes + (k.alone AND k.holder IS NOT NULL)::int ELSE 0 END,
     alone = excluded.alone,
     answer = CASE k.status WHEN 'answered' THEN k.answer END
   WHERE k.status = 'forgotten'
-     OR k.status = 'failed' AND ($15::boolean OR NOT EXISTS (
+     OR k.status = 'failed' AND ($14::boolean OR NOT EXISTS (
           SELECT FROM hapax.dead_letters d
           WHERE d.group_id = excluded.group_id AND d.topic = excluded.topic
             AND d.generation = excluded.generation AND d.partition = excluded.partition
@@ -52,9 +53,8 @@ WITH wanted AS (
              = (excluded.group_id, excluded.topic, excluded.generation, excluded.partition,
                 excluded.kafka_offset)
              OR k.fingerprint = excluded.fingerprint
-                AND k.fingerprint_rule = excluded.fingerprint_rule
-                AND (k.status = 'answered' OR k.holder IS DISTINCT FROM excluded.holder))
-        AND (k.status = 'answered' OR k.holder IS NULL OR k.holder = excluded.holder
+                AND k.fingerprint_rule = excluded.fingerprint_rule)
+        AND (k.status = 'answered' OR k.holder IS NULL
              OR NOT EXISTS (SELECT FROM hapax.holders h
                             WHERE h.id = k.holder AND h.until > clock_timestamp()))
   RETURNING key, scope, tenant, token, status, calls, crashes, answer,

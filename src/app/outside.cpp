@@ -17,7 +17,7 @@ using store::CallDecision;
 
 struct OutsideOptions {
   ConfigOption config;
-  std::string status = "unknown";
+  std::string status;
   int limit = 50;
   bool json = false;
 };
@@ -39,12 +39,17 @@ std::vector<std::string> outside_scopes(const config::Config& config) {
   return scopes;
 }
 
+store::CallFilter filter_of(const std::string& status) {
+  if (status.empty()) return {.statuses = {"unknown"}, .abandoned = true};
+  if (status == "all") return {.statuses = {"started", "answered", "unknown"}};
+  return {.statuses = {status}};
+}
+
 ExitCode list_outside(const OutsideOptions& options) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config);
-  const store::OptionalText status =
-      options.status == "all" ? std::nullopt : store::OptionalText(options.status);
-  const Json calls = store::list_calls(session, outside_scopes(config), status, options.limit);
+  const Json calls =
+      store::list_calls(session, outside_scopes(config), filter_of(options.status), options.limit);
   if (options.json) {
     print_json(calls);
     return kDone;
@@ -58,7 +63,9 @@ ExitCode list_outside(const OutsideOptions& options) {
                cell(call.at("dead_letter")), cut(cell(call.at("answer")), 40),
                cut(cell(call.at("error")), 60)});
   if (table.empty())
-    print_line("no call is " + (options.status == "all" ? "open" : options.status));
+    print_line(options.status.empty()    ? "no call waits for a decision"
+               : options.status == "all" ? "no call is open"
+                                         : "no call is " + options.status);
   else
     table.print();
   return kDone;
@@ -145,10 +152,12 @@ void add_outside(CLI::App& app, CommandLine& line) {
       "  hapax outside decide -c worker.json --url $OPERATOR payment-18 --why 'the gateway has no "
       "charge' --did-not-happen");
   auto* const listing =
-      command->add_subcommand("list", "Show calls whose outcome is unknown, oldest first");
+      command->add_subcommand("list",
+                              "Show calls whose outcome is unknown, and those that no worker has, "
+                              "oldest first");
   const auto options = std::make_shared<OutsideOptions>();
   add_config(*listing, options->config);
-  listing->add_option("--status", options->status, "Instead: calls that run, or wait to be booked")
+  listing->add_option("--status", options->status, "Instead: all calls of this status")
       ->check(CLI::IsMember({"started", "answered", "unknown", "all"}));
   listing->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
   listing->add_flag("--json", options->json, "For programs");

@@ -26,7 +26,7 @@ Outcome write_letter(Attempt& attempt, Outcome verdict) {
     transaction.rollback();
     const auto id = store::end_call(*attempt.session, attempt.request(), answered->token,
                                     store::CallEnd::unknown, letter);
-    if (!id) return to_call("superseded", attempt.task.attempts);
+    if (!id) return to_call("superseded", attempt.task.attempts, kKeyHeldWait);
     verdict.dead_letter = *id;
   } else {
     const store::ClaimRequest request = attempt.request();

@@ -180,7 +180,7 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
     const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
     return hook ? run_duplicate(attempt, request, claim.nonce, transaction, handler) : *decided;
   }
-  if (task.route.outside) return to_call("free", task.attempts);
+  if (task.route.outside) return to_call("free", task.attempts, kKeyHeldWait);
   crash_point("claimed");
   return run_claimed(attempt, std::move(opened), request, claim.nonce, handler, next);
 }
@@ -191,7 +191,7 @@ Outcome Processor::book(Attempt& attempt, const store::ClaimRequest& request, Ha
   auto transaction = std::make_unique<store::Transaction>(*session_);
   const store::AnswerClaim claim =
       store::claim_answered(*transaction, request, attempt.task.answered->token);
-  if (claim.lost) return to_call("superseded", attempt.task.attempts);
+  if (claim.lost) return to_call("superseded", attempt.task.attempts, kKeyHeldWait);
   if (claim.fenced) return later("fenced", attempt.task.attempts);
   crash_point("booking");
   return run_claimed(attempt, std::move(transaction), request, claim.nonce, handler, next);

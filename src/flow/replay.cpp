@@ -146,18 +146,27 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   const auto& [route, handler] = setup_.routes[static_cast<std::size_t>(
       std::ranges::find(topics_, claimed.topic) - topics_.begin())];
   std::optional<Note> note;
-  if (claimed.abandoned && claimed.runs > route->retry.max_crashes) {
-    note = Note{What::failed, "crashed: it was begun " + std::to_string(claimed.runs - 1) +
-                                  " times, and the worker process did not survive the last one"};
+  std::string crashed;
+  if (claimed.abandoned && claimed.runs > route->retry.max_crashes)
+    crashed = "crashed: it was begun " + std::to_string(claimed.runs - 1) +
+              " times, and the worker process did not survive the last one";
+  if (!crashed.empty() && !route->outside) {
+    note = Note{What::failed, std::move(crashed)};
   } else {
     Run current{.claimed = claimed,
                 .route = *route,
                 .handler = *handler,
-                .session_was_new = session_.number() != ran_in_};
+                .session_was_new = session_.number() != ran_in_,
+                .crashed = std::move(crashed)};  // its key tells whether it was called
     try {
       note = run(current);
     } catch (...) {
       note = failed(current, std::current_exception());
+    }
+    try {
+      if (note && note->what == What::failed && current.answered) end_booking(current, note->text);
+    } catch (const store::DatabaseError&) {
+      session_.drop();  // the key stays `answered`, and its letter open
     }
     ran_in_ = session_.number();
     if (setup_.running) setup_.running(nullptr, {});
@@ -246,7 +255,9 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
                            store::read_holder(transaction, request), transaction))
       return Note{What::refused, std::move(*why)};
     transaction.rollback();
-    if (auto note = call(current, request, message)) return note;
+    current.identity = identity;
+    current.source = letter->source;
+    if (auto note = call(current, message)) return note;
     return run(current);
   }
   if (auto why = claim(current, *letter, request, transaction, nonce))

@@ -56,6 +56,16 @@ const char* name_of(Replayed::Result result);
 // Thread safety: none.
 class Replayer {
  public:
+  // What routes that call to the outside need.
+  struct Outside {
+    outside::Holder& holder;  // to call under
+    // Blocks: until the call has come back; runs `meanwhile` every few seconds.
+    std::function<void(const Route&, const store::Source&, outside::CallToMake&,
+                       const std::function<void()>& meanwhile)>
+        make_call;
+    // Blocks: so long. False if the process ends.
+    std::function<bool(std::chrono::milliseconds)> wait;
+  };
   struct Setup {
     std::function<store::Session()> connect;
     std::string group;
@@ -67,10 +77,7 @@ class Replayer {
     std::chrono::seconds lease{10};  // from the claim to the lock; a run holds the lock, not it
     // Then a new one before the next claim: after a failover the old primary may live on.
     std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
-    // Of routes that call to the outside: the lease to call under, and how to call. May be empty
-    // if there is none.
-    const outside::Holder* holder = nullptr;
-    std::function<void(const Route*, outside::CallToMake&)> make_call = {};
+    std::optional<Outside> outside = {};  // nothing if no route calls to the outside
   };
   explicit Replayer(Setup setup);
 
@@ -96,7 +103,16 @@ class Replayer {
     store::Phase phase = store::Phase::claim;  // which says what an exception means
     std::int32_t partition = 0;                // of the message, once it is read
     std::int32_t generation = 1;
+    std::string crashed = {};                    // why it must not run again; "": it may
+    std::optional<key::Identity> identity = {};  // of an outside route
+    store::Source source = {};
     std::optional<Answered> answered = {};  // of an outside route: to be booked
+    store::ClaimRequest request() const {
+      return {.identity = *identity,
+              .scope = route.key.scope,
+              .source = source,
+              .retention = route.retention};
+    }
   };
   // Runs of a replay that were not counted, in this process.
   struct Uncounted {
@@ -111,10 +127,15 @@ class Replayer {
                                           const store::ClaimRequest& request,
                                           store::Transaction& transaction, std::string& nonce);
   // Has it called, or finds its answer: Run::answered. Else what is to be noted.
-  std::optional<Note> call(Run& current, const store::ClaimRequest& request,
-                           const Message& message);
-  Note end_call(const store::ClaimRequest& request, std::int64_t token, store::CallEnd end,
-                const std::string& why);
+  std::optional<Note> call(Run& current, const Message& message);
+  std::optional<Note> call_in_hand(Run& current, outside::CallToMake& call, store::HolderId holder);
+  void extend(const Run& current);
+  std::optional<Note> settle_call(Run& current, const store::TakenCall& taken,
+                                  outside::Ended ended);
+  Note end_call(const Run& current, std::int64_t token, store::CallEnd end, const std::string& why);
+  void end_booking(const Run& current, const std::string& why);
+  // Has PostgreSQL told, however long it is away. Only this process knows what came of a call.
+  void tell(const std::function<void()>& statement);
   // Whether its last run was not counted: the handler may have dropped hapax's statements.
   bool ran_again(const Claimed& claimed) const;
   Note failed(const Run& current, const std::exception_ptr& error);

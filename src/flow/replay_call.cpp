@@ -1,5 +1,6 @@
 // The call of a replay, on a route that calls to the outside: the same steps as for a message of
-// Kafka, one by one. The replay's row is not locked meanwhile; the key's token keeps others away.
+// Kafka, one by one. The replay's row is not locked meanwhile: its claim is extended, and the key's
+// token keeps others away.
 #include "flow/replay.hpp"
 #include "flow/verdicts.hpp"
 #include "store/outside/calls.hpp"
@@ -9,9 +10,11 @@ namespace {
 
 using outside::Ended;
 using outside::Step;
+using store::CallEnd;
 using What = store::ReplayNote::What;
 
 constexpr std::chrono::milliseconds kNoLeaseWait{1000};
+constexpr std::chrono::milliseconds kTellAgain{250};
 
 store::ReplayNote later_again(std::chrono::milliseconds wait) {
   return {.what = What::put_back, .text = {}, .wait = wait};
@@ -19,66 +22,137 @@ store::ReplayNote later_again(std::chrono::milliseconds wait) {
 
 }  // namespace
 
-std::optional<store::ReplayNote> Replayer::call(Run& current, const store::ClaimRequest& request,
-                                                const Message& message) {
-  const config::Outside& rules = *current.route.outside;
-  const outside::Holder* const holder = setup_.holder;
-  if (holder == nullptr || !holder->lease.may_call()) return later_again(kNoLeaseWait);
-  const store::CallRequest wanted{request};
+std::optional<store::ReplayNote> Replayer::call(Run& current, const Message& message) {
+  outside::Holder& holder = setup_.outside->holder;
+  const store::HolderId id = holder.may_call();
+  if (id == 0) return later_again(kNoLeaseWait);
+  outside::CallToMake call;
+  call.message = &message;
+  call.key = outside::key_to_hand_on(current.route.key.scope, *current.identity);
+  if (!holder.keys.add(call.key)) return later_again(kKeyHeldWait);
+  try {
+    auto note = call_in_hand(current, call, id);
+    holder.keys.remove(call.key);
+    return note;
+  } catch (...) {
+    const bool is_begun = call.began.load() != std::chrono::steady_clock::time_point{};
+    holder.keys.leave(call.key, {.identity = *current.identity,
+                                 .scope = current.route.key.scope,
+                                 .holder = id,
+                                 .uncalled = !is_begun});
+    throw;
+  }
+}
+
+std::optional<store::ReplayNote> Replayer::call_in_hand(Run& current, outside::CallToMake& call,
+                                                        store::HolderId holder) {
+  const Route& route = current.route;
+  const store::CallRequest wanted{current.request()};
   const store::Take take =
-      store::take_calls(*session_, holder->id, std::span(&wanted, 1), true).front();
+      store::take_calls(*session_, holder, std::span(&wanted, 1), true).front();
   if (!take.taken) return later_again(kKeyHeldWait);
   const store::TakenCall& taken = *take.taken;
-  const outside::Plan plan =
-      outside::plan(rules, {taken.calls, taken.crashes, taken.age, taken.answer.has_value()},
-                    current.route.retry.max_crashes);
+  if (!current.crashed.empty())
+    return end_call(current, taken.token,
+                    taken.calls <= 1 && !taken.answer ? CallEnd::uncalled : CallEnd::unknown,
+                    current.crashed);
+  const outside::Plan plan = outside::plan(
+      *route.outside, {taken.calls, taken.crashes, taken.age, taken.answer.has_value()},
+      route.retry.max_crashes);
   if (plan.step == Step::book) {
     current.answered = Answered{taken.token, *taken.answer};
     return std::nullopt;
   }
   if (plan.step == Step::give_up)
-    return end_call(request, taken.token, store::CallEnd::unknown, std::string(plan.why));
-  outside::CallToMake call;
-  call.message = &message;
-  call.key = outside::key_to_hand_on(request.scope, request.identity);
+    return end_call(current, taken.token, CallEnd::unknown, std::string(plan.why));
   call.token = taken.token;
   call.step = plan.step;
-  call.max_duration = rules.max_duration;
-  setup_.make_call(&current.route, call);
-  const Ended& ended = call.end;
-  const bool uncalled = ended.how == Ended::How::not_called || ended.how == Ended::How::not_begun;
-  const bool exhausted = current.claimed.runs >= current.route.retry.max_attempts;
-  switch (outside::after(rules, ended.how, taken.calls, exhausted)) {
-    case outside::Then::keep_answer: {
-      const store::KeptAnswer answer{request.identity, request.scope, taken.token, ended.text};
-      if (!store::keep_answers(*session_, std::span(&answer, 1)).front())
-        return later_again(kKeyHeldWait);
+  call.max_duration = route.outside->max_duration;
+  setup_.outside->make_call(route, current.source, call, [&] { extend(current); });
+  return settle_call(current, taken, call.end);
+}
+
+// Or another worker would claim the replay while the call runs.
+void Replayer::extend(const Run& current) {
+  std::string why;
+  try {
+    if (session_.is_reachable(why)) store::extend_replay(*session_, current.claimed, setup_.lease);
+  } catch (const store::DatabaseError&) {
+    session_.drop();  // a worker that claims it finds the key held
+  }
+}
+
+std::optional<store::ReplayNote> Replayer::settle_call(Run& current, const store::TakenCall& taken,
+                                                       Ended ended) {
+  if (ended.how == Ended::How::answered) {
+    const store::ClaimRequest request = current.request();
+    const store::KeptAnswer answer{request.identity, request.scope, taken.token, ended.text};
+    bool is_kept = false;
+    try {
+      tell([&] { is_kept = store::keep_answers(*session_, std::span(&answer, 1)).front(); });
+      if (!is_kept) return later_again(kKeyHeldWait);
       current.answered = Answered{taken.token, ended.text};
       return std::nullopt;
+    } catch (const store::DatabaseError& error) {
+      if (!store::is_too_much(error.fault())) throw;
+      ended = outside::not_kept(error.fault().text);
     }
-    case outside::Then::refuse:
-      return end_call(request, taken.token, store::CallEnd::refused, ended.text);
-    case outside::Then::fail:
-      return end_call(request, taken.token, store::CallEnd::uncalled, ended.text);
+  }
+  const bool uncalled = ended.how == Ended::How::not_called || ended.how == Ended::How::not_begun;
+  const bool exhausted = current.claimed.runs >= current.route.retry.max_attempts;
+  const auto give_back = [&] {
+    tell([&] { store::give_call_back(*session_, current.request(), taken.token, uncalled); });
+  };
+  switch (outside::after(*current.route.outside, ended.how, taken.calls, exhausted)) {
+    case outside::Then::refuse: return end_call(current, taken.token, CallEnd::refused, ended.text);
+    case outside::Then::reject:
+    case outside::Then::fail: return end_call(current, taken.token, CallEnd::uncalled, ended.text);
     case outside::Then::give_up:
-      return end_call(request, taken.token, store::CallEnd::unknown, ended.text);
-    case outside::Then::put_back:
-      store::give_call_back(*session_, request, taken.token, true);
-      return later_again(kKeyHeldWait);
+      return end_call(current, taken.token, CallEnd::unknown, ended.text);
+    case outside::Then::put_back: give_back(); return later_again(kKeyHeldWait);
+    case outside::Then::keep_answer:
     case outside::Then::try_again: break;
   }
-  store::give_call_back(*session_, request, taken.token, uncalled);
+  give_back();
   return count_run(current, {store::Fault::Kind::other, "", ended.text}, ended.after);
 }
 
-store::ReplayNote Replayer::end_call(const store::ClaimRequest& request, std::int64_t token,
-                                     store::CallEnd end, const std::string& why) {
-  if (!store::end_replayed_call(*session_, request, token, end, why))
-    return later_again(kKeyHeldWait);
-  const char* const reason = end == store::CallEnd::refused    ? "rejected"
-                             : end == store::CallEnd::uncalled ? "attempts_exhausted"
-                                                               : "outcome_unknown";
+store::ReplayNote Replayer::end_call(const Run& current, std::int64_t token, CallEnd end,
+                                     const std::string& why) {
+  bool is_ours = false;
+  tell([&] { is_ours = store::end_replayed_call(*session_, current.request(), token, end, why); });
+  if (!is_ours) return later_again(kKeyHeldWait);
+  const char* const reason = end == CallEnd::refused    ? "rejected"
+                             : end == CallEnd::uncalled ? "attempts_exhausted"
+                                                        : "outcome_unknown";
   return {What::failed, std::string(reason) + ": " + why};
+}
+
+// A booking that failed for good: once called, an operator decides about it. The answer is kept.
+void Replayer::end_booking(const Run& current, const std::string& why) {
+  tell([&] {
+    store::end_replayed_call(*session_, current.request(), current.answered->token,
+                             CallEnd::unknown, why);
+  });
+}
+
+void Replayer::tell(const std::function<void()>& statement) {
+  for (;;) {
+    std::string why;
+    if (session_.is_reachable_and_clean(why)) {
+      try {
+        return statement();
+      } catch (const store::DatabaseError& error) {
+        using store::FailureClass;
+        const FailureClass failure = store::classify(store::Phase::account, error.fault());
+        if (failure != FailureClass::outage && failure != FailureClass::in_doubt) throw;
+        why = error.what();
+        session_.drop();
+      }
+    }
+    if (!setup_.outside->wait(kTellAgain))
+      throw store::DatabaseError({store::Fault::Kind::connection, "", why});
+  }
 }
 
 }  // namespace hapax::flow

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,9 @@ namespace hapax::flow {
 
 // What the other side answered to the call of an outside message, which is to be booked.
 struct Answered {
-  std::int64_t token = 0;  // of the take that called
-  std::string answer;      // JSON
+  std::int64_t token = 0;                    // of the take that called
+  std::string answer;                        // JSON
+  std::shared_ptr<const void> counted = {};  // as one that waits for its booking, while it lives
 };
 
 struct Task {

@@ -169,6 +169,7 @@ Dispatcher::Calls Dispatcher::take_calls(const std::function<std::size_t(std::si
 
 void Dispatcher::wait_for_calls(Clock::time_point until) {
   sync::Lock lock(mutex_);
+  ready_the_due(Clock::now());
   if (!waiting_.empty()) until = std::min(until, Clock::time_point(waiting_.begin()->first));
   if (!calls_woken_) calls_.work_there.wait_until(lock.waitable(), until);
   calls_woken_ = false;
@@ -178,6 +179,11 @@ void Dispatcher::wake_calls() {
   const sync::Lock lock(mutex_);
   calls_woken_ = true;
   calls_.work_there.notify_all();
+}
+
+void Dispatcher::let_calls_run(bool may) {
+  const sync::Lock lock(mutex_);
+  if (std::exchange(calls_may_run_, may) != may) wake_all();
 }
 
 bool Dispatcher::is_suspect(const Entry& entry) const {
@@ -311,7 +317,8 @@ void Dispatcher::stop() {
 
 bool Dispatcher::has_ready() const {
   const sync::Lock lock(mutex_);
-  return !none_ready() || suspects_there();
+  return !lanes_.ready.empty() || !calls_.ready.empty() || !lanes_.suspects.empty() ||
+         !calls_.suspects.empty();
 }
 
 Dispatcher::Load Dispatcher::load() const {

@@ -46,7 +46,6 @@ struct Item {
   // Of an outside route:
   bool for_lane = false;                   // it is answered, or needs no call
   std::optional<flow::Answered> answered;  // to be booked
-  bool uncalled = false;                   // its take may be committed, and did surely not call
 };
 
 // The first messages of one order key, which a lane runs now, in order.
@@ -93,6 +92,10 @@ class Dispatcher {
   // Waits until take_calls() may give something, wake_calls() was called, or `until`.
   void wait_for_calls(Clock::time_point until);
   void wake_calls();
+
+  // Whether calls can be made now. If not, the messages that wait for their calls stand in no
+  // lane's way, though caution is about them. At first they can.
+  void let_calls_run(bool may);
 
   // What was taken, with what of it is settled. The others stay first of their order key, in order;
   // the first of them says when they run again.
@@ -175,10 +178,10 @@ class Dispatcher {
     return is_to_call(entry) ? calls_ : lanes_;
   }
   bool none_ready() const HAPAX_REQUIRES(mutex_) {
-    return lanes_.ready.empty() && calls_.ready.empty();
+    return lanes_.ready.empty() && (!calls_may_run_ || calls_.ready.empty());
   }
   bool suspects_there() const HAPAX_REQUIRES(mutex_) {
-    return !lanes_.suspects.empty() || !calls_.suspects.empty();
+    return !lanes_.suspects.empty() || (calls_may_run_ && !calls_.suspects.empty());
   }
   void wake_all() HAPAX_REQUIRES(mutex_);
   Work take_suspect(Line& line, Clock::time_point now) HAPAX_REQUIRES(mutex_);
@@ -195,6 +198,7 @@ class Dispatcher {
   Line lanes_ HAPAX_GUARDED_BY(mutex_);
   Line calls_ HAPAX_GUARDED_BY(mutex_);
   bool calls_woken_ HAPAX_GUARDED_BY(mutex_) = false;
+  bool calls_may_run_ HAPAX_GUARDED_BY(mutex_) = true;
   Strands strands_ HAPAX_GUARDED_BY(mutex_);
   // Connections, while a message ran whose partition was dropped.
   std::map<Coordinates, int> lost_ HAPAX_GUARDED_BY(mutex_);

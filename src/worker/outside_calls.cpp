@@ -18,9 +18,8 @@ using outside::Then;
 using std::chrono::milliseconds;
 namespace log = observe::log;
 
-constexpr milliseconds kLook{100};  // between two looks at calls that run
+constexpr milliseconds kLook{100};  // at calls that run, or wait for a lane
 constexpr milliseconds kReconnectWait{250};
-constexpr milliseconds kGrace{10'000};  // for a call that was asked to stop
 
 milliseconds shortest_lease(const std::vector<flow::Route>& routes) {
   milliseconds shortest = milliseconds::max();
@@ -39,70 +38,64 @@ OutsideCalls::OutsideCalls(LaneSetup& setup, const std::vector<flow::Route>& rou
       random_(seed),
       settler_(setup),
       session_(setup.connect),
-      of_route_(routes.size()) {
-  const auto came_back = [this] {
-    {
-      const sync::Lock lock(mutex_);
-      came_back_.notify_all();
-    }
-    setup_.dispatcher.wake_calls();
-  };
-  for (std::size_t i = 0; i < routes.size(); ++i)
+      of_route_(routes.size()),
+      in_flight_(setup.dispatcher, routes, std::move(handlers), holder_) {
+  for (std::size_t i = 0; i < routes.size(); ++i) {
     if (routes[i].outside) metrics_.emplace(i, setup.metrics.calls(routes[i].topic));
-  for (Handlers& of_route : handlers)
-    callers_.push_back(of_route.empty() ? nullptr
-                                        : std::make_unique<outside::Callers>(
-                                              std::move(of_route), holder_.lease, came_back));
-  watcher_ = std::jthread([this](const std::stop_token& stop) {
-    for (; !stop.stop_requested(); wait_unless_stopped(stop, kLook)) watch();
-  });
+    answers_.push_back(std::make_shared<std::atomic<std::size_t>>(0));
+  }
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-OutsideCalls::~OutsideCalls() { stop(); }
+OutsideCalls::~OutsideCalls() {
+  stop();
+  give_up();
+}
 
 void OutsideCalls::stop() {
   thread_.request_stop();
-  {
-    const sync::Lock lock(mutex_);
-    for (Flight& flight : in_flight_) flight.cancelled = true;
-  }
+  in_flight_.stop();
   setup_.dispatcher.wake_calls();
 }
 
-void OutsideCalls::ask_to_stop() {
-  const sync::Lock lock(mutex_);
-  for (Flight& flight : in_flight_) flight.stop.request_stop();
+void OutsideCalls::give_up() {
+  gives_up_ = true;
+  setup_.dispatcher.wake_calls();
 }
 
 void OutsideCalls::run(const std::stop_token& stop) {
   for (;;) {
-    const bool reachable = turn(!stop.stop_requested());
-    // What PostgreSQL cannot be told is taken over once the lease is over.
-    if (stop.stop_requested() && !is_calling() && (done_.empty() || !reachable)) break;
+    const bool takes = !stop.stop_requested();
+    const bool works = turn(takes);
+    setup_.dispatcher.let_calls_run(takes && works && holder_.may_call() != 0);
+    if (stop.stop_requested() && !in_flight_.any() && (done_.empty() || gives_up_)) break;
     setup_.dispatcher.wait_for_calls(next_look());
   }
   for (auto flight = done_.begin(); flight != done_.end();) flight = finish(done_, flight);
-  try {
-    if (holder_.id != 0 && session_.is_open()) store::end_holder(*session_, holder_.id);
-  } catch (const store::DatabaseError&) {
-    // Others wait for the end of the lease.
-  }
+  end_lease();
 }
 
-bool OutsideCalls::is_calling() const {
-  const sync::Lock lock(mutex_);
-  return !in_flight_.empty() || replayed_.second != nullptr;
+// Nothing is called any more, so others need not wait for the end of the lease.
+void OutsideCalls::end_lease() {
+  holder_.lease.lost();
+  try {
+    if (holder_.id == 0 || !session_.is_open()) return;
+    holder_.keys.give_back(*session_);
+    store::end_holder(*session_, holder_.id);
+  } catch (const store::DatabaseError&) {
+    // Others wait for it.
+  }
 }
 
 Clock::time_point OutsideCalls::next_look() const {
   const auto now = Clock::now();
-  if (is_calling() || !done_.empty()) return now + kLook;
+  if (in_flight_.any() || !done_.empty() || waits_for_lanes_) return now + kLook;
   if (holder_.id == 0) return std::max(try_again_, now + kLook);
-  return std::max({try_again_, holder_.lease.renew_at(), now + milliseconds(1)});
+  const auto due = std::min(holder_.lease.renew_at(), count_again_);
+  return std::max({try_again_, due, now + milliseconds(1)});
 }
 
-// False if PostgreSQL is away.
+// False if PostgreSQL is away, or refuses.
 bool OutsideCalls::turn(bool takes) {
   if (Clock::now() < try_again_) return false;
   const bool was_open = session_.is_open();
@@ -115,17 +108,34 @@ bool OutsideCalls::turn(bool takes) {
   if (!was_open) setup_.postgres.came_up();
   try {
     renew();
+    holder_.keys.give_back(*session_);
     keep_ended();
     count_unknown();
-    if (takes && holder_.lease.may_call()) take();
+    if (takes && holder_.may_call() != 0) take();
+    said_.clear();
     return true;
   } catch (const store::DatabaseError& error) {
-    session_.drop();
+    delayed(error);
     try_again_ = Clock::now() + kReconnectWait;
-    const bool lost = error.sqlstate().empty() || error.sqlstate().starts_with("57P");
-    if (!lost) setup_.postgres.went_down("calling to the outside", error.sqlstate(), error.what());
     return false;
   }
+}
+
+// What it was about to do is done again with the next turn.
+void OutsideCalls::delayed(const store::DatabaseError& error) {
+  using store::FailureClass;
+  session_.drop();
+  const FailureClass failure = store::classify(store::Phase::account, error.fault());
+  if (failure == FailureClass::in_doubt) return;
+  if (failure == FailureClass::outage) {
+    const bool lost = error.sqlstate().empty() || error.sqlstate().starts_with("57P");
+    if (!lost) setup_.postgres.went_down("calling to the outside", error.sqlstate(), error.what());
+    return;
+  }
+  if (std::exchange(said_, error.what()) == error.what()) return;
+  log::warning("calls_delayed", {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
+               "PostgreSQL refuses what calls to the outside need (does the worker's role have its "
+               "rights? sql/roles.sql); trying again");
 }
 
 void OutsideCalls::renew() {
@@ -140,67 +150,30 @@ void OutsideCalls::renew() {
       return;
     }
     log::error("lease_lost", {{"holder", holder_.id.load()}},
-               "PostgreSQL has lost this worker's lease (a failover or a restore); its calls are "
-               "asked to stop, and others may take them over");
+               "this worker's lease is over by PostgreSQL's clock, or PostgreSQL has lost it (a "
+               "failover or a restore). Its calls are asked to stop. Others may take them over");
     holder_.lease.lost();
-    watch();
+    in_flight_.watch();
     holder_.id = 0;
   }
 }
 
-// Asks calls to stop whose time is over, or whose lease is.
-void OutsideCalls::watch() {
-  const auto now = Clock::now();
-  const bool may_call = holder_.id == 0 || holder_.lease.may_call(now);
-  const sync::Lock lock(mutex_);
-  for (Flight& flight : in_flight_) watch(flight, flight.source.topic, now, may_call);
-  if (replayed_.second != nullptr) watch(*replayed_.second, replayed_.first, now, may_call);
-}
-
-void OutsideCalls::watch(outside::CallToMake& call, const std::string& topic, Clock::time_point now,
-                         bool may_call) {
-  if (!may_call) call.stop.request_stop();
-  const Clock::time_point began = call.began;
-  if (began == Clock::time_point{} || call.is_back || now < began + call.max_duration) return;
-  call.stop.request_stop();
-  if (now < began + call.max_duration + kGrace || hangs_.exchange(true)) return;
-  log::error("call_hangs",
-             {{"topic", topic},
-              {"partition", call.message->partition()},
-              {"offset", call.message->offset()},
-              {"seconds", (now - began) / std::chrono::seconds(1)}},
-             "a call did not return after outside.max_duration, though it was asked to stop; the "
-             "process ends, and another one takes the key over");
-}
-
-void OutsideCalls::make_for_replay(const flow::Route& route, outside::CallToMake& call) {
-  sync::Lock lock(mutex_);
-  replayed_ = {route.topic, &call};
-  callers_[static_cast<std::size_t>(&route - routes_.data())]->add(call);
-  came_back_.wait(lock.waitable(), [&] { return call.is_back.load(); });
-  replayed_.second = nullptr;
-}
-
-std::vector<OutsideCalls::Running> OutsideCalls::running() const {
-  const sync::Lock lock(mutex_);
-  std::vector<Running> running;
-  for (const Flight& flight : in_flight_)
-    if (flight.began.load() != Clock::time_point{} && !flight.is_back)
-      running.push_back({flight.source, flight.task.route.handler.name, flight.began});
-  return running;
-}
-
 // Keys may be taken a little before a thread is free, but not if that could make their calls
-// doubtful.
-std::size_t OutsideCalls::room(std::size_t route) const {
-  if (!callers_[route]) return 0;
-  const std::size_t threads = callers_[route]->size();
+// doubtful. If lanes book more slowly than the other side answers, calls wait for them.
+std::size_t OutsideCalls::room(std::size_t route) {
+  const std::size_t threads = in_flight_.threads(route);
+  if (threads == 0) return 0;
+  if (*answers_[route] > 2 * threads) {
+    waits_for_lanes_ = true;
+    return 0;
+  }
   const bool is_repeatable = routes_[route].outside->repeat != config::Repeat::never;
   const std::size_t capacity = threads + (is_repeatable ? threads / 8 : 0);
   return capacity - std::min(capacity, of_route_[route]);
 }
 
 void OutsideCalls::take() {
+  waits_for_lanes_ = false;
   Dispatcher::Calls calls =
       setup_.dispatcher.take_calls([this](std::size_t route) { return room(route); });
   if (calls.works.empty()) return;
@@ -212,32 +185,57 @@ void OutsideCalls::take() {
   }
   try {
     prepare(flights);
-    if (flights.empty()) return;
-    std::vector<store::CallRequest> requests;
-    for (Flight& flight : flights)
-      requests.push_back({flight.claim(), calls.cautious, flight.item().uncalled});
-    for (Flight& flight : flights) flight.item().uncalled = true;  // should the answer be lost
-    const std::vector<store::Take> takes = store::take_calls(*session_, holder_.id, requests);
-    flow::crash_point("call_taken");
-    auto take = takes.begin();
-    for (auto flight = flights.begin(); flight != flights.end(); ++take) {
-      flight->item().uncalled = false;
+    take_keys(flights, calls.cautious);
+    for (auto flight = flights.begin(); flight != flights.end();) {
       const auto current = flight++;
-      if (take->is_held) {
-        settle(flights, current,
-               flow::to_call("key_started", current->task.attempts, flow::kKeyHeldWait));
-      } else if (!take->taken) {
+      if (current->taken.token == 0)
         pass_to_lane(flights, current);
-      } else {
-        current->taken = *take->taken;
+      else
         begin(flights, current);
-      }
     }
   } catch (const store::DatabaseError& error) {
-    for (auto flight = flights.begin(); flight != flights.end();)
+    for (auto flight = flights.begin(); flight != flights.end();) {
+      if (flight->taken.token != 0) leave(*flight);
       flight = settle(flights, flight, flow::away(error.what()));
+    }
     throw;
   }
+  // What needed no call has left room, and nothing else wakes this thread.
+  setup_.dispatcher.wake_calls();
+}
+
+// Those that another holder calls wait; those that are not taken for another reason are left
+// without a token.
+void OutsideCalls::take_keys(Flights& flights, bool alone) {
+  if (flights.empty()) return;
+  std::vector<store::CallRequest> requests;
+  for (const Flight& flight : flights) requests.push_back({flight.claim(), alone});
+  std::vector<store::Take> takes;
+  try {
+    takes = store::take_calls(*session_, holder_.id, requests);
+  } catch (const store::DatabaseError&) {
+    for (Flight& flight : flights) leave(flight);
+    throw;
+  }
+  flow::crash_point("call_taken");
+  auto take = takes.begin();
+  for (auto flight = flights.begin(); flight != flights.end(); ++take) {
+    if (take->is_held) {
+      flight = settle(flights, flight,
+                      flow::to_call("key_started", flight->task.attempts, flow::kKeyHeldWait));
+    } else {
+      if (take->taken) flight->taken = *take->taken;
+      ++flight;
+    }
+  }
+}
+
+// PostgreSQL may keep the key, though nothing was called.
+void OutsideCalls::leave(Flight& flight) {
+  holder_.keys.leave(std::exchange(flight.key, {}), {.identity = flight.identity,
+                                                     .scope = flight.task.route.key.scope,
+                                                     .holder = holder_.id,
+                                                     .uncalled = true});
 }
 
 // Derives keys. What needs no call, or must be judged first, goes to a lane.
@@ -256,7 +254,7 @@ void OutsideCalls::prepare(Flights& flights) {
     }
     flight->identity = std::move(*identity);
     std::string key = outside::key_to_hand_on(task.route.key.scope, flight->identity);
-    if (!keys_.insert(key).second) {
+    if (!holder_.keys.add(key)) {
       flight =
           settle(flights, flight, flow::to_call("key_started", task.attempts, flow::kKeyHeldWait));
       continue;
@@ -279,6 +277,9 @@ bool OutsideCalls::is_for_lane(Flight& flight) {
   const flow::Task& task = flight.task;
   const bool is_below = task.message.offset() < task.guard_below;
   if (!is_below && !task.remembered) return false;
+  // A key that is known tells more than coordinates.
+  const auto holder = store::read_holder(*session_, flight.claim());
+  if (holder && holder->status != "failed") return false;
   store::Transaction transaction(*session_);
   const store::Known known = store::known_coordinates(transaction, flight.source,
                                                       task.route.key.scope, task.route.retention);
@@ -293,7 +294,7 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
       flight->rules(), {taken.calls, taken.crashes, taken.age, taken.answer.has_value()},
       task.route.retry.max_crashes);
   if (plan.step == Step::book) {
-    flight->item().answered = flow::Answered{taken.token, *taken.answer};
+    flight->item().answered = waiting(flight->route(), taken.token, *taken.answer);
     pass_to_lane(flights, flight);
   } else if (plan.step == Step::give_up) {
     settle(flights, flight,
@@ -301,8 +302,6 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
                task.attempts));
   } else if (task.route.retry.exhausted(task.attempts, task.failing)) {
     // The process ended between the last attempt and its dead letter, or retry was lowered since.
-    flight->end = {taken.calls <= 1 ? Ended::How::not_called : Ended::How::failed,
-                   "no attempt is left"};
     const bool never_called = taken.calls <= 1;
     settle(flights, flight,
            end(*flight, never_called ? store::CallEnd::uncalled : store::CallEnd::unknown,
@@ -313,30 +312,30 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
     flight->token = taken.token;
     flight->step = plan.step;
     flight->max_duration = flight->rules().max_duration;
-    const sync::Lock lock(mutex_);
-    in_flight_.splice(in_flight_.end(), flights, flight);
     metrics_.at(flight->route()).began();
-    callers_[flight->route()]->add(*flight);
+    ++unaccounted_;
+    in_flight_.begin(flights, flight);
   }
 }
 
-OutsideCalls::Flights::iterator OutsideCalls::settle(Flights& flights, Flights::iterator flight,
-                                                     Outcome outcome) {
+Flights::iterator OutsideCalls::settle(Flights& flights, Flights::iterator flight,
+                                       Outcome outcome) {
   flight->task.breaker->learn(outcome);
+  outcome.announced = flight->item().announced;  // a lane's, which withdraws it
   settler_.settle(std::span(&flight->work, 1), std::span(&outcome, 1), Clock::now());
   return finish(flights, flight);
 }
 
-OutsideCalls::Flights::iterator OutsideCalls::pass_to_lane(Flights& flights,
-                                                           Flights::iterator flight) {
+Flights::iterator OutsideCalls::pass_to_lane(Flights& flights, Flights::iterator flight) {
   flight->item().for_lane = true;
   flight->item().not_before = {};
   return finish(flights, flight);
 }
 
-OutsideCalls::Flights::iterator OutsideCalls::finish(Flights& flights, Flights::iterator flight) {
-  keys_.erase(flight->key);
+Flights::iterator OutsideCalls::finish(Flights& flights, Flights::iterator flight) {
+  holder_.keys.remove(flight->key);
   --of_route_[flight->route()];
+  if (&flights == &done_) --unaccounted_;
   std::vector<Work> works;
   works.push_back(std::move(flight->work));
   const auto next = flights.erase(flight);

@@ -8,20 +8,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <list>
 #include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "flow/attempt.hpp"
-#include "outside/callers.hpp"
 #include "outside/holder.hpp"
-#include "sync/mutex.hpp"
+#include "worker/calls_in_flight.hpp"
 #include "worker/lane_setup.hpp"
 #include "worker/settler.hpp"
 
@@ -29,7 +25,7 @@ namespace hapax::worker {
 
 class OutsideCalls {
  public:
-  using Handlers = std::vector<std::unique_ptr<OutsideHandler>>;
+  using Handlers = CallsInFlight::Handlers;
 
   // `handlers`: by route index, one for each call at once; none for a route that does not call.
   OutsideCalls(LaneSetup& setup, const std::vector<flow::Route>& routes,
@@ -37,74 +33,50 @@ class OutsideCalls {
   // Blocks: until the calls that run have come back.
   ~OutsideCalls();
 
-  // Takes no more, and begins none that it has taken. Any thread.
+  // Takes no more, and begins none that it has taken. It goes on to keep what came of calls. Any
+  // thread.
   void stop();
 
-  // Asks the calls that run to stop. Any thread.
-  void ask_to_stop();
+  // What PostgreSQL cannot be told now is left to the end of the lease. Any thread.
+  void give_up();
 
-  // Whether a call did not come back though it was asked to: the process must end. Any thread.
-  bool hangs() const { return hangs_; }
+  // Whether a call runs, or PostgreSQL does not know yet what came of one. Any thread.
+  bool is_busy() const { return unaccounted_ > 0 || in_flight_.any(); }
 
-  // The calls that run now. Any thread.
-  struct Running {
-    store::Source source;
-    std::string handler;
-    Clock::time_point since;
-  };
-  std::vector<Running> running() const;
+  // The calls that run now, and how to make and to stop them. Any thread.
+  CallsInFlight& in_flight() { return in_flight_; }
+  const CallsInFlight& in_flight() const { return in_flight_; }
 
   // Under which replays call. Any thread.
-  const outside::Holder& holder() const { return holder_; }
-
-  // Makes a replay's call, beside those of Kafka's messages. Blocks: until it has come back.
-  void make_for_replay(const flow::Route& route, outside::CallToMake& call);
+  outside::Holder& holder() { return holder_; }
 
  private:
-  // A message whose key this process is about to take, or has taken, until it is finished.
-  struct Flight : outside::CallToMake {
-    Flight(Work taken_work, const flow::Task& its_task)
-        : work(std::move(taken_work)), task(its_task), source(its_task.source()) {}
-    const config::Outside& rules() const { return *task.route.outside; }
-    std::size_t route() const { return work.partition->route_index(); }
-    Item& item() { return work.items.front(); }
-    store::ClaimRequest claim() const {
-      return {.identity = identity,
-              .scope = task.route.key.scope,
-              .source = source,
-              .retention = task.route.retention,
-              .epoch = task.epoch};
-    }
-
-    Work work;
-    flow::Task task;
-    store::Source source;
-    key::Identity identity = {};
-    store::TakenCall taken = {};
-  };
-  using Flights = std::list<Flight>;
-
   void run(const std::stop_token& stop);
+  void end_lease();
   bool turn(bool takes);
+  void delayed(const store::DatabaseError& error);
   void renew();
-  void watch();
-  void keep_one_by_one();
-  void watch(outside::CallToMake& call, const std::string& topic, Clock::time_point now,
-             bool may_call);
-  bool is_calling() const;
   Clock::time_point next_look() const;
-  void count_unknown();
-  void count(const Flight& ended);
-  void keep_ended();
-  void keep_answers();
-  flow::Outcome account(Flight& ended);
-  flow::Outcome end(Flight& ended, store::CallEnd how, const char* reason, std::string why,
-                    int attempts);
+
   void take();
   void prepare(Flights& flights);
   bool is_for_lane(Flight& flight);
+  void take_keys(Flights& flights, bool alone);
+  void leave(Flight& flight);
   void begin(Flights& flights, Flights::iterator flight);
-  std::size_t room(std::size_t route) const;
+  std::size_t room(std::size_t route);
+
+  void keep_ended();
+  void collect_ended();
+  void keep_answers();
+  std::vector<bool> keep(const std::vector<Flight*>& answered);
+  flow::Answered waiting(std::size_t route, std::int64_t token, std::string answer) const;
+  flow::Outcome account(Flight& ended);
+  flow::Outcome end(Flight& ended, store::CallEnd how, const char* reason, std::string why,
+                    int attempts);
+  void count(const Flight& ended);
+  void count_unknown();
+
   Flights::iterator settle(Flights& flights, Flights::iterator flight, flow::Outcome outcome);
   Flights::iterator pass_to_lane(Flights& flights, Flights::iterator flight);
   Flights::iterator finish(Flights& flights, Flights::iterator flight);
@@ -118,19 +90,16 @@ class OutsideCalls {
   std::map<std::size_t, observe::CallMetrics> metrics_;  // by route index
   Clock::time_point count_again_{};
   Clock::time_point try_again_{};      // PostgreSQL is away until then
+  std::string said_;                   // why PostgreSQL refuses
   Flights done_;                       // that came back, and are not accounted for yet
-  std::set<std::string> keys_;         // of all flights, as they are handed on
   std::vector<std::size_t> of_route_;  // flights, by route index
-
-  mutable sync::Mutex mutex_;
-  std::condition_variable came_back_;
-  // Its topic, and null if none is made.
-  std::pair<std::string, outside::CallToMake*> replayed_ HAPAX_GUARDED_BY(mutex_){};
-  Flights in_flight_ HAPAX_GUARDED_BY(mutex_);  // that callers have
-  std::atomic<bool> hangs_ = false;
-  std::vector<std::unique_ptr<outside::Callers>> callers_;  // by route index; may be null
-  std::jthread watcher_;  // it never waits for PostgreSQL; these two use all of the above
-  std::jthread thread_;
+  // Answers that wait for a lane, by route index; lanes count down.
+  std::vector<std::shared_ptr<std::atomic<std::size_t>>> answers_;
+  bool waits_for_lanes_ = false;
+  std::atomic<std::size_t> unaccounted_ = 0;  // calls that were begun for messages
+  std::atomic<bool> gives_up_ = false;
+  CallsInFlight in_flight_;
+  std::jthread thread_;  // last: it uses all of the above
 };
 
 }  // namespace hapax::worker

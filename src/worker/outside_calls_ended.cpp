@@ -2,6 +2,7 @@
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
+#include "worker/check.hpp"
 #include "worker/outside_calls.hpp"
 
 namespace hapax::worker {
@@ -13,27 +14,36 @@ using outside::Then;
 namespace {
 
 constexpr std::chrono::milliseconds kCountUnknownAgain{5'000};
+constexpr std::chrono::milliseconds kAccountAgain{1'000};
 
 }  // namespace
 
 // Accounts for the calls that came back: first the answers, in one transaction.
 void OutsideCalls::keep_ended() {
-  {
-    const sync::Lock lock(mutex_);
-    for (auto flight = in_flight_.begin(); flight != in_flight_.end();) {
-      const auto next = std::next(flight);
-      if (flight->is_back) {
-        count(*flight);
-        done_.splice(done_.end(), in_flight_, flight);
-      }
-      flight = next;
-    }
-  }
+  collect_ended();
   keep_answers();
   for (auto flight = done_.begin(); flight != done_.end();) {
-    Outcome outcome = account(*flight);
-    flight = settle(done_, flight, std::move(outcome));
+    if (Clock::now() < flight->account_at) {
+      ++flight;
+      continue;
+    }
+    HAPAX_CHECK(flight->end.how != Ended::How::answered, "an answer is thrown away");
+    try {
+      Outcome outcome = account(*flight);
+      flight = settle(done_, flight, std::move(outcome));
+    } catch (const store::DatabaseError& error) {
+      if (error.fault().kind != store::Fault::Kind::sql) throw;
+      flight->account_at = Clock::now() + kAccountAgain;  // the others need not wait for it
+      throw;
+    }
   }
+}
+
+void OutsideCalls::collect_ended() {
+  Flights ended;
+  in_flight_.collect(ended);
+  for (const Flight& flight : ended) count(flight);
+  done_.splice(done_.end(), ended);
 }
 
 void OutsideCalls::count(const Flight& ended) {
@@ -57,26 +67,19 @@ void OutsideCalls::count_unknown() {
 }
 
 void OutsideCalls::keep_answers() {
-  std::vector<store::KeptAnswer> answers;
-  for (const Flight& flight : done_)
-    if (flight.end.how == Ended::How::answered)
-      answers.push_back(
-          {flight.identity, flight.task.route.key.scope, flight.taken.token, flight.end.text});
-  if (answers.empty()) return;
-  std::vector<bool> kept;
-  try {
-    kept = store::keep_answers(*session_, answers);
-  } catch (const store::DatabaseError& error) {
-    if (error.fault().kind != store::Fault::Kind::sql) throw;
-    return keep_one_by_one();
-  }
+  std::vector<Flight*> answered;
+  for (Flight& flight : done_)
+    if (flight.end.how == Ended::How::answered) answered.push_back(&flight);
+  if (answered.empty()) return;
+  const std::vector<bool> kept = keep(answered);
   flow::crash_point("call_answered");
   auto is_kept = kept.begin();
   for (auto flight = done_.begin(); flight != done_.end();) {
     if (flight->end.how != Ended::How::answered) {
       ++flight;
     } else if (*is_kept++) {
-      flight->item().answered = flow::Answered{flight->taken.token, std::move(flight->end.text)};
+      flight->item().answered =
+          waiting(flight->route(), flight->taken.token, std::move(flight->end.text));
       flight = pass_to_lane(done_, flight);
     } else {
       observe::log::warning(
@@ -93,20 +96,35 @@ void OutsideCalls::keep_answers() {
   }
 }
 
-// PostgreSQL refuses one of them: too large, or nested too deep.
-void OutsideCalls::keep_one_by_one() {
-  for (Flight& flight : done_) {
-    if (flight.end.how != Ended::How::answered) continue;
-    const store::KeptAnswer answer{flight.identity, flight.task.route.key.scope, flight.taken.token,
-                                   flight.end.text};
-    try {
-      (void)store::keep_answers(*session_, std::span(&answer, 1));  // again with the others
-    } catch (const store::DatabaseError& error) {
-      if (error.fault().kind != store::Fault::Kind::sql) throw;
-      flight.end = {Ended::How::failed, "it was answered, and PostgreSQL cannot keep the answer: " +
-                                            error.fault().text};
+// Whether each of those that are `answered` after it is kept. One that PostgreSQL cannot keep (too
+// large, nested too deep) is `failed` then, and keeps no other one from being kept.
+std::vector<bool> OutsideCalls::keep(const std::vector<Flight*>& answered) {
+  std::vector<store::KeptAnswer> answers;
+  for (const Flight* const flight : answered)
+    answers.push_back(
+        {flight->identity, flight->task.route.key.scope, flight->taken.token, flight->end.text});
+  try {
+    return store::keep_answers(*session_, answers);
+  } catch (const store::DatabaseError& error) {
+    if (!store::is_too_much(error.fault())) throw;
+    if (answers.size() == 1) {
+      answered.front()->end = outside::not_kept(error.fault().text);
+      return {};
     }
   }
+  std::vector<bool> kept;
+  for (Flight* const flight : answered)
+    for (const bool is_kept : keep({flight})) kept.push_back(is_kept);
+  return kept;
+}
+
+// It counts as waiting until a lane has booked it, or it is dropped.
+flow::Answered OutsideCalls::waiting(std::size_t route, std::int64_t token,
+                                     std::string answer) const {
+  ++*answers_[route];
+  return {token, std::move(answer), {nullptr, [counted = answers_[route]](const void* /*none*/) {
+                                       --*counted;
+                                     }}};
 }
 
 // What becomes of a message whose call was not answered. Throws: DatabaseError.
@@ -123,12 +141,13 @@ Outcome OutsideCalls::account(Flight& ended) {
   if (then == Then::try_again) {
     std::uniform_real_distribution<double> jitter(0.0, 1.0);
     const auto wait = task.route.retry.wait(attempts + 1, jitter(random_), ended.end.after);
-    const store::FailedRuns runs =
-        store::record_attempt(*session_, {.source = ended.source,
-                                          .error = ended.end.text,
-                                          .sqlstate = {},
-                                          .handler = task.route.handler.name,
-                                          .wait = wait});
+    if (!ended.failed)
+      ended.failed = store::record_attempt(*session_, {.source = ended.source,
+                                                       .error = ended.end.text,
+                                                       .sqlstate = {},
+                                                       .handler = task.route.handler.name,
+                                                       .wait = wait});
+    const store::FailedRuns& runs = *ended.failed;
     attempts = runs.count;
     if (!task.route.retry.exhausted(runs.count, runs.lasting)) {
       store::give_call_back(*session_, ended.claim(), ended.taken.token, uncalled);
@@ -143,6 +162,8 @@ Outcome OutsideCalls::account(Flight& ended) {
   }
   if (then == Then::refuse)
     return end(ended, store::CallEnd::refused, "rejected", ended.end.text, attempts + 1);
+  if (then == Then::reject)
+    return end(ended, store::CallEnd::uncalled, "rejected", ended.end.text, attempts + 1);
   if (then == Then::fail)
     return end(ended, store::CallEnd::uncalled, "attempts_exhausted", ended.end.text, attempts);
   return end(ended, store::CallEnd::unknown, "outcome_unknown",

@@ -26,21 +26,33 @@ Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
     : postgres_(setup.postgres),
       metrics_(setup.metrics),
       handlers_(std::move(handlers)),
-      replayer_({.connect = setup.connect,
-                 .group = setup.group,
-                 .worker = setup.worker_name,
-                 .routes = pairs_of(routes, handlers_),
-                 .seed = seed,
-                 .running = [this](const flow::Route* route,
-                                   const store::Source& source) { set_running(route, source); },
-                 .holder = calls == nullptr ? nullptr : &calls->holder(),
-                 .make_call =
-                     [calls](const flow::Route* route, outside::CallToMake& call) {
-                       calls->make_for_replay(*route, call);
-                     }}),
+      replayer_(
+          {.connect = setup.connect,
+           .group = setup.group,
+           .worker = setup.worker_name,
+           .routes = pairs_of(routes, handlers_),
+           .seed = seed,
+           .running = [this](const flow::Route* route,
+                             const store::Source& source) { set_running(route, source); },
+           .outside = calls == nullptr ? std::nullopt : std::optional(calls_through(*calls))}),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
+flow::Replayer::Outside Replays::calls_through(OutsideCalls& calls) {
+  return {.holder = calls.holder(),
+          .make_call =
+              [&calls](const flow::Route& route, const store::Source& source,
+                       outside::CallToMake& call, const std::function<void()>& meanwhile) {
+                calls.in_flight().make_for_replay(route, source, call, meanwhile);
+              },
+          .wait =
+              [this](std::chrono::milliseconds time) {
+                wait_unless_stopped(stop_, time);
+                return !stop_.stop_requested();
+              }};
+}
+
 void Replays::run(const std::stop_token& stop) {
+  stop_ = stop;
   while (!stop.stop_requested()) {
     const bool down = postgres_.is_down();
     const bool more = !down && turn();

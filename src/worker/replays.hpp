@@ -39,6 +39,7 @@ class Replays {
  private:
   void run(const std::stop_token& stop);
   bool turn();
+  flow::Replayer::Outside calls_through(OutsideCalls& calls);
   void log(const flow::Replayed& replayed);
   void count();
   void set_running(const flow::Route* route, const store::Source& source);
@@ -48,6 +49,7 @@ class Replays {
   std::vector<std::unique_ptr<Handler>> handlers_;
   std::string said_;                 // why it cannot ask; the thread's own
   Clock::time_point count_again_{};  // the thread's own
+  std::stop_token stop_;             // the thread's own
   mutable sync::Mutex mutex_;
   std::condition_variable ended_there_;
   std::optional<Lane::Running> running_ HAPAX_GUARDED_BY(mutex_);

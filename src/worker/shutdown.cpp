@@ -39,7 +39,7 @@ Ended Shutdown::leave() {
   const bool closed = left().count() > 0 && consumer_.close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has as long as everything else; cut off, it counts as one run more.
-  const bool replays_idle = threads_.replays_are_idle(until);
+  const bool replays_idle = replays_end_until(until);
   if (!lanes_idle) {
     if (drained.idle) threads_.tell_running();
     if (threads_.handlers_run() && !lanes_.postgres.is_down()) return Ended::handlers_run;
@@ -56,6 +56,12 @@ bool Shutdown::calls_end_until(Clock::time_point until) {
   if (lanes_.dispatcher.wait_all_idle(until - kForStopping)) return true;
   threads_.ask_calls_to_stop();
   return lanes_.dispatcher.wait_all_idle(until);
+}
+
+bool Shutdown::replays_end_until(Clock::time_point until) {
+  if (threads_.replays_are_idle(until - kForStopping)) return true;
+  threads_.ask_calls_to_stop();
+  return threads_.replays_are_idle(until);
 }
 
 void Shutdown::end_threads() {

@@ -46,6 +46,7 @@ class Shutdown {
 
  private:
   bool calls_end_until(Clock::time_point until);
+  bool replays_end_until(Clock::time_point until);
   bool end_threads_until(Clock::time_point until);
 
   const config::Worker& settings_;

@@ -78,7 +78,7 @@ void WorkerThreads::tell_running() const {
                                          : "its handler does not run; it waits for PostgreSQL");
   }
   if (!calls_) return;
-  for (const OutsideCalls::Running& running : calls_->running())
+  for (const CallsInFlight::Running& running : calls_->in_flight().running())
     observe::log::warning("still_calls",
                           {{"handler", running.handler},
                            {"topic", running.source.topic},
@@ -103,6 +103,7 @@ void WorkerThreads::wind_down() {
 
 void WorkerThreads::end() {
   setup_.dispatcher.stop();
+  if (calls_) calls_->give_up();
   replays_.reset();
   calls_.reset();
   for (const auto& lane : lanes_) lane->stop();  // all, before the first is waited for

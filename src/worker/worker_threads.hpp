@@ -37,11 +37,12 @@ class WorkerThreads {
   void tell_running() const;
   // Whether a lane runs a handler, or a call runs; if not, what lanes have waits for PostgreSQL.
   bool handlers_run() const;
-  bool calls_run() const { return calls_ && !calls_->running().empty(); }
+  // Whether a call runs, or has come back and PostgreSQL does not know it yet.
+  bool calls_run() const { return calls_ && calls_->is_busy(); }
   // Whether a call has not come back though it was asked to stop.
-  bool call_hangs() const { return calls_ && calls_->hangs(); }
+  bool call_hangs() const { return calls_ && calls_->in_flight().hangs(); }
   void ask_calls_to_stop() const {
-    if (calls_) calls_->ask_to_stop();
+    if (calls_) calls_->in_flight().ask_to_stop();
   }
 
   // No replay and no call begins any more.

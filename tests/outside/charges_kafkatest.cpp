@@ -5,66 +5,14 @@
 
 #include <future>
 
+#include "outside/shop.hpp"
 #include "sandbox/free_port.hpp"
-#include "support/command.hpp"
-#include "support/gateway.hpp"
-#include "support/site.hpp"
 
 namespace hapax::support {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr const char* kCharges =
-    "CREATE TABLE charges (payment text, charge text, amount_minor bigint);"
-    "GRANT SELECT, INSERT ON charges TO hapax_worker";
-
-const nlohmann::json kIdempotent = {{"repeat", "idempotent"}, {"remembers", "1h"}};
-const nlohmann::json kQueryable = {{"repeat", "queryable"}};
-const nlohmann::json kNever = {{"repeat", "never"}};
-
-struct Shop {
-  explicit Shop(nlohmann::json rules, bool keeps_keys = true)
-      : outside(std::move(rules)), gateway(keeps_keys) {
-    outside.update({{"lease", "2s"}, {"max_duration", "5s"}, {"concurrency", 8}});
-    site.database().run(kCharges);
-  }
-  nlohmann::json patch() const {
-    return {{"route",
-             {{"handler", "charges"},
-              {"plugin", HAPAX_BINARY_DIR "/lib/libcharges.so"},
-              {"options", {{"gateway", gateway.url()}}},
-              {"outside", outside}}}};
-  }
-  std::unique_ptr<WorkerProcess> worker(const std::string& name,
-                                        const std::string& crash_at = {}) const {
-    return site.worker(name, patch(), crash_at);
-  }
-  void send(int number, const std::string& told = {}) {
-    producer.send(
-        site.payment(number, told.empty() ? nlohmann::json() : nlohmann::json{{"gateway", told}}));
-  }
-  void await_charges(int count) {
-    site.await("SELECT count(*) FROM charges", std::to_string(count));
-  }
-  std::string value(const std::string& sql) { return site.database().value(sql); }
-  // Each of `count` payments was charged once, and booked once.
-  void expect_exact(int count) {
-    const auto charged = gateway.charges();
-    EXPECT_EQ(charged.size(), static_cast<std::size_t>(count));
-    for (const auto& [payment, times] : charged) EXPECT_EQ(times, 1) << payment;
-    EXPECT_EQ(value("SELECT count(*) || ' ' || count(DISTINCT payment) FROM charges"),
-              std::to_string(count) + " " + std::to_string(count));
-    EXPECT_EQ(value("SELECT count(*) FROM hapax.idempotency_keys WHERE status <> 'completed'"),
-              "0");
-  }
-
-  Site site = Site::on_mock_cluster(2);
-  Producer producer{site.bootstrap()};
-  nlohmann::json outside;
-  Gateway gateway;
-};
 
 TEST(Charges, AreMadeAndBookedOnce) {
   Shop shop(kIdempotent);
@@ -260,15 +208,6 @@ TEST(Charges, ThatRunAtSigtermAreWaitedFor) {
   worker->start_again();
   shop.await_charges(2);
   shop.expect_exact(2);
-}
-
-Said decide(const Shop& shop, const WorkerProcess& worker, const std::string& key,
-            const std::vector<std::string>& how) {
-  std::vector<std::string> arguments = {"outside", "decide", key};
-  arguments.insert(arguments.end(), how.begin(), how.end());
-  arguments.insert(arguments.end(), {"--why", "the gateway's page", "--yes", "--url",
-                                     shop.site.database().owner().url});
-  return hapax(arguments, worker.config());
 }
 
 TEST(Charges, ThatNobodyKnowsOfAreDecidedByAnOperator) {

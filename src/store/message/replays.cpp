@@ -51,6 +51,12 @@ std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& g
                        rows[0]["abandoned"].as<bool>()};
 }
 
+void extend_replay(Session& session, const ClaimedReplay& replay, std::chrono::seconds lease) {
+  Transaction transaction(session);
+  transaction.add(session.execute(sql::kExtendReplay, {replay.id, replay.runs, lease.count()}));
+  transaction.commit();
+}
+
 std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay) {
   using Text = std::optional<std::string>;
   const Rows rows = transaction.run(sql::kLockReplay, {replay.id, replay.runs});

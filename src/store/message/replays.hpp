@@ -51,6 +51,9 @@ std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& g
                                           const std::vector<std::string>& topics,
                                           const std::string& worker, std::chrono::seconds lease);
 
+// The claim lasts `lease` more from now. Throws: DatabaseError (Phase::account).
+void extend_replay(Session& session, const ClaimedReplay& replay, std::chrono::seconds lease);
+
 // Locks the replay for this transaction; nothing if it ended or was claimed again since.
 // Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout.
 std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay);

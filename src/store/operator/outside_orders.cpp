@@ -15,8 +15,14 @@ void check(const Json& found, const CallDecision& decision) {
   if (!found.at("called_by").is_null())
     throw Refused("worker " + found.at("called_by").get<std::string>() +
                   " calls now, under a lease; wait until it is done, or stop it");
-  if (status == "answered" && decision.what != What::happened)
-    throw Refused("the other side has answered; a worker books it, or decide --happened");
+  if (status == "answered" && decision.what == What::did_not_happen)
+    throw Refused(
+        "the other side has answered, so it happened; a worker books it, or decide --happened or "
+        "--give-up");
+  if (status == "unknown" && found.at("dead_letter").is_null() && decision.what != What::give_up)
+    throw Refused(
+        "its message's dead letter was discarded or removed, so no worker would carry the decision "
+        "out; decide --give-up, and book it by hand");
   if (decision.what == What::happened && !decision.answer && found.at("answer").is_null())
     throw Refused("no answer is kept; give it, as JSON: --happened '{…}'");
 }
@@ -57,13 +63,14 @@ void order_letter(Transaction& transaction, const Json& letter, const CallDecisi
 
 }  // namespace
 
-Json list_calls(Session& session, const std::vector<std::string>& scopes,
-                const OptionalText& status, int limit) {
+Json list_calls(Session& session, const std::vector<std::string>& scopes, const CallFilter& filter,
+                int limit) {
   Transaction transaction(session);
   Json calls = Json::array();
   for (const Row row : transaction.run(
            sql::kListCalls, {array_of(scopes, [](const std::string& scope) { return scope; }),
-                             Parameter(status), limit}))
+                             array_of(filter.statuses, [](const auto& status) { return status; }),
+                             filter.abandoned, limit}))
     calls.push_back(Json::parse(row[0].text()));
   return calls;
 }

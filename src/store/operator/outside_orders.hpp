@@ -15,8 +15,12 @@
 namespace hapax::store {
 
 // Operations of these scopes that are not done: sql/operator/list_calls.sql.
-Json list_calls(Session& session, const std::vector<std::string>& scopes,
-                const OptionalText& status, int limit);
+struct CallFilter {
+  std::vector<std::string> statuses;
+  bool abandoned = false;  // also those of other statuses that no worker has under a lease
+};
+Json list_calls(Session& session, const std::vector<std::string>& scopes, const CallFilter& filter,
+                int limit);
 
 struct CallDecision {
   enum class What {

@@ -59,10 +59,17 @@ void end_holder(Session& session, HolderId holder) {
   transaction.commit();
 }
 
-std::vector<Take> take_calls(Session& session, HolderId holder,
-                             std::span<const CallRequest> requests, bool again) {
+namespace {
+
+// Enough for a transaction that is about to end; a booking may last.
+constexpr const char* kLockWait = "SET LOCAL lock_timeout = '50ms'";
+constexpr const char* kLockNotAvailable = "55P03";
+
+std::vector<Take> take_at_once(Session& session, HolderId holder,
+                               std::span<const CallRequest> requests, bool again) {
   Transaction transaction(session);
   transaction.add(kSynchronously);
+  transaction.add(kLockWait);
   const std::string keys =
       array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.key); });
   const std::string scopes =
@@ -83,7 +90,6 @@ std::vector<Take> take_calls(Session& session, HolderId holder,
       array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.offset); }),
       array(requests, [](auto& to, const auto& of) { to.add(of.claim.epoch); }),
       array(requests, [](auto& to, const auto& of) { to.add(of.alone ? "t" : "f"); }),
-      array(requests, [](auto& to, const auto& of) { to.add(std::int64_t{of.uncalled ? 0 : 1}); }),
       std::to_string(holder),
       again ? "true" : "false"};
   std::vector<Take> takes(requests.size());
@@ -104,6 +110,22 @@ std::vector<Take> take_calls(Session& session, HolderId holder,
       take.is_held = !take.taken;
     }
   transaction.commit();
+  return takes;
+}
+
+}  // namespace
+
+std::vector<Take> take_calls(Session& session, HolderId holder,
+                             std::span<const CallRequest> requests, bool again) {
+  try {
+    return take_at_once(session, holder, requests, again);
+  } catch (const DatabaseError& error) {
+    if (error.sqlstate() != kLockNotAvailable) throw;
+  }
+  if (requests.size() == 1) return {Take{.is_held = true}};
+  std::vector<Take> takes;
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    takes.push_back(take_calls(session, holder, requests.subspan(i, 1), again).front());
   return takes;
 }
 
@@ -130,6 +152,18 @@ void give_call_back(Session& session, const ClaimRequest& request, std::int64_t 
   parameters.emplace_back(uncalled);
   Transaction transaction(session);
   transaction.add(session.execute(sql::kGiveCallBack, parameters));
+  transaction.commit();
+}
+
+void release_calls(Session& session, std::span<const HeldKey> keys) {
+  const std::string literals[] = {
+      array(keys, [](auto& to, const auto& of) { to.add(of.identity.key); }),
+      array(keys, [](auto& to, const auto& of) { to.add(of.scope); }),
+      array(keys, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
+      array(keys, [](auto& to, const auto& of) { to.add(of.holder); }),
+      array(keys, [](auto& to, const auto& of) { to.add(of.uncalled ? "t" : "f"); })};
+  Transaction transaction(session);
+  transaction.add(session.execute_literals(sql::kReleaseCalls, literals));
   transaction.commit();
 }
 

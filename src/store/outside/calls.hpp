@@ -1,8 +1,11 @@
 // The keys of operations that call to the outside: taken before the call, kept with its answer.
 //
-//   none, failed, forgotten ─take_calls─▶ started ─keep_answers─▶ answered ─claim_answered─▶
-//   completed started, its holder's lease over ─take_calls─▶ started, under a larger token started
-//   or answered ─end_call─▶ unknown, completed (refused), failed (not called)
+//   none, failed, forgotten            ─take_calls─▶     started
+//   started, its holder's lease over   ─take_calls─▶     started, under a larger token
+//   started                            ─keep_answers─▶   answered
+//   answered                           ─claim_answered─▶ completed
+//   started, answered                  ─end_call─▶       unknown, completed (refused), failed (not
+//                                                        called)
 //
 // A token is drawn by each take. A write with an older one misses, so of two holders one wins.
 //
@@ -27,7 +30,8 @@ using HolderId = std::int64_t;
 HolderId register_holder(Session& session, const std::string& group, const std::string& worker,
                          std::chrono::milliseconds lease);
 
-// From now on `lease` more; false if the lease is gone. Throws: DatabaseError (Phase::account).
+// From now on `lease` more; false if the lease is over or gone. Throws: DatabaseError
+// (Phase::account).
 bool renew_holder(Session& session, HolderId holder, std::chrono::milliseconds lease);
 
 // Throws: DatabaseError (Phase::account).
@@ -35,8 +39,7 @@ void end_holder(Session& session, HolderId holder);
 
 struct CallRequest {
   ClaimRequest claim;
-  bool alone = false;     // the process does nothing else
-  bool uncalled = false;  // the holder knows that its take before did not call
+  bool alone = false;  // the process does nothing else
 };
 
 struct TakenCall {
@@ -49,13 +52,14 @@ struct TakenCall {
 
 struct Take {
   std::optional<TakenCall> taken = {};
-  bool is_held = false;  // not taken, because a holder with a lease calls
+  bool is_held = false;  // not taken: a holder with a lease calls, or a transaction has the key
 };
 
-// Takes keys and commits, synchronously. One Take for each request. `again`: a replay, which may
-// take its own failed key. Precondition: no key twice.
-// Throws: DatabaseError (Phase::claim; in_doubt if the answer to COMMIT was lost).
-// Blocks: at most lock_timeout for other transactions.
+// Takes keys and commits, synchronously: all at once, or one by one if another transaction has one
+// of them. One Take for each request. `again`: a replay, which may take its own failed key.
+// Precondition: no key twice.
+// Throws: DatabaseError (Phase::claim). Then some may be taken; release_calls() gives them back.
+// Blocks: at most 50 ms for another transaction, once for each request.
 std::vector<Take> take_calls(Session& session, HolderId holder,
                              std::span<const CallRequest> requests, bool again = false);
 
@@ -67,17 +71,29 @@ struct KeptAnswer {
 };
 
 // Keeps answers and commits, synchronously. For each: false if another holder took the key over.
-// Throws: DatabaseError (Phase::account).
+// May be repeated. Throws: DatabaseError (Phase::account).
 std::vector<bool> keep_answers(Session& session, std::span<const KeptAnswer> answers);
 
-// The key may be taken again at once. `uncalled`: surely nothing was sent.
+// The key may be taken again at once. `uncalled`: surely nothing was sent. May be repeated.
 // Throws: DatabaseError (Phase::account).
 void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,
                     bool uncalled);
 
+// A key that PostgreSQL may keep for `holder`, though its process does not go on with it.
+struct HeldKey {
+  key::Identity identity;
+  std::string scope;
+  HolderId holder = 0;
+  bool uncalled = false;  // surely nothing was sent
+};
+
+// Gives keys back, those that are not held left out. May be repeated.
+// Throws: DatabaseError (Phase::account).
+void release_calls(Session& session, std::span<const HeldKey> keys);
+
 enum class CallEnd {
   refused,   // by the other side: the key is completed
-  uncalled,  // surely never called: the key is failed, as without `outside`
+  uncalled,  // surely never called: the key is failed, as on other routes
   unknown,   // an operator decides
 };
 

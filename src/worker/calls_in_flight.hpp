@@ -1,0 +1,120 @@
+// The calls that callers' threads make now: of Kafka's messages, and of one replay. It watches over
+// their time and their lease, and never waits for PostgreSQL.
+//
+// Thread safety: all of it, from any thread; one thread begins and collects.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "flow/task.hpp"
+#include "outside/callers.hpp"
+#include "outside/holder.hpp"
+#include "store/message/dead_letter.hpp"
+#include "sync/mutex.hpp"
+#include "worker/dispatcher.hpp"
+
+namespace hapax::worker {
+
+// A message whose key this process is about to take, or has taken, until it is finished.
+struct Flight : outside::CallToMake {
+  Flight(Work taken_work, const flow::Task& its_task)
+      : work(std::move(taken_work)), task(its_task), source(its_task.source()) {}
+  const config::Outside& rules() const { return *task.route.outside; }
+  std::size_t route() const { return work.partition->route_index(); }
+  Item& item() { return work.items.front(); }
+  store::ClaimRequest claim() const {
+    return {.identity = identity,
+            .scope = task.route.key.scope,
+            .source = source,
+            .retention = task.route.retention,
+            .epoch = task.epoch};
+  }
+
+  Work work;
+  flow::Task task;
+  store::Source source;
+  key::Identity identity = {};
+  store::TakenCall taken = {};
+  std::optional<store::FailedRuns> failed = {};  // its failed attempt is recorded
+  Clock::time_point account_at = {};             // not before, as PostgreSQL refused it
+};
+using Flights = std::list<Flight>;
+
+class CallsInFlight {
+ public:
+  using Handlers = std::vector<std::unique_ptr<OutsideHandler>>;
+
+  // `handlers`: by route index, one for each call at once; none for a route that does not call.
+  // The others outlive this.
+  CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Route>& routes,
+                std::vector<Handlers> handlers, const outside::Holder& holder);
+  // Blocks: until the calls that run have come back.
+  ~CallsInFlight();
+  CallsInFlight(const CallsInFlight&) = delete;
+  CallsInFlight& operator=(const CallsInFlight&) = delete;
+
+  // How many calls of the route may run at once; 0: it does not call.
+  std::size_t threads(std::size_t route) const;
+
+  // Has it called, beside the others. It is moved out of `flights`.
+  void begin(Flights& flights, Flights::iterator flight);
+
+  // Moves those that have come back to the end of `done`.
+  void collect(Flights& done);
+
+  // Makes a replay's call; does not begin it after stop().
+  // Blocks: until it has come back, and calls `meanwhile` every few seconds.
+  void make_for_replay(const flow::Route& route, const store::Source& source,
+                       outside::CallToMake& call, const std::function<void()>& meanwhile);
+
+  // Whether there are any that are not collected; of replays, that have not come back.
+  bool any() const;
+
+  // Begins no more of them.
+  void stop();
+  // Asks those that run to stop.
+  void ask_to_stop();
+  // Asks calls to stop whose time is over, or whose lease is.
+  void watch();
+
+  // Whether a call did not come back though it was asked to: the process must end.
+  bool hangs() const { return hangs_; }
+
+  struct Running {
+    store::Source source;
+    std::string handler;
+    Clock::time_point since;
+  };
+  std::vector<Running> running() const;
+
+ private:
+  struct Replayed {
+    store::Source source;
+    std::string handler;
+    outside::CallToMake* call = nullptr;
+  };
+  void watch(outside::CallToMake& call, const std::string& topic, Clock::time_point now,
+             bool may_call);
+
+  Dispatcher& dispatcher_;
+  const std::vector<flow::Route>& routes_;
+  const outside::Holder& holder_;
+  mutable sync::Mutex mutex_;
+  std::condition_variable came_back_;
+  std::optional<Replayed> replayed_ HAPAX_GUARDED_BY(mutex_);
+  Flights in_flight_ HAPAX_GUARDED_BY(mutex_);
+  bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> hangs_ = false;
+  std::vector<std::unique_ptr<outside::Callers>> callers_;  // by route index; may be null
+  std::jthread watcher_;                                    // last: it uses all of the above
+};
+
+}  // namespace hapax::worker

@@ -1,0 +1,155 @@
+// Replays on a route that calls to the outside. The call is made once, its answer is not lost, and
+// a worker goes on with each key.
+#include <thread>
+
+#include "flow/booking.hpp"
+#include "flow/replay_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Books as the body does. The test calls, in the place of a worker's threads.
+class Books final : public OutsideHandler {
+ public:
+  explicit Books(const Body& body) : body_(body) {}
+  nlohmann::json call(const Message&, const Call&) override { throw std::logic_error("no call"); }
+  void book(const Message& message, const nlohmann::json&, Context& context) override {
+    body_(message, context);
+  }
+
+ private:
+  const Body& body_;
+};
+
+class CallOfAReplay : public ReplayCase {
+ protected:
+  CallOfAReplay() : looker(options) {
+    letter = dead();
+    route.outside = config::Outside{.repeat = config::Repeat::never};
+    holder.id = store::register_holder(looker, "group", "w", 1h);
+    holder.lease.granted(std::chrono::steady_clock::now());
+    want(letter);
+  }
+
+  // `calls` counts them; `meanwhile` runs while one is under way.
+  Replayed replay(const Body& body = book,
+                  const std::function<void(const std::function<void()>&)>& during = {}) {
+    Booking handler(std::make_unique<Books>(body));
+    const auto make_call = [&](const Route&, const store::Source&, outside::CallToMake& call,
+                               const std::function<void()>& meanwhile) {
+      ++calls;
+      if (during) during(meanwhile);
+      call.began = std::chrono::steady_clock::now();
+      call.end = ended;
+    };
+    const auto wait = [](std::chrono::milliseconds time) {
+      std::this_thread::sleep_for(time);
+      return true;
+    };
+    Replayer replayer({.connect = [connect = options] { return store::Session(connect); },
+                       .group = "group",
+                       .worker = "w",
+                       .routes = {{&route, &handler}},
+                       .outside = Replayer::Outside{holder, make_call, wait}});
+    return replayer.run_next();
+  }
+
+  std::string key(const std::string& columns) {
+    return database.value("SELECT " + columns + " FROM hapax.idempotency_keys");
+  }
+  std::string handed_on() const { return outside::key_to_hand_on(route.key.scope, {"k1", "", {}}); }
+  void end_sessions() {
+    database.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE usename = 'hapax_worker' AND datname = current_database()");
+  }
+
+  store::Session looker;
+  outside::Holder holder{1h};
+  std::int64_t letter = 0;
+  outside::Ended ended = {outside::Ended::How::answered, R"({"charge":"c1"})"};
+  int calls = 0;
+};
+
+TEST_F(CallOfAReplay, IsMadeOnceAndBooked) {
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(key("status"), "completed");
+  EXPECT_TRUE(holder.keys.add(handed_on())) << "its key stays in hand for ever";
+}
+
+TEST_F(CallOfAReplay, KeepsItsAnswerThroughAnOutage) {
+  const Replayed replayed = replay(book, [&](const auto&) { end_sessions(); });
+  EXPECT_EQ(replayed.result, ReplayResult::completed) << replayed.detail;
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(CallOfAReplay, LeavesAnAnswerThatCannotBeBookedToAnOperator) {
+  EXPECT_EQ(replay(reject_it).result, ReplayResult::failed);
+  EXPECT_EQ(key("status || answer::text || coalesce(holder::text, '')"),
+            R"(unknown{"charge":"c1"})");
+  EXPECT_EQ(state_of(letter), "open");
+}
+
+TEST_F(CallOfAReplay, IsUnknownIfItFailsAndMayNotBeRepeated) {
+  ended = {outside::Ended::How::failed, "cut"};
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  EXPECT_EQ(key("status"), "unknown");
+  EXPECT_EQ(replay_row(), "failed|outcome_unknown: cut");
+}
+
+TEST_F(CallOfAReplay, IsUnknownIfItsProcessesDied) {
+  const auto crash_again = [&](const std::string& status) {
+    database.run("UPDATE hapax.idempotency_keys SET status = '" + status +
+                 "', holder = 0, calls = 3; UPDATE hapax.replays SET ended_at = NULL, runs = 9, "
+                 "claimed_until = now() - interval '1 s', next_try = now()");
+    return replay().result;
+  };
+  EXPECT_EQ(crash_again("failed"), ReplayResult::failed);
+  EXPECT_EQ(key("status"), "failed") << "it was never called";
+  EXPECT_EQ(crash_again("started"), ReplayResult::failed);
+  EXPECT_EQ(key("status"), "unknown");
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(CallOfAReplay, WaitsWhileAMessageHasItsKeyInHand) {
+  ASSERT_TRUE(holder.keys.add(handed_on()));
+  EXPECT_EQ(replay().result, ReplayResult::later);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(key("status"), "failed");
+}
+
+TEST_F(CallOfAReplay, WaitsWithoutALease) {
+  holder.lease.lost();
+  EXPECT_EQ(replay().result, ReplayResult::later);
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(CallOfAReplay, GivesBackAKeyThatItCouldNotGoOnWith) {
+  replay(book, [](const auto&) { throw std::runtime_error("no thread"); });
+  EXPECT_EQ(key("status || calls"), "started1");
+  EXPECT_FALSE(holder.keys.add(handed_on())) << "PostgreSQL still has it under this lease";
+  holder.keys.give_back(looker);
+  EXPECT_EQ(key("status || calls || coalesce(holder::text, ' free')"), "started0 free");
+  EXPECT_TRUE(holder.keys.add(handed_on()));
+}
+
+TEST_F(CallOfAReplay, KeepsItsClaimWhileItIsUnderWay) {
+  constexpr const char* kClaim = "SELECT claimed_until > now() + interval '1 s' FROM hapax.replays";
+  EXPECT_EQ(replay(book,
+                   [&](const auto& meanwhile) {
+                     database.run("UPDATE hapax.replays SET claimed_until = now()");
+                     EXPECT_EQ(database.value(kClaim), "f");
+                     meanwhile();
+                     EXPECT_EQ(database.value(kClaim), "t") << "another worker would claim it";
+                   })
+                .result,
+            ReplayResult::completed);
+}
+
+}  // namespace
+}  // namespace hapax::flow

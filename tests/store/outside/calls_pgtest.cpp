@@ -1,0 +1,214 @@
+// The keys of calls to the outside, statement by statement: which worker may take one. What a
+// statement does if it comes twice, too late, or beside another one.
+#include <gtest/gtest.h>
+
+#include <list>
+#include <pqxx/pqxx>
+
+#include "store/outside/calls.hpp"
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+class OutsideCallsInSql : public testing::Test {
+ protected:
+  OutsideCallsInSql() : session(database.worker()), me(register_holder(session, "g", "w", 1h)) {}
+
+  // Message `offset` of a topic, with its key and payload.
+  CallRequest request(const std::string& key, std::int64_t offset = 7,
+                      const std::string& payload = "f") {
+    identities.push_back({key, "", {std::string(32, payload.front()), "payload"}});
+    sources.push_back({"group", "payments", 1, 0, offset});
+    return {{identities.back(), scope, sources.back(), 1h}};
+  }
+  Take take(const CallRequest& wanted, HolderId holder) {
+    return take_calls(session, holder, std::span(&wanted, 1)).front();
+  }
+  TakenCall taken(const CallRequest& wanted, HolderId holder) {
+    const Take took = take(wanted, holder);
+    return took.taken.value_or(TakenCall{});
+  }
+  bool keep(const CallRequest& of, std::int64_t token, const std::string& answer) {
+    const KeptAnswer kept{of.claim.identity, scope, token, answer};
+    return keep_answers(session, std::span(&kept, 1)).front();
+  }
+  void release(const CallRequest& of, HolderId holder, bool uncalled = true) {
+    const HeldKey held{of.claim.identity, scope, holder, uncalled};
+    release_calls(session, std::span(&held, 1));
+  }
+  std::string key(const std::string& columns) {
+    return database.value("SELECT " + columns + " FROM hapax.idempotency_keys WHERE key = 'k'");
+  }
+  // A lease that was over a moment ago.
+  HolderId dead_holder() {
+    const HolderId dead = register_holder(session, "g", "dead", 1h);
+    database.run("UPDATE hapax.holders SET until = now() - interval '1 second' WHERE id = " +
+                 std::to_string(dead));
+    return dead;
+  }
+
+  test::Database database;
+  Session session;
+  const HolderId me;
+  std::list<key::Identity> identities;
+  std::list<Source> sources;
+  const std::string scope = "charges";
+};
+
+struct Found {
+  const char* name;
+  const char* status;
+  enum class Holder { none, live, dead } holder;
+  std::int64_t offset;  // of the message that comes; 7 has the key
+  const char* payload;
+  bool is_taken, is_held;
+  int calls;  // after a take
+};
+constexpr auto kNone = Found::Holder::none, kLive = Found::Holder::live,
+               kDead = Found::Holder::dead;
+// The key was taken twice before.
+constexpr Found kFound[] = {
+    {"OfALiveHolder", "started", kLive, 7, "f", false, true, 0},
+    {"OfADeadHolder", "started", kDead, 7, "f", true, false, 3},
+    {"GivenBack", "started", kNone, 7, "f", true, false, 3},
+    {"GivenBackForACopy", "started", kNone, 8, "f", true, false, 3},
+    {"GivenBackForAnotherPayload", "started", kNone, 8, "g", false, false, 0},
+    {"Answered", "answered", kLive, 7, "f", true, false, 2},
+    {"AnsweredForAnotherPayload", "answered", kDead, 8, "g", false, false, 0},
+    {"Unknown", "unknown", kNone, 7, "f", false, false, 0},
+    {"Completed", "completed", kNone, 7, "f", false, false, 0},
+    {"Failed", "failed", kNone, 8, "g", true, false, 1},
+    {"Forgotten", "forgotten", kNone, 8, "g", true, false, 1}};
+
+class TakeOfAKeyThatIs : public OutsideCallsInSql, public testing::WithParamInterface<Found> {};
+INSTANTIATE_TEST_SUITE_P(All, TakeOfAKeyThatIs, testing::ValuesIn(kFound),
+                         [](const auto& found) { return found.param.name; });
+
+TEST_P(TakeOfAKeyThatIs, IsGrantedOrRefused) {
+  const Found& found = GetParam();
+  const std::int64_t before = taken(request("k"), me).token;
+  const HolderId other =
+      found.holder == kDead ? dead_holder() : register_holder(session, "g", "other", 1h);
+  database.run("UPDATE hapax.idempotency_keys SET calls = 2, status = '" +
+               std::string(found.status) +
+               "', holder = " + (found.holder == kNone ? "NULL" : std::to_string(other)) +
+               ", answer = CASE WHEN '" + found.status + "' = 'answered' THEN '{}'::json END");
+  const Take took = take(request("k", found.offset, found.payload), me);
+  EXPECT_EQ(took.taken.has_value(), found.is_taken);
+  EXPECT_EQ(took.is_held, found.is_held);
+  if (!took.taken) return;
+  EXPECT_GT(took.taken->token, before);
+  EXPECT_EQ(took.taken->calls, found.calls);
+  EXPECT_EQ(took.taken->answer.has_value(), std::string(found.status) == "answered");
+}
+
+TEST_F(OutsideCallsInSql, TakeNothingUnderALeaseThatIsOver) {
+  EXPECT_FALSE(take(request("k"), dead_holder()).taken);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), 0);
+}
+
+TEST_F(OutsideCallsInSql, DoNotRenewALeaseThatIsOver) {
+  EXPECT_TRUE(renew_holder(session, me, 1h));
+  EXPECT_FALSE(renew_holder(session, dead_holder(), 1h)) << "others may have taken its keys";
+}
+
+TEST_F(OutsideCallsInSql, DoNotCountATakeThatIsGivenBackUncalled) {
+  taken(request("k"), me);
+  for (int i = 0; i < 2; ++i) release(request("k"), me);
+  EXPECT_EQ(key("calls || ' ' || coalesce(holder::text, 'free')"), "0 free");
+  EXPECT_EQ(taken(request("k"), me).calls, 1) << "the next one is the first that may call";
+}
+
+TEST_F(OutsideCallsInSql, CountATakeThatMayHaveCalled) {
+  taken(request("k"), me);
+  release(request("k"), me, false);
+  EXPECT_EQ(taken(request("k"), me).calls, 2);
+}
+
+TEST_F(OutsideCallsInSql, LeaveTheKeyOfAnotherHolderAlone) {
+  taken(request("k"), me);
+  release(request("k"), me);
+  const HolderId other = register_holder(session, "g", "other", 1h);
+  taken(request("k"), other);
+  release(request("k"), me);
+  EXPECT_TRUE(take(request("k"), me).is_held);
+  EXPECT_EQ(key("calls"), "1");
+}
+
+TEST_F(OutsideCallsInSql, ThatComeTwiceGiveBackOnce) {
+  taken(request("k"), me);
+  release(request("k"), me, false);
+  const std::int64_t token = taken(request("k"), me).token;
+  for (int i = 0; i < 2; ++i) give_call_back(session, request("k").claim, token, true);
+  EXPECT_EQ(key("calls"), "1") << "the first call may have happened";
+}
+
+TEST_F(OutsideCallsInSql, KeepAnAnswerThatComesTwice) {
+  const std::int64_t token = taken(request("k"), me).token;
+  EXPECT_TRUE(keep(request("k"), token, R"({"n":1})"));
+  EXPECT_TRUE(keep(request("k"), token, R"({"n":1})")) << "the answer to COMMIT was lost";
+  EXPECT_EQ(key("status || answer::text"), R"(answered{"n":1})");
+}
+
+TEST_F(OutsideCallsInSql, KeepNoAnswerOfAHolderThatWasSuperseded) {
+  const std::int64_t old = taken(request("k"), dead_holder()).token;
+  EXPECT_EQ(old, 0);
+  const std::int64_t first = taken(request("k"), me).token;
+  release(request("k"), me, false);
+  const std::int64_t second = taken(request("k"), me).token;
+  EXPECT_FALSE(keep(request("k"), first, R"({"n":1})"));
+  EXPECT_TRUE(keep(request("k"), second, R"({"n":2})"));
+  EXPECT_EQ(key("answer::text"), R"({"n":2})");
+}
+
+TEST_F(OutsideCallsInSql, KeepTheLatestAnswerForTheOperator) {
+  const std::int64_t first = taken(request("k"), me).token;
+  release(request("k"), me, false);
+  const std::int64_t second = taken(request("k"), me).token;
+  EXPECT_TRUE(end_replayed_call(session, request("k").claim, second, CallEnd::unknown, "why"));
+  EXPECT_FALSE(keep(request("k"), first, R"({"n":1})"));
+  EXPECT_EQ(key("status || answer::text"), R"(unknown{"n":1})");
+  EXPECT_FALSE(keep(request("k"), second, R"({"n":2})"));
+  EXPECT_FALSE(keep(request("k"), first, R"({"n":1})"));
+  EXPECT_EQ(key("status || answer::text"), R"(unknown{"n":2})");
+}
+
+TEST_F(OutsideCallsInSql, SayThatAnAnswerIsTooMuch) {
+  const std::int64_t token = taken(request("k"), me).token;
+  try {
+    keep(request("k"), token, std::string(1'000'000, '['));
+    FAIL() << "PostgreSQL has kept it";
+  } catch (const DatabaseError& error) {
+    EXPECT_TRUE(is_too_much(error.fault())) << error.what();
+  }
+  EXPECT_EQ(key("status"), "started");
+}
+
+TEST_F(OutsideCallsInSql, DoNotEndWhatAnotherHolderHas) {
+  const std::int64_t first = taken(request("k"), me).token;
+  release(request("k"), me, false);
+  taken(request("k"), me);
+  EXPECT_FALSE(end_replayed_call(session, request("k").claim, first, CallEnd::unknown, "why"));
+  EXPECT_EQ(key("status"), "started");
+}
+
+// A lane books the key, for example, and takes its time.
+TEST_F(OutsideCallsInSql, WaitForNoKeyThatATransactionHas) {
+  taken(request("k"), me);
+  release(request("k"), me);
+  Session booking(database.worker());
+  Transaction transaction(booking);
+  transaction.run(std::string("SELECT FROM hapax.idempotency_keys WHERE key = 'k' FOR UPDATE"));
+  const CallRequest wanted[] = {request("j", 1), request("k"), request("l", 2)};
+  const std::vector<Take> takes = take_calls(session, me, wanted);
+  EXPECT_TRUE(takes[0].taken && !takes[0].is_held);
+  EXPECT_TRUE(!takes[1].taken && takes[1].is_held);
+  EXPECT_TRUE(takes[2].taken && !takes[2].is_held);
+  EXPECT_EQ(takes[0].taken->calls, 1) << "the take of all at once did not commit";
+}
+
+}  // namespace
+}  // namespace hapax::store
