@@ -19,6 +19,7 @@
 
 #include "kafka/stream_producer.hpp"
 #include "observe/metrics.hpp"
+#include "outbox/gauges.hpp"
 #include "outbox/low_water.hpp"
 #include "outbox/topic_stream.hpp"
 #include "store/worker/outbox.hpp"
@@ -64,6 +65,7 @@ class Relay {
   void forget();
   bool lease_is_fresh() const { return Clock::now() - fenced_at_ < setup_.lease; }
   void collect_answers();
+  void hold_back();
   void halt(const store::OutboxHalt& halt);
   bool is_due();
   void sweep();
@@ -83,6 +85,7 @@ class Relay {
   const RelaySetup setup_;
   const std::string holder_;  // of the lease: unlike setup_.name, no other process has it
   observe::Metrics& metrics_;
+  Gauges gauges_;
 
   std::optional<store::Session> session_;
   std::optional<store::OutboxLease> lease_;
@@ -90,8 +93,8 @@ class Relay {
   std::vector<std::pair<std::string, std::int64_t>> acknowledged_;  // and not removed
   std::set<std::int64_t> halts_;                                    // that were open
   std::future<std::set<std::string>> sweep_;                        // topics that it has found
-  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, move_at_{}, sweep_at_{}, measure_{},
-      peek_at_{}, removing_since_{};
+  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, move_at_{}, sweep_at_{}, peek_at_{},
+      removing_since_{};
   std::string store_id_;
   std::string said_;          // why PostgreSQL does not let it work
   std::string letters_said_;  // why it does not let letters be moved

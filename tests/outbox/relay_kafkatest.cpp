@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <thread>
 
@@ -161,6 +162,30 @@ TEST_F(RelayCase, HoldsUpOnlyTheRecordsOfATopicWithoutALeader) {
   await_sent();
   expect_exact("audit", 20);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0);
+}
+
+// Another relay sends them meanwhile. What librdkafka still held would come behind its records.
+TEST_F(RelayCase, TakesBackWhatItsLeaseNoLongerCoversThoughPostgresIsAway) {
+  std::atomic<bool> is_cut = false;
+  RelaySetup setup_of_first = setup("first");
+  setup_of_first.connect = [&is_cut, options = database.worker()] {
+    if (is_cut) throw store::DatabaseError({store::Fault::Kind::connection, "", "cut"});
+    return store::Session(options);
+  };
+  cluster.set_led("audit", 0, false);
+  database.run(rows("audit", 0, 20) + rows("receipts", 0, 1));
+  auto first = std::make_unique<Running>(std::move(setup_of_first), "first");
+  await_sent("topic = 'receipts'");  // so those of the other topic are in hand
+  is_cut = true;
+  database.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker'");
+  const auto second = run("second");
+  database.run(rows("receipts", 1, 1));
+  await_sent("topic = 'receipts'");  // by the second one: the lease of the first is over
+  cluster.set_led("audit", 0, true);
+  await_sent();
+  first.reset();
+  expect_exact("audit", 20);
 }
 
 TEST_F(RelayCase, ResendsNothingThatABatchsRefusalWasNotAbout) {

@@ -52,6 +52,7 @@ std::optional<std::size_t> move_letters(
     std::chrono::seconds lease_time,
     const std::function<Published(const UnpublishedLetter&)>& record_of) {
   Transaction transaction(session);
+  transaction.run("SET LOCAL statement_timeout = '5s'");  // or it outlasts the lease
   if (!fence_outbox(transaction, lease, lease_time)) return std::nullopt;
   std::vector<std::int64_t> ids;
   std::vector<Published> records;  // of one source topic
@@ -71,10 +72,13 @@ std::optional<std::size_t> move_letters(
 }
 
 std::size_t count_unpublished(Session& session, const std::string& group,
-                              const std::vector<std::string>& topics) {
+                              const std::vector<std::string>& topics,
+                              const std::vector<std::string>& destinations) {
   Transaction transaction(session);
   transaction.run("SET LOCAL statement_timeout = '1s'");  // sent with the rest it binds nothing
-  return transaction.run(sql::kCountUnpublished, {group, array_of(topics), kMostCounted})[0][0]
+  return transaction
+      .run(sql::kCountUnpublished,
+           {group, array_of(topics), kMostCounted, array_of(destinations)})[0][0]
       .as<std::size_t>();
 }
 

@@ -37,8 +37,8 @@ struct UnpublishedLetter {
 
 // Writes the next open letters of these topics into the outbox, by id, and marks them as published:
 // at most kMostLetters and a bounded number of bytes of payloads, but always one. One transaction
-// under the lease, so each letter gets there once. A letter that is just being replayed or
-// discarded is left out. Returns how many; nothing if the lease is another one.
+// under the lease, so each letter gets there once. A letter whose replay has not ended, or
+// that is locked, is left out. Returns how many; nothing if the lease is another one.
 std::optional<std::size_t> move_letters(
     Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
     std::chrono::seconds lease_time,
@@ -47,10 +47,11 @@ inline constexpr std::size_t kMostLetters = 100;
 inline constexpr std::size_t kMostPayload = std::size_t{8} << 20;
 
 // How many open letters of these topics are not in Kafka, counted up to kMostCounted: those that
-// are to be moved, and records of letters in the outbox. Throws: DatabaseError, 57014 if it takes
+// are to be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError, 57014 if it takes
 // longer than a second.
 std::size_t count_unpublished(Session& session, const std::string& group,
-                              const std::vector<std::string>& topics);
+                              const std::vector<std::string>& topics,
+                              const std::vector<std::string>& destinations);
 inline constexpr std::size_t kMostCounted = 10'000;
 
 }  // namespace hapax::store

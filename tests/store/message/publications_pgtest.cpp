@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "store/message/replays.hpp"
+#include "store/operator/dead_letter_orders.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/checkpoints.hpp"
 #include "support/database.hpp"
@@ -43,6 +45,9 @@ class Publications : public testing::Test {
     return ids;
   }
   Letters next(const std::vector<std::string>& topics) { return *move(lease(), topics); }
+  std::size_t unpublished(const std::string& group) {
+    return count_unpublished(session, group, {"a", "b"}, {"a.dead", "b.dead"});
+  }
 
   test::Database database;
   Session session{database.worker()};
@@ -55,15 +60,15 @@ TEST_F(Publications, AreTheOpenOnesOfTheirTopicsByIdOnce) {
   letters("a", 2, 1);  // 6
   database.run(
       "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'replayed' WHERE id = 2");
-  EXPECT_EQ(count_unpublished(session, "g", {"a", "b"}), 4U);
+  EXPECT_EQ(unpublished("g"), 4U);
   EXPECT_EQ(next({"b", "a"}), (Letters{1, 3, 4, 6}));
   EXPECT_EQ(database.value("SELECT string_agg(concat_ws(' ', topic, source_topic, source_offset), "
                            "', ' ORDER BY id) FROM hapax.outbox"),
             "a.dead a 0, b.dead b 0, b.dead b 1, a.dead a 2");
-  EXPECT_EQ(count_unpublished(session, "g", {"a", "b"}), 4U) << "those in the outbox";
-  EXPECT_EQ(count_unpublished(session, "other", {"a", "b"}), 0U);
+  EXPECT_EQ(unpublished("g"), 4U) << "those in the outbox";
+  EXPECT_EQ(unpublished("other"), 0U);
   database.run("DELETE FROM hapax.outbox WHERE source_topic = 'b'");
-  EXPECT_EQ(count_unpublished(session, "g", {"a", "b"}), 2U);
+  EXPECT_EQ(unpublished("g"), 2U);
   EXPECT_EQ(next({"a", "b"}), Letters{});
 }
 
@@ -86,14 +91,28 @@ TEST_F(Publications, AreBoundedByNumberAndByBytesButOneComesInAnyCase) {
   EXPECT_EQ(next({"a"}).size(), kMostLetters);
 }
 
-// It would wait for the end of a handler.
-TEST_F(Publications, LeaveOutALetterThatIsBeingReplayed) {
+// The handler of its replay may run now, without a lock on the letter.
+TEST_F(Publications, LeaveOutALetterWhoseReplayHasNotEnded) {
   letters("a", 0, 2);
   Session owner(database.owner());
-  Transaction replay(owner);
-  replay.run("SELECT FROM hapax.dead_letters WHERE id = 1 FOR UPDATE");
+  want_replays(owner, {"g", "ann", "fixed"}, {1}, {});
   EXPECT_EQ(next({"a"}), Letters{2});
-  replay.rollback();
+  Session worker(database.worker());
+  const auto claimed = claim_replay(worker, "g", {"a"}, "w", 10s);
+  ASSERT_TRUE(claimed);
+  EXPECT_EQ(next({"a"}), Letters{}) << "it is claimed";
+  write_note(worker, *claimed, {.what = ReplayNote::What::failed, .text = "no"}, "w", "g");
+  EXPECT_EQ(next({"a"}), Letters{1}) << "its replay has failed";
+}
+
+// An operator discards it, for example.
+TEST_F(Publications, LeaveOutALetterThatIsLocked) {
+  letters("a", 0, 2);
+  Session owner(database.owner());
+  Transaction discarding(owner);
+  discarding.run("SELECT FROM hapax.dead_letters WHERE id = 1 FOR UPDATE");
+  EXPECT_EQ(next({"a"}), Letters{2});
+  discarding.rollback();
   EXPECT_EQ(next({"a"}), Letters{1});
 }
 

@@ -1,0 +1,42 @@
+// What waits for Kafka, as metrics show it.
+//
+// Thread safety: none; it belongs to the relay's thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "observe/metrics.hpp"
+#include "store/session.hpp"
+
+namespace hapax::outbox {
+
+class Gauges {
+ public:
+  // `letters`: consumed topic → its dead letter topic.
+  Gauges(observe::Metrics& metrics, std::string group,
+         const std::map<std::string, std::string>& letters);
+
+  // Measures what is due. `marks`: asked for the topics of records, with the ids behind which each
+  // is read. Throws: DatabaseError. Blocks: at most a second for each of the two.
+  void measure(store::Session& session,
+               const std::function<std::map<std::string, std::int64_t>()>& marks);
+
+  // Another relay measures now.
+  void forget();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static void measured(Clock::time_point& again, const std::function<void()>& measurement);
+
+  observe::Metrics& metrics_;
+  const std::string group_;
+  std::vector<std::string> consumed_, destinations_;
+  Clock::time_point records_again_{}, letters_again_{};
+};
+
+}  // namespace hapax::outbox
