@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string_view>
@@ -146,19 +147,26 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
   }
 }
 
-// All is settled and the group is left. After a topic was made again, librdkafka 2.0 may still wait
-// for a thread of its own for ever, and 2.8 may crash.
-void end(std::unique_ptr<worker::Worker> worker) {
-  if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
-  std::packaged_task<void()> ending([&] {
-    flow::crash_point("client_ends");
-    worker.reset();
-  });
+// All is settled. What still waits for Kafka or PostgreSQL must not outlast it.
+void end_in_time(const std::function<void()>& end) {
+  std::packaged_task<void()> ending(end);
   const std::future<void> ended = ending.get_future();
   std::thread(std::move(ending)).detach();
   if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;
-  log::warning("gave_up_waiting", {}, "the Kafka client does not end; leaving all the same");
+  log::warning("gave_up_waiting", {},
+               "the Kafka client or the relay does not end; leaving all the same");
   std::_Exit(kDone);
+}
+
+// After a topic was made again, librdkafka 2.0 may wait for a thread of its own for ever, and 2.8
+// may crash.
+void end(std::unique_ptr<worker::Worker> worker, std::optional<RelayThread>& relay) {
+  if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
+  end_in_time([&] {
+    flow::crash_point("client_ends");
+    worker.reset();
+    relay.reset();
+  });
 }
 
 ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
@@ -189,7 +197,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   }
   if (const auto problem = running->await_topics(stop_signal)) throw Stop(kUnreachable, *problem);
   switch (running->run(stop_signal)) {
-    case worker::Ended::stopped: end(std::move(running)); return kDone;
+    case worker::Ended::stopped: end(std::move(running), relay); return kDone;
     case worker::Ended::gave_up_waiting:
       log::warning(
           "gave_up_waiting", {},
@@ -221,13 +229,15 @@ ExitCode relay(const ConfigOption& option) {
   await_schema(config, health);
   const auto publishing = look_up_publishing(config, health, stop_signal);
   if (stop_signal != 0) return kDone;
-  const RelayThread thread(config, publishing.get(), metrics);
+  std::optional<RelayThread> thread;
+  thread.emplace(config, publishing.get(), metrics);
   health.started();
   log::info("relay", {{"group", config.kafka.properties.at("group.id")}}, "the relay works");
   while (stop_signal == 0) {
     health.poll_turned();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+  end_in_time([&] { thread.reset(); });
   return kDone;
 }
 

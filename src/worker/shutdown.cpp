@@ -40,6 +40,7 @@ Ended Shutdown::leave() {
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has as long as everything else; cut off, it counts as one run more.
   const bool replays_idle = replays_end_until(until);
+  if (threads_.call_hangs()) return Ended::handler_hangs;
   if (!lanes_idle) {
     if (drained.idle) threads_.tell_running();
     if (threads_.handlers_run() && !lanes_.postgres.is_down()) return Ended::handlers_run;

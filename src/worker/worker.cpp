@@ -163,7 +163,7 @@ Ended Worker::run(const StopSignal& stop) {
   }
   if (watchdog_.hangs()) return Ended::handler_hangs;
   const Ended ended = shutdown_.leave();  // if a call hangs, the others may end
-  if (threads_.call_hangs()) return Ended::handler_hangs;
+  if (ended == Ended::handler_hangs) return ended;
   return kafka_health_.is_fatal() ? Ended::fatal : ended;
 }
 
