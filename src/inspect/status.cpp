@@ -12,6 +12,7 @@
 #include "cli/kafka_reader.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
+#include "inspect/calls_state.hpp"
 #include "inspect/outbox_state.hpp"
 #include "observe/log.hpp"
 #include "store/operator/decisions.hpp"
@@ -226,6 +227,7 @@ Json gather(const config::Config& config, store::Session& session, Readers& read
   status["waiting"] = store::read_waiting(session, group, kMaxWaiting);
   status["dead_letters"] = store::count_dead_letters(session, group);
   status["outbox"] = outbox_state(session, group);
+  status["calls"] = calls_state(config, session);
   return status;
 }
 
@@ -325,6 +327,7 @@ void print_status(const Json& status, const std::string& options) {
   std::printf("\n");
   print_dead(status.at("dead_letters"));
   print_outbox(status.at("outbox"), options);
+  if (!status.at("calls").is_null()) print_line(calls_line(status.at("calls")));
 }
 
 // For scripts: whether an operator must look.

@@ -7,6 +7,7 @@
 #include "outside/shop.hpp"
 #include "sandbox/free_port.hpp"
 #include "sandbox/temporary_folder.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::support {
 namespace {
@@ -109,6 +110,24 @@ TEST(ChargesBeside, AReplayAreBookedThoughPostgresGoesAway) {
   EXPECT_EQ(late.calls(), 1);
   EXPECT_EQ(shop.value("SELECT status FROM hapax.idempotency_keys"), "completed");
   replay.wait();
+}
+
+TEST(ChargesBeside, AnOutageAtSigtermKeepTheirAnswer) {
+  Shop shop(kNever, false);
+  const auto worker = shop.worker("w");
+  shop.send(0, "hang");
+  shop.gateway.await_hanging(1);
+  test::postgres().stop();
+  worker->await("postgres_down");
+  worker->terminate();
+  worker->await("stopping");
+  shop.gateway.release();
+  test::postgres().start();
+  worker->ended();
+  worker->start_again();
+  shop.await_charges(1);
+  shop.expect_exact(1);
+  EXPECT_EQ(shop.gateway.calls(), 1);
 }
 
 TEST(ChargesBeside, ATransactionThatHasAKeyHoldUpNoOther) {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sql_statements.hpp"
+#include "store/array.hpp"
 #include "store/quote.hpp"
 #include "store/transaction.hpp"
 
@@ -77,6 +78,11 @@ Json read_position_changes(Session& session, const std::string& group, const std
 
 Json count_dead_letters(Session& session, const std::string& group) {
   return read(session, sql::kCountOpenDeadLetters, {group, kMaxCount + 1});
+}
+
+Json count_open_calls(Session& session, const std::vector<std::string>& scopes) {
+  return first(read(session, sql::kCountOpenCalls,
+                    {array_of(scopes, [](const std::string& scope) { return scope; }), kMaxCount}));
 }
 
 Json read_keys(Session& session, const std::string& key, const OptionalText& scope,

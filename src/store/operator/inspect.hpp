@@ -36,6 +36,8 @@ Json read_partitions(Session& session, const std::string& group);
 Json read_waiting(Session& session, const std::string& group, int limit);
 // Those that are not ended. By reason.
 Json count_dead_letters(Session& session, const std::string& group);
+// Calls to the outside of these scopes that are not done: sql/operator/count_open_calls.sql.
+Json count_open_calls(Session& session, const std::vector<std::string>& scopes);
 inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
 
 // The newest jumps of a topic's positions; nothing: of all partitions.
