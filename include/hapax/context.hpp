@@ -31,6 +31,13 @@ struct Outgoing {
   std::string name = {};
 };
 
+// What an HTTP client is answered. The body may be any bytes.
+struct Response {
+  int status = 200;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::string body = {};
+};
+
 // One open PostgreSQL transaction, lent for the length of one `handle`. Everything written through
 // it commits together with the message's idempotency key, or not at all.
 //
@@ -99,9 +106,24 @@ class Context {
   }
 
   // Stores a result with the key, at most the route's `max_result_bytes`. The last call wins.
-  // Throws: Reject if it is larger; nlohmann::json::type_error if a text in it is not UTF-8.
+  // Throws: Reject if it is larger, or has the member `hapax:response`, which is that of `respond`.
+  //   nlohmann::json::type_error if a text in it is not UTF-8.
   [[gnu::visibility("hidden")]] void result(const nlohmann::json& value) {
     set_result(value.dump());
+  }
+
+  // Answers the HTTP request that this message is (docs/gate.md), and stores the answer with the
+  // key: a retry gets it again. Of the headers only those are stored that a retry may get:
+  // Content-Type, Location, Content-Location, ETag, Last-Modified and Link. For a message from
+  // Kafka the answer is only stored, as the key's result. The last call of `respond` or `result`
+  // wins. If a request can never work, call this with a status of 400 to 499 and then throw Reject.
+  // Then only that answer is written.
+  // Throws: std::invalid_argument if the answer cannot be sent or stored. Its status must be 200 to
+  //   499, its headers not the gate's own, and it must fit into `max_result_bytes`. A 204, 205 or
+  //   304 has no body. For an answer of 500 and above, throw another exception instead.
+  void respond(int status, std::vector<std::pair<std::string, std::string>> headers = {},
+               std::string body = {}) {
+    set_response({status, std::move(headers), std::move(body)});
   }
 
   // Sends a record to a Kafka topic if and only if this transaction commits, and after it did.
@@ -144,6 +166,7 @@ class Context {
   virtual void defer_row(std::string_view table, std::span<const std::string_view> columns,
                          std::span<Parameter> values) = 0;
   virtual void publish_record(std::string_view topic, Outgoing record) = 0;
+  virtual void set_response(Response response) = 0;
 };
 
 }  // namespace hapax

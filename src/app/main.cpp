@@ -60,6 +60,7 @@ std::optional<std::string> unknown_command(CLI::App* app, int argc, char** argv)
 void app::add_commands(CLI::App& app, CommandLine& line) {
   add_run(app, line);
   add_relay(app, line);
+  add_gate(app, line);
   add_migrate(app, line);
   add_check(app, line);
   add_status(app, line);
@@ -102,7 +103,8 @@ int Main::run(int argc, char** argv) {
     const int code = line.command();
     // Whoever reads what was cut short would take it for all: a full disk, say. What handlers of a
     // worker print is their own.
-    if (!parser.got_subcommand("run") && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
+    if (!parser.got_subcommand("run") && !parser.got_subcommand("gate") &&
+        (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
       return say(app::kFailed, "this was done, but its output could not be written whole");
     return code;
   } catch (const app::Stop& stop) {

@@ -39,6 +39,7 @@ struct CommandLine {
 void add_commands(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
 void add_relay(CLI::App& app, CommandLine& line);
+void add_gate(CLI::App& app, CommandLine& line);
 void add_migrate(CLI::App& app, CommandLine& line);
 void add_check(CLI::App& app, CommandLine& line);
 void add_status(CLI::App& app, CommandLine& line);

@@ -73,44 +73,54 @@ void check_together(Reader& reader, const Config& config) {
   }
 }
 
-// `file`: where the text came from, or nothing.
 Loaded load(std::string_view text, const Environment& environment, const std::string* file,
             bool open_to_others) {
-  Loaded loaded;
-  Reader reader(environment);
   Config config;
-  if (const auto document = parse(text, reader.problems)) {
-    Object root(reader, {&*document, ""});
-    root.find("$schema");  // for editors
+  Document document = read_document(text, environment, file, open_to_others, [&](Object& root) {
     root.section("kafka", [&](Object& section) { read_kafka(section, config.kafka); });
     root.section("postgres", [&](Object& section) { read_postgres(section, config.postgres); });
     root.section("worker", [&](Object& section) { read_worker(section, config.worker); });
-    if (document->is_object()) read_routes(root, config.routes);
+    if (root.is_object()) read_routes(root, config.routes);
     root.section("publish", [&](Object& section) { read_publish(section, config.publish); });
     root.section("admin", [&](Object& section) { read_admin(section, config.admin); });
     root.section("log", [&](Object& section) { read_log(section, config.log); });
     root.finish();
-    check_together(reader, config);
+    check_together(root.reader(), config);
+  });
+  resolve_plugins(config.routes, file);
+  Loaded loaded{{}, std::move(document.problems), {}, std::move(document.warnings)};
+  if (loaded.problems.empty())
+    loaded.config = std::move(config);
+  else
+    loaded.routes = std::move(config.routes);
+  return loaded;
+}
+
+}  // namespace
+
+Document read_document(std::string_view text, const Environment& environment,
+                       const std::string* file, bool open_to_others,
+                       const std::function<void(Object&)>& read) {
+  Reader reader(environment);
+  if (const auto document = parse(text, reader.problems)) {
+    Object root(reader, {&*document, ""});
+    root.find("$schema");  // for editors
+    read(root);
   }
   if (open_to_others && reader.literal_secret) {
     reader.warnings.push_back(
         open_to_others_warning("the configuration holds a password, and", *file) +
         ", or move the password out with @/path/to/secret");
   }
-  if (file != nullptr)
-    for (Route& route : config.routes)
-      if (!route.plugin.empty())
-        route.plugin = std::filesystem::path(*file).replace_filename(route.plugin);
-  if (reader.problems.empty())
-    loaded.config = std::move(config);
-  else
-    loaded.routes = std::move(config.routes);
-  loaded.problems = std::move(reader.problems);
-  loaded.warnings = std::move(reader.warnings);
-  return loaded;
+  return {std::move(reader.problems), std::move(reader.warnings)};
 }
 
-}  // namespace
+void resolve_plugins(std::vector<Route>& routes, const std::string* file) {
+  if (file == nullptr) return;
+  for (Route& route : routes)
+    if (!route.plugin.empty())
+      route.plugin = std::filesystem::path(*file).replace_filename(route.plugin);
+}
 
 Loaded load_text(std::string_view text, const Environment& environment) {
   return load(text, environment, nullptr, false);

@@ -67,6 +67,7 @@ class Object {
   Object(Reader& reader, Value value);
 
   Reader& reader() { return reader_; }
+  bool is_object() const { return is_object_; }
   const std::string& path() const { return value_.path; }
   const nlohmann::json& members() const { return *value_.json; }
 

@@ -82,21 +82,25 @@ void read_publish(Object& section, Publish& publish) {
   section.finish();
 }
 
-void read_route(Object& section, Route& route) {
+void read_handler(Object& section, Route& route) {
   constexpr std::uint64_t kLargestResult = std::uint64_t{16} << 20;
   const std::string handler = "the name of a handler";
-  section.require("topic", route.topic, Topic{}, "the name of the topic");
   section.require("handler", route.handler, Text{handler, 200},
                   handler + ", as the plugin or the program names it");
   section.read("plugin", route.plugin, Text{"the path of a plugin, such as \"./libpayments.so\""});
+  section.read("options", route.options, Options{});
+  section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
+}
+
+void read_route(Object& section, Route& route) {
+  section.require("topic", route.topic, Topic{}, "the name of the topic");
+  read_handler(section, route);
   read_key_spec(section, route.handler, route.key);
   section.read("dead_letter_topic", route.dead_letter_topic, Topic{});
   section.section("retry", [&](Object& retry) { read_retry(retry, route.retry); });
   section.read("retention", route.retention, Duration{1min, 24h * 3650});
-  section.read("options", route.options, Options{});
   section.read("batch", route.batch, Whole{1, 10'000});
   section.read("breaker", route.breaker, Whole{0, 1'000'000});
-  section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
   if (section.find("outside"))
     section.section("outside",
                     [&](Object& outside) { read_outside(outside, route.outside.emplace()); });

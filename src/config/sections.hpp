@@ -4,6 +4,9 @@
 // Thread safety: as Reader's.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.hpp"
@@ -18,6 +21,25 @@ void read_admin(Object& section, Admin& admin);
 void read_publish(Object& section, Publish& publish);
 void read_log(Object& section, Log& log);
 void read_route(Object& section, Route& route);
+
+// "host:port", or off.
+void read_listen(Object& section, const std::string& name, std::optional<Listen>& listen);
+// The members of a route that say what runs, and with which options.
+void read_handler(Object& route, Route& into);
+
+// What the reading of a whole document leaves beside the values.
+struct Document {
+  std::vector<Problem> problems;
+  std::vector<std::string> warnings;
+};
+
+// Parses the text and hands its members to `read`, which finds all that may stand there.
+// `file`: where the text came from, or null. `open_to_others`: the file is.
+Document read_document(std::string_view text, const Environment& environment,
+                       const std::string* file, bool open_to_others,
+                       const std::function<void(Object&)>& read);
+// A plugin's relative path begins in the folder of `file`.
+void resolve_plugins(std::vector<Route>& routes, const std::string* file);
 
 // What names a route's messages: scope, tenant, key, missing_key, tombstone, fingerprint.
 // `handler`: the scope if there is none. Members of a route; does not finish it.

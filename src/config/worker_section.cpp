@@ -41,7 +41,7 @@ struct Url {
 };
 
 // "host:port"; "" and false are off.
-struct Address {
+struct ListenRule {
   std::optional<std::optional<Listen>> operator()(Reader& reader, const Value& value) const {
     const std::string allowed =
         "\"host:port\" (\"127.0.0.1:9464\", \"[::1]:9464\"; port 0: any free one), or false: off";
@@ -122,8 +122,12 @@ void read_worker(Object& section, Worker& worker) {
   section.finish();
 }
 
+void read_listen(Object& section, const std::string& name, std::optional<Listen>& listen) {
+  section.read(name, listen, ListenRule{});
+}
+
 void read_admin(Object& section, Admin& admin) {
-  section.read("listen", admin.listen, Address{});
+  read_listen(section, "listen", admin.listen);
   section.finish();
 }
 

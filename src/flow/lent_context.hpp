@@ -7,6 +7,7 @@
 #include <string>
 
 #include "flow/publisher.hpp"
+#include "flow/stored_response.hpp"
 #include "hapax/context.hpp"
 #include "hapax/message.hpp"
 #include "store/transaction.hpp"
@@ -50,8 +51,25 @@ class LentContext final : public Context {
     if (json.size() > max_result_bytes_)
       throw Reject("the result has " + std::to_string(json.size()) +
                    " bytes, max_result_bytes is " + std::to_string(max_result_bytes_));
+    if (is_stored_response(json))
+      throw Reject("the result has the member `hapax:response`, which is that of respond()");
     result_ = std::move(json);
+    response_.reset();
   }
+
+  void set_response(Response response) override {
+    check(response);
+    std::string stored = stored_text(response);
+    if (stored.size() > max_result_bytes_)
+      throw std::invalid_argument("respond: the answer has " + std::to_string(stored.size()) +
+                                  " bytes as it is stored, max_result_bytes is " +
+                                  std::to_string(max_result_bytes_));
+    result_ = std::move(stored);
+    response_ = std::move(response);
+  }
+
+  // As the handler gave it, with the headers that are not stored. Nothing: it gave none.
+  const std::optional<Response>& response() const { return response_; }
 
   void publish_record(std::string_view topic, Outgoing record) override {
     if (publisher_ == nullptr)
@@ -71,6 +89,7 @@ class LentContext final : public Context {
   std::size_t max_result_bytes_;
   Publisher* publisher_;
   std::optional<std::string> result_;
+  std::optional<Response> response_;
   bool lent_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "key/sha256.hpp"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <memory>
@@ -52,6 +53,10 @@ std::string hex(std::string_view bytes) {
     text += kDigits[static_cast<unsigned char>(byte) & 15];
   }
   return text;
+}
+
+bool same_digest(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace hapax::key

@@ -21,6 +21,10 @@ prometheus::Gauge& gauge(prometheus::Registry& registry, const char* name, const
   return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
 }
 
+Gauges& gauge_family(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
 Histograms& histograms(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
@@ -115,14 +119,21 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
                            "Published records that Kafka has acknowledged.")),
       calls(counters(registry, "hapax_calls_total", "Calls to the outside that came back.")),
       call_seconds(histograms(registry, "hapax_call_seconds", "Time of a call to the outside.")),
-      calls_in_flight(prometheus::BuildGauge()
-                          .Name("hapax_calls_in_flight")
-                          .Help("Calls to the outside that run now.")
-                          .Register(registry)),
-      calls_unknown(prometheus::BuildGauge()
-                        .Name("hapax_calls_unknown")
-                        .Help("Calls whose outcome is unknown, until an operator decides.")
-                        .Register(registry)) {
+      calls_in_flight(
+          gauge_family(registry, "hapax_calls_in_flight", "Calls to the outside that run now.")),
+      calls_unknown(gauge_family(registry, "hapax_calls_unknown",
+                                 "Calls whose outcome is unknown, until an operator decides.")),
+      gate_requests(counters(registry, "hapax_gate_requests_total",
+                             "HTTP requests that the gate answered, by outcome.")),
+      gate_seconds(histograms(registry, "hapax_gate_seconds",
+                              "Time from a request's header to its answer.")),
+      gate_connections(
+          gauge_family(registry, "hapax_gate_connections", "Connections of clients to the gate.")),
+      gate_queue(gauge_family(registry, "hapax_gate_queue", "Requests that wait for a lane.")),
+      gate_waiting(gauge_family(registry, "hapax_gate_waiting",
+                                "Requests that wait for another one of the same key.")),
+      gate_body_bytes(gauge_family(registry, "hapax_gate_body_bytes",
+                                   "Bytes of bodies that are held, or that room is kept for.")) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

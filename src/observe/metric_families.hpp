@@ -78,6 +78,12 @@ struct MetricFamilies {
   Histograms& call_seconds;
   Gauges& calls_in_flight;
   Gauges& calls_unknown;
+  Counters& gate_requests;
+  Histograms& gate_seconds;
+  Gauges& gate_connections;
+  Gauges& gate_queue;
+  Gauges& gate_waiting;
+  Gauges& gate_body_bytes;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

@@ -55,6 +55,11 @@ void CallMetrics::ended(CallEnded how, std::chrono::nanoseconds took) {
 }
 void CallMetrics::unknown(std::size_t count) { unknown_->Set(static_cast<double>(count)); }
 
+void GateMetrics::answered(Answered how, std::chrono::nanoseconds took) {
+  pick(answered_, how).Increment();
+  seconds_->Observe(seconds(took));
+}
+
 Metrics::Metrics(const Versions& versions, std::size_t max_partitions)
     : families_(std::make_unique<MetricFamilies>(versions, max_partitions)) {}
 
@@ -100,6 +105,31 @@ CallMetrics Metrics::calls(std::string_view topic) {
   calls.in_flight_ = &families_->calls_in_flight.Add(by_topic);
   calls.unknown_ = &families_->calls_unknown.Add(by_topic);
   return calls;
+}
+
+GateMetrics Metrics::gate(std::string_view route) {
+  static constexpr std::array<const char*, kAnsweredCount> kEnds{
+      "executed", "replayed", "rejected",    "drifted",  "in_flight",
+      "refused",  "failed",   "unavailable", "unguarded"};
+  const prometheus::Labels by_route{{"route", to_valid_utf8(route)}};
+  GateMetrics gate;
+  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+    prometheus::Labels by_outcome = by_route;
+    by_outcome["outcome"] = kEnds[i];
+    gate.answered_[i] = &families_->gate_requests.Add(by_outcome);
+  }
+  gate.seconds_ = &families_->gate_seconds.Add(by_route, second_buckets());
+  return gate;
+}
+void Metrics::gate_has(std::size_t connections, std::size_t queued, std::size_t waiting,
+                       std::size_t body_bytes) {
+  const auto set = [](Gauges& family, std::size_t value) {
+    family.Add({}).Set(static_cast<double>(value));
+  };
+  set(families_->gate_connections, connections);
+  set(families_->gate_queue, queued);
+  set(families_->gate_waiting, waiting);
+  set(families_->gate_body_bytes, body_bytes);
 }
 
 void Metrics::in_flight(std::size_t messages) {

@@ -81,6 +81,33 @@ class CallMetrics {
   prometheus::Gauge* unknown_ = nullptr;
 };
 
+// What became of an HTTP request at the gate.
+enum class Answered : std::uint8_t {
+  executed,     // its handler ran and committed
+  replayed,     // the stored answer
+  rejected,     // its handler refused it, for good
+  drifted,      // its key is another request's
+  in_flight,    // its key is being executed
+  refused,      // malformed, too large, not authenticated, not there
+  failed,       // its handler failed
+  unavailable,  // PostgreSQL is away, or there is no room
+  unguarded,    // a safe method
+};
+inline constexpr std::size_t kAnsweredCount = 9;
+
+// Of the gate. As RouteMetrics.
+class GateMetrics {
+ public:
+  void answered(Answered how, std::chrono::nanoseconds took);
+
+ private:
+  friend class Metrics;
+  GateMetrics() = default;
+
+  std::array<prometheus::Counter*, kAnsweredCount> answered_{};  // by Answered
+  prometheus::Histogram* seconds_ = nullptr;
+};
+
 // What hapax_build_info shows.
 struct Versions {
   std::string hapax;
@@ -108,6 +135,11 @@ class Metrics {
   // The counters of a route, at 0 from now on. The same arguments give the same counters.
   CallMetrics calls(std::string_view topic);
   RouteMetrics route(std::string_view topic, std::string_view handler);
+
+  // Of a route of the gate, by its path; "" for requests that no route takes.
+  GateMetrics gate(std::string_view route);
+  void gate_has(std::size_t connections, std::size_t queued, std::size_t waiting,
+                std::size_t body_bytes);
 
   // Which version of a handler runs: hapax_handler_info.
   void handler(std::string_view topic, std::string_view name, std::string_view version);

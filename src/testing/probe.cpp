@@ -53,6 +53,8 @@ class ProbedContext final : public Context {
     lent_.publish_record(topic, std::move(record));
   }
 
+  void set_response(Response response) override { lent_.set_response(std::move(response)); }
+
   bool is_chosen() { return ++statements_ > 0 && fault_ && fault_->statement == statements_; }
 
   flow::LentContext& lent_;

@@ -20,10 +20,11 @@ ALLOWED = {
     "flow": GROUND | STORES | {"outside"},
     "outbox": GROUND | STORES | {"flow"},
     "worker": GROUND | STORES | {"outside", "flow"},
+    "gate": GROUND | STORES | {"flow", "worker"},
     "cli": GROUND | STORES | {"flow", "worker"},  # what all commands share
     "inspect": GROUND | STORES | {"cli"},  # reads and explains, changes nothing
     "tools": GROUND | STORES | {"cli", "flow", "worker", "sandbox"},  # hapax bench, hapax demo
-    "app": GROUND | STORES | {"flow", "outbox", "worker", "cli", "inspect", "tools"},
+    "app": GROUND | STORES | {"flow", "outbox", "worker", "gate", "cli", "inspect", "tools"},
     "testing": GROUND | STORES | {"flow", "worker", "sandbox"},
     "sandbox": set(),  # starts servers: for the demo and the tests, and knows nothing of hapax
 }
@@ -39,6 +40,7 @@ LIBRARIES = {
     r"dlfcn\.h": {"plugin"},
     r"openssl/": {"key"},
     r"(prometheus/|httplib|spdlog/|fmt/)": {"observe"},
+    r"boost/": {"gate"},
     r"CLI/": {"cli", "inspect", "tools", "app"},
 }
 # What a plugin is built with is part of its ABI.

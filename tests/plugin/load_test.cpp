@@ -44,6 +44,7 @@ class Keeping final : public Context {
   void defer(std::string_view /*text*/, std::vector<Parameter> /*values*/) override {}
   void publish_record(std::string_view /*topic*/, Outgoing /*record*/) override {}
   void set_result(std::string text) override { stored = json::parse(text); }
+  void set_response(Response /*response*/) override {}
   void defer_row(std::string_view /*table*/, std::span<const std::string_view> /*columns*/,
                  std::span<Parameter> /*values*/) override {}
 };

@@ -61,6 +61,10 @@ std::string take_text(Session& session, const ClaimRequest& request, const std::
   return session.execute(sql::kClaim, parameters);
 }
 
+std::string wait_of(const Session& session, const ClaimRequest& request) {
+  return request.wait ? std::to_string(request.wait->count()) : session.lock_timeout();
+}
+
 std::string read_text(Session& session, const ClaimRequest& request) {
   return session.execute(sql::kReadKey, key_parameters(request));
 }
@@ -96,7 +100,8 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
     if (round == kMaxClaimRounds)
       throw DatabaseError(
           {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
-    note(taken, transaction.run(take_text(session, request, taken.nonce, session.lock_timeout())));
+    note(taken,
+         transaction.run(take_text(session, request, taken.nonce, wait_of(session, request))));
   }
   return {std::move(taken.nonce), {}, is_fenced(request, taken.epoch)};
 }
@@ -115,8 +120,8 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
   if (!request.prepares_late) prepare_completion(transaction.session());
   const bool alone = !transaction.has_begun();
   TakenKey taken{transaction.session().next_nonce()};
-  const std::string take =
-      take_text(transaction.session(), request, taken.nonce, transaction.session().lock_timeout());
+  const std::string take = take_text(transaction.session(), request, taken.nonce,
+                                     wait_of(transaction.session(), request));
   note(taken, transaction.run(take));
   return claim_taken(transaction, request, std::move(taken), alone);
 }

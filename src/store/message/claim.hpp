@@ -28,6 +28,7 @@ struct ClaimRequest {
   // What follows the handler is prepared behind it, because a run of it before dropped that.
   bool prepares_late = false;
   std::int64_t epoch = 0;  // of its partition, as its worker took it; 0: no worker has it
+  std::optional<std::chrono::milliseconds> wait = {};  // for the key; nothing: lock_timeout
 };
 
 // The row that stands in the way.

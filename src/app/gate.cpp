@@ -1,0 +1,103 @@
+// hapax gate: the HTTP server.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <thread>
+
+#include "app/serving.hpp"
+#include "cli/command.hpp"
+#include "cli/version.hpp"
+#include "config/gate.hpp"
+#include "gate/gate.hpp"
+#include "observe/log.hpp"
+#include "store/conninfo.hpp"
+#include "store/operator/migrate.hpp"
+#include "worker/connect_options.hpp"
+
+namespace hapax::app {
+namespace {
+
+namespace log = observe::log;
+
+// Throws: Stop(kConfigWrong) with every mistake.
+config::GateConfig load_gate(const ConfigOption& option, std::vector<std::string>& warnings) {
+  config::LoadedGate loaded = config::load_gate_file(option.path, config::process_environment());
+  warnings = std::move(loaded.warnings);
+  if (!loaded.config)
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
+                                 config::format(loaded.problems));
+  try {
+    store::conninfo_of(loaded.config->base.postgres.url, {});
+  } catch (const store::DatabaseError& error) {
+    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" + error.what());
+  }
+  return *std::move(loaded.config);
+}
+
+// A connection each, and those to PostgreSQL.
+void raise_open_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+ExitCode gate(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
+  std::vector<std::string> warnings;
+  const config::GateConfig config = load_gate(option, warnings);
+  log::set_up(config.base.log.level, config.base.log.format);
+  for (const std::string& warning : warnings) log::warning("open_secret", {}, warning);
+  catch_signals();
+  raise_open_files();
+  std::vector<flow::Route> routes = routes_of(config.base, option, linked);
+  observe::Metrics metrics(versions());
+  gate::Status status(metrics);
+  const auto admin =
+      serve_admin(config.base, {[&] { return metrics.text(); }, [&] { return status.live(); },
+                                [&] { return status.ready(); }});
+  await_schema(config.base, store::kOldestSchema, [] {});
+  if (stop_signal != 0) return kDone;
+  const ExitIsAFailure exit_is_a_failure;
+  std::unique_ptr<gate::Gate> running;
+  try {
+    running = std::make_unique<gate::Gate>(
+        config, std::move(routes),
+        [&config] { return store::Session(worker::connect_options(config.base)); }, status,
+        metrics);
+    running->start();
+  } catch (const std::runtime_error& error) {
+    throw Stop(kConfigWrong, error.what());
+  }
+  log::info("gate", {{"host", config.gate.listen.host}, {"port", running->port()}},
+            "the gate takes requests");
+  while (stop_signal == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  log::info("draining", {}, "told to stop; requests in flight are answered");
+  if (running->drain()) {
+    running.reset();
+    return kDone;
+  }
+  log::error("gave_up_waiting", {},
+             "requests were not answered within gate.shutdown_timeout; leaving all the same: what "
+             "is open rolls back");
+  std::_Exit(kFailed);
+}
+
+}  // namespace
+
+void add_gate(CLI::App& app, CommandLine& line) {
+  auto* const command = app.add_subcommand(
+      "gate",
+      "Serve HTTP requests with an Idempotency-Key. SIGTERM drains and leaves; a second stops at "
+      "once");
+  const auto option = std::make_shared<ConfigOption>();
+  add_config(*command, *option);
+  command->add_option("--plugin", option->plugins,
+                      "A plugin to load handlers from; may be repeated");
+  command->footer("Example:\n  hapax gate -c gate.json --plugin ./libpayments.so");
+  command->callback([&line, option] {
+    line.command = [&line, option] { return gate(*option, line.linked_handlers); };
+  });
+}
+
+}  // namespace hapax::app

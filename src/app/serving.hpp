@@ -1,0 +1,37 @@
+// What all commands share that serve until they are told to stop.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "observe/admin_server.hpp"
+#include "worker/worker.hpp"
+
+namespace hapax::app {
+
+// Not 0 once the process was told to stop.
+extern worker::StopSignal stop_signal;
+
+// SIGTERM and SIGINT set stop_signal; the second one leaves at once.
+void catch_signals();
+
+// A handler that calls exit(0) must not look like a process that was told to stop.
+class ExitIsAFailure {
+ public:
+  ExitIsAFailure();
+  ~ExitIsAFailure();
+  ExitIsAFailure(const ExitIsAFailure&) = delete;
+  ExitIsAFailure& operator=(const ExitIsAFailure&) = delete;
+};
+
+// PostgreSQL there and migrated, to `oldest` at least; waits for both if the configuration says so.
+// `turned`: called while it waits. Throws: Stop(kUnreachable).
+void await_schema(const config::Config& config, int oldest, const std::function<void()>& turned);
+
+// Nothing if admin.listen is off. Throws: Stop(kConfigWrong).
+std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
+                                                  observe::AdminAnswers answers);
+
+}  // namespace hapax::app

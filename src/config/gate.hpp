@@ -1,0 +1,84 @@
+// What `hapax gate` is told: plain values, complete and checked. docs/gate.md describes each
+// one. The initial values here are the defaults.
+//
+// Thread safety: values; a thread that shares one does not change it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "config/load.hpp"
+#include "config/network.hpp"
+
+namespace hapax::config {
+
+// What a client may ask for at most.
+struct GateLimits {
+  std::size_t connections = 10'000;
+  std::size_t requests = 1'000;  // of one connection, after which it is closed
+  std::size_t headers = 100;
+  std::size_t header_bytes = std::size_t{16} << 10;
+  std::size_t body_bytes = std::size_t{1} << 20;
+  std::size_t bodies_bytes = std::size_t{256} << 20;  // of all requests together
+  std::chrono::milliseconds header_time{10'000};
+  std::chrono::milliseconds body_time{30'000};
+  std::chrono::milliseconds idle_time{60'000};
+
+  bool operator==(const GateLimits&) const = default;
+};
+
+// A bearer token as it is kept: the token cannot be made from it.
+struct GateToken {
+  std::string tenant;
+  std::string digest;  // 32 bytes, SHA-256 of the token
+};
+
+// Who may call. At least one of `tokens` and `proxies` is there.
+struct GateCallers {
+  std::vector<GateToken> tokens;
+  std::vector<Network> proxies;
+  std::string header;  // in which a proxy names the tenant; lower case
+};
+
+// What stands beside the common members of a route (GateConfig::base.routes, in the same order).
+struct GateRoute {
+  std::string path;                          // /accounts/{account}/payments
+  std::vector<std::string> methods{"POST"};  // GET, POST, PUT, PATCH, DELETE
+  std::vector<std::string> tenants;          // who may call it; empty: all
+};
+
+struct Gate {
+  Listen listen{"127.0.0.1", 8080};
+  std::string name = "gate";   // in the keys' rows: what the group is of a worker's
+  std::string scope = "gate";  // of all its keys
+  std::chrono::milliseconds retention = std::chrono::hours(168);
+  std::size_t lanes = 8;
+  std::size_t queue = 1'000;  // requests that wait for a lane
+  std::chrono::milliseconds wait{3'000};
+  std::chrono::milliseconds shutdown_timeout{8'000};
+  std::string rules;  // the page that describes all this to clients; "": none
+  GateLimits limits;
+  GateCallers callers;
+  std::vector<GateRoute> routes;
+};
+
+struct GateConfig {
+  Gate gate;
+  Config base;  // postgres, admin, log; routes as a worker's, with the path as topic
+};
+
+struct LoadedGate {
+  std::optional<GateConfig> config;  // there exactly if `problems` is empty
+  std::vector<Problem> problems;
+  std::vector<std::string> warnings;
+};
+
+// As load_text() and load_file().
+LoadedGate load_gate_text(std::string_view text, const Environment& environment);
+LoadedGate load_gate_file(const std::string& path, const Environment& environment);
+
+}  // namespace hapax::config

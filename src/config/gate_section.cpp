@@ -1,0 +1,270 @@
+// The configuration of `hapax gate`.
+#include <algorithm>
+
+#include "config/file_text.hpp"
+#include "config/gate.hpp"
+#include "config/rules.hpp"
+#include "config/sections.hpp"
+
+namespace hapax::config {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMaxTenant = 200;
+
+bool is_lower_token(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+}
+
+bool is_printable(const std::string& text) {
+  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
+// A template without an empty segment, such as /accounts/{account}/payments.
+bool is_path(const std::string& path) {
+  if (path == "/") return true;
+  if (!path.starts_with('/') || path.ends_with('/')) return false;
+  for (std::size_t begin = 1; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string segment = path.substr(begin, end - begin);
+    const bool parameter = segment.starts_with('{') && segment.ends_with('}') &&
+                           is_lower_token(segment.substr(1, segment.size() - 2));
+    const bool literal = !segment.empty() && is_printable(segment) &&
+                         segment.find_first_of("{}?#%\\\"<>") == std::string::npos &&
+                         segment != "." && segment != "..";
+    if (!parameter && !literal) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+// What two templates have in common if one request fits both equally well.
+std::string shape_of(const std::string& path) {
+  std::string shape;
+  bool inside = false;
+  for (const char c : path) {
+    if (!inside) shape += c;
+    if (c == '{') inside = true;
+    if (c == '}') inside = false;
+  }
+  return shape;
+}
+
+struct Path {
+  std::optional<std::string> operator()(Reader& reader, const Value& value) const {
+    const std::string allowed =
+        "a path such as \"/accounts/{account}/payments\", without a slash at its end";
+    const auto path = reader.text(value, allowed);
+    if (!path || (is_path(*path) && path->size() <= 200)) return path;
+    reader.refuse(value, allowed);
+    return std::nullopt;
+  }
+};
+
+// Each element by `rule`.
+template <class Rule>
+std::optional<std::vector<std::string>> texts(Reader& reader, const Value& value,
+                                              const std::string& what, const Rule& rule) {
+  std::vector<std::string> read;
+  for (const Value& element : reader.elements(value, what))
+    if (auto text = rule(reader, element)) read.push_back(*std::move(text));
+  return read;
+}
+
+struct Method {
+  std::optional<std::string> operator()(Reader& reader, const Value& value) const {
+    const std::string allowed = R"("GET", "POST", "PUT", "PATCH", "DELETE")";
+    const auto text = reader.text(value, allowed);
+    if (!text || allowed.find('"' + *text + '"') != std::string::npos) return text;
+    reader.refuse(value, allowed);
+    return std::nullopt;
+  }
+};
+
+std::optional<std::string> digest_of_hex(std::string_view hex) {
+  if (hex.size() != 64) return std::nullopt;
+  std::string digest;
+  unsigned byte = 0;
+  for (std::size_t i = 0; i < hex.size(); ++i) {
+    const char c = hex[i];
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit && (c < 'a' || c > 'f')) return std::nullopt;
+    byte = byte * 16 + static_cast<unsigned>(digit ? c - '0' : c - 'a' + 10);
+    if (i % 2 == 1) digest += static_cast<char>(std::exchange(byte, 0));
+  }
+  return digest;
+}
+
+// A tenant and a digest on each line. Never shows a line.
+std::optional<std::vector<GateToken>> tokens(Reader& reader, const Value& value) {
+  const std::string line_is =
+      "each line is a tenant, a blank, and the SHA-256 of a token in 64 hex digits in lower case";
+  const auto text = reader.text(value, "\"@/path/to/tokens\": " + line_is);
+  if (!text) return std::nullopt;
+  std::vector<GateToken> read;
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < text->size(); ++number) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    const std::string line = text->substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::size_t blank = line.find(' ');
+    const std::string tenant = line.substr(0, blank);
+    const auto digest =
+        blank == std::string::npos ? std::nullopt : digest_of_hex(line.substr(blank + 1));
+    if (!digest || tenant.empty() || tenant.size() > kMaxTenant || !is_printable(tenant)) {
+      reader.problem(value.path, "line " + std::to_string(number + 1) + " is wrong; " + line_is);
+      return std::nullopt;
+    }
+    read.push_back({tenant, *digest});
+  }
+  if (!read.empty()) return read;
+  reader.problem(value.path, "holds no token; " + line_is);
+  return std::nullopt;
+}
+
+std::optional<std::vector<Network>> networks(Reader& reader, const Value& value) {
+  const std::string allowed = "addresses or networks, such as \"10.0.0.7\" or \"fd00::/8\"";
+  std::vector<Network> read;
+  for (const Value& element : reader.elements(value, "an array of " + allowed)) {
+    const auto text = reader.text(element, allowed);
+    const auto network = text ? parse_network(*text) : std::nullopt;
+    if (network) read.push_back(*network);
+    if (text && !network) reader.refuse(element, allowed);
+  }
+  return read;
+}
+
+void read_callers(Object& section, GateCallers& callers) {
+  section.read("tokens", callers.tokens, tokens);
+  section.section("proxy", [&](Object& proxy) {
+    proxy.read("addresses", callers.proxies, networks);
+    proxy.read("header", callers.header, Text{"the name of a header, in lower case", 100});
+    proxy.finish();
+    if (callers.proxies.empty() != callers.header.empty())
+      proxy.reader().problem(proxy.path(), "\"addresses\" and \"header\" stand together");
+    if (!callers.header.empty() && !is_lower_token(callers.header))
+      proxy.reader().problem(member_path(proxy.path(), "header"), "is not in lower case");
+  });
+  section.finish();
+  if (!section.find("tokens") && !section.find("proxy"))
+    section.reader().problem(
+        section.path(),
+        "is missing: who may call. Add \"tokens\": \"@/path/to/tokens\", or \"proxy\" with the "
+        "addresses of one that names the tenant in a header; see docs/gate.md");
+}
+
+void read_limits(Object& section, GateLimits& limits) {
+  constexpr std::uint64_t kKiB = 1024;
+  section.read("connections", limits.connections, Whole{1, 1'000'000});
+  section.read("requests", limits.requests, Whole{1, 1'000'000'000});
+  section.read("headers", limits.headers, Whole{1, 10'000});
+  section.read("header_bytes", limits.header_bytes, Size{256, kKiB * kKiB});
+  section.read("body_bytes", limits.body_bytes, Size{0, 256 * kKiB * kKiB});
+  section.read("bodies_bytes", limits.bodies_bytes, Size{kKiB, 64 * kKiB * kKiB * kKiB});
+  section.read("header_time", limits.header_time, Duration{100ms, 10min});
+  section.read("body_time", limits.body_time, Duration{100ms, 1h});
+  section.read("idle_time", limits.idle_time, Duration{100ms, 1h});
+  section.finish();
+  if (limits.bodies_bytes < limits.body_bytes)
+    section.reader().problem(section.path(),
+                             "bodies_bytes is less than body_bytes: one request must fit");
+}
+
+void read_gate(Object& section, Gate& gate) {
+  std::optional<Listen> listen = gate.listen;
+  read_listen(section, "listen", listen);
+  if (!listen) section.reader().problem(member_path(section.path(), "listen"), "cannot be off");
+  if (listen) gate.listen = *listen;
+  section.read("name", gate.name, Text{"a name that is not empty", 200});
+  section.read("scope", gate.scope, Text{"a name that is not empty", 200});
+  section.read("retention", gate.retention, Duration{1min, 24h * 3650});
+  section.read("lanes", gate.lanes, Whole{1, 256});
+  section.read("queue", gate.queue, Whole{1, 1'000'000});
+  section.read("wait", gate.wait, Duration{10ms, 5min});
+  section.read("shutdown_timeout", gate.shutdown_timeout, Duration{0ms, 1h});
+  section.read("rules", gate.rules, Text{"the URL of a page that tells clients the rules", 1'000});
+  if (!is_printable(gate.rules) || gate.rules.find_first_of("<>\"") != std::string::npos)
+    section.reader().problem(member_path(section.path(), "rules"), "is not a URL");
+  section.section("limits", [&](Object& limits) { read_limits(limits, gate.limits); });
+  section.section("callers", [&](Object& callers) { read_callers(callers, gate.callers); });
+  section.finish();
+}
+
+void read_gate_route(Object& section, GateRoute& route, Route& base) {
+  section.require("path", route.path, Path{}, "the path that clients call");
+  base.topic = route.path;
+  if (route.path == "/healthz" || route.path == "/readyz")
+    section.reader().problem(member_path(section.path(), "path"), "is the gate's own");
+  read_handler(section, base);
+  section.read("methods", route.methods, [](Reader& reader, const Value& value) {
+    return texts(reader, value, "an array of methods", Method{});
+  });
+  section.read("tenants", route.tenants, [](Reader& reader, const Value& value) {
+    return texts(reader, value, "an array of the tenants that may call it",
+                 Text{"a tenant", kMaxTenant});
+  });
+  section.finish();
+}
+
+void read_gate_routes(Object& root, GateConfig& config) {
+  const std::string what = "an array of routes, one for each path";
+  const auto value = root.find("routes");
+  if (!value) {
+    root.reader().problem("routes", "is missing: " + what);
+    return;
+  }
+  std::vector<std::string> shapes;
+  for (const Value& element : root.reader().elements(*value, what)) {
+    Object section(root.reader(), element);
+    GateRoute& route = config.gate.routes.emplace_back();
+    read_gate_route(section, route, config.base.routes.emplace_back());
+    const std::string shape = shape_of(route.path);
+    if (!shape.empty() && std::ranges::count(shapes, shape) > 0)
+      root.reader().problem(element.path + ".path", "another route takes the same requests");
+    shapes.push_back(shape);
+  }
+}
+
+LoadedGate load_gate(std::string_view text, const Environment& environment, const std::string* file,
+                     bool open_to_others) {
+  GateConfig config;
+  Document document = read_document(text, environment, file, open_to_others, [&](Object& root) {
+    root.section("gate", [&](Object& section) { read_gate(section, config.gate); });
+    root.section("postgres",
+                 [&](Object& section) { read_postgres(section, config.base.postgres); });
+    if (root.is_object()) read_gate_routes(root, config);
+    root.section("admin", [&](Object& section) { read_admin(section, config.base.admin); });
+    root.section("log", [&](Object& section) { read_log(section, config.base.log); });
+    root.finish();
+  });
+  resolve_plugins(config.base.routes, file);
+  config.base.worker.name = config.gate.name;
+  config.base.worker.lanes = config.gate.lanes;
+  for (Route& route : config.base.routes) {
+    route.key.scope = config.gate.scope;
+    route.retention = config.gate.retention;
+  }
+  LoadedGate loaded{{}, std::move(document.problems), std::move(document.warnings)};
+  if (loaded.problems.empty()) loaded.config = std::move(config);
+  return loaded;
+}
+
+}  // namespace
+
+LoadedGate load_gate_text(std::string_view text, const Environment& environment) {
+  return load_gate(text, environment, nullptr, false);
+}
+
+LoadedGate load_gate_file(const std::string& path, const Environment& environment) {
+  const auto file = read_file(path);
+  if (const auto* error = std::get_if<NotRead>(&file))
+    return {std::nullopt, {{"", "cannot read " + path + ": " + error->why}}, {}};
+  const auto& [text, open_to_others] = std::get<FileText>(file);
+  return load_gate(text, environment, &path, open_to_others);
+}
+
+}  // namespace hapax::config

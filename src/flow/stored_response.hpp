@@ -1,0 +1,30 @@
+// An HTTP answer as it is stored with a key: a JSON object with the one member `hapax:response`,
+// which no result of Context::result has.
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hapax/context.hpp"
+
+namespace hapax::flow {
+
+// Throws: std::invalid_argument, as Context::respond.
+void check(const Response& response);
+
+// Whether a retry gets the header, too. Upper and lower case are one.
+bool is_replayed(std::string_view header);
+
+// A body that is UTF-8 is stored as text, another one in hex. Precondition: check().
+std::string stored_text(const Response& response);
+
+// Whether the text is what stored_text() made, or claims to be.
+bool is_stored_response(const std::string& json);
+
+// Nothing if the text is not what stored_text() makes.
+std::optional<Response> response_of(const std::string& json);
+
+}  // namespace hapax::flow

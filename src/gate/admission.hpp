@@ -1,0 +1,54 @@
+// What is decided of a request by its header alone, before a byte of its body is read. It is
+// whether the request can be understood, its route, who calls, and its key. No store is looked at.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "config/gate.hpp"
+#include "gate/callers.hpp"
+#include "gate/request.hpp"
+#include "gate/routes.hpp"
+#include "gate/status.hpp"
+
+namespace hapax::gate {
+
+// A header as it came.
+struct Head {
+  std::string method;
+  std::string target;
+  bool is_http_1_1 = true;
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
+  std::optional<config::Address> peer;
+};
+
+// Thread safety: immutable.
+class Admission {
+ public:
+  Admission(const config::Gate& gate, const Callers& callers, const Status& status)
+      : gate_(gate), routes_(gate.routes), callers_(callers), status_(status) {}
+
+  // Why the request cannot be understood. Then its length is not known, so that its connection must
+  // be closed. Nothing: it can.
+  std::optional<Answer> malformed(const Head& head) const;
+
+  // The request without its body, or its answer. Precondition: !malformed(head).
+  std::variant<Request, Answer> admit(Head head) const;
+
+  const Routes& routes() const { return routes_; }
+
+ private:
+  std::variant<Request, Answer> addressed(Head head) const;
+  std::optional<Answer> identify(Request& request,
+                                 const std::optional<config::Address>& peer) const;
+
+  const config::Gate& gate_;
+  const Routes routes_;
+  const Callers& callers_;
+  const Status& status_;
+};
+
+}  // namespace hapax::gate

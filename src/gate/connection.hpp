@@ -1,0 +1,89 @@
+// One connection of a client. Only for server.cpp and connection.cpp: it shows Boost.Beast.
+//
+// Thread safety: none; all on the server's thread, but for the answer of a ticket, which is handed
+// over to it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <list>
+#include <memory>
+#include <optional>
+#include <variant>
+
+#include "gate/server.hpp"
+
+namespace hapax::gate {
+
+class Connection;
+
+// What all connections share. On the server's thread.
+struct Shared {
+  const ServerSetup& setup;
+  boost::asio::io_context& io;
+  std::vector<observe::GateMetrics> metrics = {};  // by route; last: of none
+  std::list<Connection*> idle = {};                // the longest idle first
+  std::size_t connections = 0;
+  std::size_t body_bytes = 0;  // that room is kept for
+  bool draining = false;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(boost::asio::ip::tcp::socket socket, Shared& shared);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Serves until one side ends it.
+  void start() { await_request(); }
+
+  // Closes it at once.
+  void end();
+
+ private:
+  using Error = boost::beast::error_code;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  using Text = boost::beast::http::response<boost::beast::http::string_body>;
+  using Bare = boost::beast::http::response<boost::beast::http::empty_body>;
+
+  void await_request();
+  void read_header();
+  void on_header(Error error);
+  void on_head();
+  bool keep_room();
+  void go_on();
+  void read_body();
+  void on_body(Error error);
+  void submit();
+  void answer(Answer answer);
+  void write(const Answer& answer);
+  template <class Message>
+  void send(Message& message);
+  void on_written(Error error);
+  void refuse(Error error);
+  void linger();
+  void discard();
+  void leave_idle();
+  std::size_t route() const;
+
+  Shared& shared_;
+  boost::beast::tcp_stream stream_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  std::optional<config::Address> peer_;
+  std::optional<Request> request_;
+  std::optional<std::size_t> route_;
+  std::variant<std::monostate, Text, Bare> response_;
+  std::optional<std::list<Connection*>::iterator> idle_;
+  std::size_t served_ = 0;
+  std::size_t room_ = 0;       // of Shared::body_bytes
+  std::size_t discarded_ = 0;  // bytes behind the last answer
+  bool close_ = false;         // after the answer
+  bool head_only_ = false;
+  Clock::time_point began_{};
+};
+
+}  // namespace hapax::gate

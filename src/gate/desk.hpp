@@ -1,0 +1,77 @@
+// Between connections and lanes: a bounded queue, and who waits for whom.
+//
+// Requests with one key and tenant are one flight. The first goes to a lane; the others wait here,
+// without a lane or a PostgreSQL session. They share its answer if they are the same request.
+//
+// Thread safety: all of it. Answers are given outside of its lock, on the thread that caused them.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gate/executor.hpp"
+#include "gate/request.hpp"
+#include "sync/mutex.hpp"
+
+namespace hapax::gate {
+
+using Clock = std::chrono::steady_clock;
+
+// One request, until it is answered.
+struct Ticket {
+  Request request;
+  std::function<void(Answer)> done;  // called once; any thread; must not block
+  Clock::time_point give_up = {};    // waiting for its key
+  bool waits = false;                // guarded by the desk's lock
+};
+
+class Desk {
+ public:
+  struct Counts {
+    std::size_t queued = 0;
+    std::size_t waiting = 0;
+  };
+
+  // `queue`: tickets that wait for a lane. `wait`: how long one waits for its key.
+  Desk(std::size_t queue, std::chrono::milliseconds wait) : queue_(queue), wait_(wait) {}
+
+  // Queues the ticket, lets it wait for its key, or answers it at once if there is no room.
+  void submit(std::shared_ptr<Ticket> ticket);
+
+  // For a lane. Nothing: none came in this time, or the desk is stopped.
+  std::shared_ptr<Ticket> take(std::chrono::milliseconds at_most);
+
+  // Answers the ticket, and those that wait for it.
+  void finish(const std::shared_ptr<Ticket>& ticket, Executed executed);
+
+  // Answers those that have waited long enough. To be called often.
+  void expire(Clock::time_point now);
+
+  void stop();
+  bool is_stopped() const;
+  Counts counts() const;
+
+ private:
+  using Tickets = std::vector<std::shared_ptr<Ticket>>;
+
+  bool place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) HAPAX_REQUIRES(mutex_);
+
+  const std::size_t queue_;
+  const std::chrono::milliseconds wait_;
+  mutable sync::Mutex mutex_;
+  std::condition_variable some_;
+  std::deque<std::shared_ptr<Ticket>> ready_ HAPAX_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
+  std::deque<std::shared_ptr<Ticket>> waiting_ HAPAX_GUARDED_BY(mutex_);       // by give_up
+  std::size_t waiting_count_ HAPAX_GUARDED_BY(mutex_) = 0;
+  bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,72 @@
+// The way of one request through PostgreSQL: claim, handle, complete, in one transaction. The
+// promise of the gate lives here; no threads, no HTTP library.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "flow/lane_session.hpp"
+#include "flow/route.hpp"
+#include "gate/callers.hpp"
+#include "gate/request.hpp"
+#include "gate/status.hpp"
+#include "hapax/handler.hpp"
+#include "store/message/answer.hpp"
+
+namespace hapax::gate {
+
+struct ExecutorSetup {
+  flow::LaneSession::Connect connect;
+  std::string name;                        // of the gate, as group of its keys
+  const std::vector<flow::Route>& routes;  // topic: the path
+  const Callers& callers;
+  Status& status;
+  std::chrono::milliseconds wait;  // for a key that another process has
+  bool log_error_text = false;
+};
+
+struct Executed {
+  Answer answer;
+  key::Fingerprint fingerprint;  // of the request
+};
+
+// Owns one PostgreSQL session; makes a new one when the old one is gone.
+//
+// Thread safety: none; each lane has its own.
+class Executor {
+ public:
+  Executor(const ExecutorSetup& setup, std::uint64_t seed)
+      : setup_(setup), session_(setup.connect), random_(seed) {}
+
+  // Answers the request. If the answer is stored, effect, answer and key are committed; if not,
+  // nothing is.
+  // Throws: nothing of the handler's or PostgreSQL's.
+  // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
+  Executed execute(const Request& request, Handler& handler);
+
+  // Whether PostgreSQL answers; the status learns it. Blocks: at most the connect timeout.
+  bool look();
+
+ private:
+  struct Run;
+  std::optional<Answer> attempt(Run& run);
+  Answer handle_claimed(Run& run, store::Transaction& transaction,
+                        const store::ClaimRequest& request, const std::string& nonce);
+  Answer store_rejection(Run& run, store::Transaction& transaction,
+                         const store::ClaimRequest& request, const std::string& nonce);
+  Answer unguarded(Run& run);
+  std::optional<Answer> answer_again(const Run& run, store::Transaction& transaction,
+                                     const store::ClaimRequest& request, const std::string& nonce,
+                                     const store::KeyHolder& holder);
+  std::optional<Answer> after(Run& run, const std::exception_ptr& error);
+  Answer failed(const Run& run, const flow::Thrown& thrown) const;
+
+  const ExecutorSetup& setup_;
+  flow::LaneSession session_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,60 @@
+#include "gate/gate.hpp"
+
+#include <unistd.h>
+
+#include <random>
+
+namespace hapax::gate {
+
+Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
+           std::function<store::Session()> connect, Status& status, observe::Metrics& metrics)
+    : config_(config),
+      routes_(std::move(routes)),
+      connect_(std::move(connect)),
+      status_(status),
+      metrics_(metrics),
+      callers_(config.gate.callers),
+      admission_(config.gate, callers_, status),
+      executor_setup_{.connect = connect_,
+                      .name = config.gate.name,
+                      .routes = routes_,
+                      .callers = callers_,
+                      .status = status,
+                      .wait = config.gate.wait,
+                      .log_error_text = config.base.log.error_text},
+      desk_(config.gate.queue, config.gate.wait) {
+  for (std::size_t lane = 0; lane < config.gate.lanes; ++lane) {
+    Handlers& handlers = handlers_.emplace_back();
+    for (std::size_t i = 0; i < routes_.size(); ++i)
+      handlers.push_back(flow::start_handler(routes_[i], config.base.routes[i].options));
+  }
+}
+
+Gate::~Gate() {
+  desk_.stop();
+  lanes_.clear();
+}
+
+void Gate::start() {
+  std::random_device random;
+  for (Handlers& handlers : handlers_)
+    lanes_.push_back(
+        std::make_unique<Lane>(executor_setup_, desk_, metrics_, std::move(handlers),
+                               (std::uint64_t{random()} << 32U) | std::uint64_t{random()}));
+  metrics_.lanes(lanes_.size());
+  // No partition holds its keys, so that they go once they have expired.
+  retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
+      connect_, config_.gate.name, "gate " + config_.gate.name + " " + std::to_string(getpid()),
+      [] { return std::map<store::TopicPartition, std::int64_t>(); },
+      [](const auto&) { return std::map<store::TopicPartition, std::int64_t>(); }});
+  server_ =
+      std::make_unique<Server>(ServerSetup{config_.gate, admission_, desk_, status_, metrics_});
+  status_.started();
+}
+
+bool Gate::drain() {
+  status_.drain();
+  return server_->drain(config_.gate.shutdown_timeout);
+}
+
+}  // namespace hapax::gate

@@ -1,0 +1,62 @@
+// A whole gate: connections, queue, lanes, retention of its keys.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "config/gate.hpp"
+#include "flow/route.hpp"
+#include "gate/admission.hpp"
+#include "gate/desk.hpp"
+#include "gate/lane.hpp"
+#include "gate/server.hpp"
+#include "gate/status.hpp"
+#include "observe/metrics.hpp"
+#include "store/session.hpp"
+#include "worker/retention.hpp"
+
+namespace hapax::gate {
+
+class Gate {
+ public:
+  // Makes the handlers. `config`, `status` and `metrics` outlive it. `connect` is called by many
+  // threads.
+  // Throws: std::runtime_error that names the handler whose on_start threw.
+  Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
+       std::function<store::Session()> connect, Status& status, observe::Metrics& metrics);
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  // Serves from now on. Throws: std::runtime_error if it cannot listen.
+  void start();
+
+  // Precondition: started.
+  std::uint16_t port() const { return server_->port(); }
+
+  // Ends it: what is in flight is answered. False: a handler has not come back in time, and the
+  // process must end itself; the destructor would wait for it.
+  // Blocks: at most gate.shutdown_timeout.
+  bool drain();
+
+ private:
+  using Handlers = std::vector<std::unique_ptr<Handler>>;
+
+  const config::GateConfig& config_;
+  const std::vector<flow::Route> routes_;
+  const std::function<store::Session()> connect_;
+  Status& status_;
+  observe::Metrics& metrics_;
+  const Callers callers_;
+  const Admission admission_;
+  const ExecutorSetup executor_setup_;
+  Desk desk_;
+  std::vector<Handlers> handlers_;  // of each lane, until it starts
+  std::unique_ptr<worker::Retention> retention_;
+  std::unique_ptr<Server> server_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // before server_ ends, which they answer through
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,39 @@
+#include "gate/lane.hpp"
+
+#include "gate/problem.hpp"
+
+namespace hapax::gate {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{500};  // while PostgreSQL is away
+
+}  // namespace
+
+Lane::Lane(const ExecutorSetup& setup, Desk& desk, observe::Metrics& metrics,
+           std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed)
+    : status_(setup.status),
+      desk_(desk),
+      metrics_(metrics),
+      handlers_(std::move(handlers)),
+      executor_(setup, seed),
+      thread_([this] { run(); }) {}
+
+void Lane::run() {
+  executor_.look();
+  for (;;) {
+    const auto ticket = desk_.take(kLook);
+    if (!ticket) {
+      if (desk_.is_stopped()) return;
+      if (status_.is_postgres_down()) executor_.look();
+      continue;
+    }
+    metrics_.lane_became_busy();
+    if (status_.is_known_away())
+      desk_.finish(ticket, {unavailable("The database is away. Try again with the same key."), {}});
+    else
+      desk_.finish(ticket, executor_.execute(ticket->request, *handlers_[ticket->request.route]));
+    metrics_.lane_became_free();
+  }
+}
+
+}  // namespace hapax::gate

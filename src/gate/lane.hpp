@@ -1,0 +1,32 @@
+// One lane of the gate: a thread with a PostgreSQL connection and an instance of every handler.
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gate/desk.hpp"
+#include "gate/executor.hpp"
+#include "hapax/handler.hpp"
+#include "observe/metrics.hpp"
+
+namespace hapax::gate {
+
+class Lane {
+ public:
+  // `handlers`: one a route. All outlive it. It ends once the desk is stopped and empty.
+  Lane(const ExecutorSetup& setup, Desk& desk, observe::Metrics& metrics,
+       std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
+
+ private:
+  void run();
+
+  Status& status_;
+  Desk& desk_;
+  observe::Metrics& metrics_;
+  std::vector<std::unique_ptr<Handler>> handlers_;
+  Executor executor_;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,33 @@
+// Refusals as RFC 9457 has them: application/problem+json.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "gate/request.hpp"
+
+namespace hapax::gate {
+
+// `type`: the last part of the problem's URI, a fixed word. `detail`: for people; never a key, a
+// token, or a stored answer. Pure.
+Answer problem(int status, const std::string& type, const std::string& title,
+               const std::string& detail, observe::Answered how,
+               std::optional<std::chrono::seconds> retry_after = {});
+
+// The client did something wrong, and nothing was looked at.
+Answer refused(int status, const std::string& type, const std::string& title,
+               const std::string& detail);
+
+// Nothing was stored, and a retry may work.
+Answer unavailable(const std::string& detail,
+                   std::chrono::seconds retry_after = std::chrono::seconds(1));
+
+// Another request has the key now, or had it for another request.
+Answer in_flight();
+Answer drifted();
+
+// As RFC 9110 has a time, in every locale.
+std::string http_date(std::chrono::sys_seconds when);
+
+}  // namespace hapax::gate

@@ -1,0 +1,44 @@
+// An HTTP request as the gate knows it, whole, once its caller is known.
+//
+// A value: nothing in it points to a connection.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hapax/context.hpp"
+#include "observe/metrics.hpp"
+
+namespace hapax::gate {
+
+struct Request {
+  std::string method;
+  std::string path;                                          // as it was sent, without the query
+  std::string query;                                         // as it was sent, without the '?'
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
+  std::string body;
+  std::size_t route = 0;                                        // its index
+  std::vector<std::pair<std::string, std::string>> parameters;  // of the path, decoded
+  std::string tenant;
+  std::string key;  // as the client means it; "" for a safe method
+
+  bool is_guarded() const { return !key.empty(); }
+};
+
+struct Answer {
+  Response response;
+  observe::Answered how = observe::Answered::refused;
+  std::string expires = {};  // of a stored one: when its key may be forgotten, as HTTP has it
+
+  // Whether the answer stands with its key, so that each retry gets it.
+  bool is_stored() const {
+    return how == observe::Answered::executed || how == observe::Answered::replayed ||
+           how == observe::Answered::rejected;
+  }
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,40 @@
+// A request as a handler reads it, and what tells a retry from a reused key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gate/callers.hpp"
+#include "gate/request.hpp"
+#include "hapax/message.hpp"
+#include "key/identity.hpp"
+
+namespace hapax::gate {
+
+// Stored with each fingerprint, and named to a client whose request differs.
+inline constexpr const char* kFingerprintRule = "http-1";
+
+// SHA-256 of method, path, query, content type and body. A JSON body counts as its canonical text,
+// so that blanks and the order of members do not matter. Pure.
+key::Fingerprint fingerprint_of(const Request& request);
+
+// The headers of the request in lower case, without what tells who calls, and as `idempotency-key`
+// the key that the client means. Beside them, as no client can name one: `:method`, `:path`,
+// `:query`, `:tenant`, and for each parameter of the path `:path.<name>`.
+class RequestMessage {
+ public:
+  // All outlive it. `topic`: the route's path. `offset`: names this run.
+  RequestMessage(const Request& request, const Callers& callers, const std::string& topic,
+                 std::int64_t offset);
+  RequestMessage(const RequestMessage&) = delete;
+  RequestMessage& operator=(const RequestMessage&) = delete;
+
+  const Message& message() const { return *message_; }
+
+ private:
+  std::vector<std::string> names_;  // of the parameters
+  std::vector<Header> headers_;
+  std::optional<Message> message_;
+};
+
+}  // namespace hapax::gate

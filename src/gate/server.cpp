@@ -1,0 +1,155 @@
+#include "gate/server.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "gate/connection.hpp"
+#include "gate/problem.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::gate {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Error = boost::system::error_code;
+
+constexpr std::chrono::milliseconds kTick{20};
+constexpr std::chrono::milliseconds kAcceptAgain{100};  // after it was refused
+constexpr int kBacklog = 1024;
+
+[[noreturn]] void cannot_listen(const config::Listen& listen, const std::string& why) {
+  throw std::runtime_error("gate.listen: cannot listen on " + listen.host + ":" +
+                           std::to_string(listen.port) + ": " + why);
+}
+
+}  // namespace
+
+class Server::Running {
+ public:
+  explicit Running(const ServerSetup& setup)
+      : setup_(setup), shared_{setup_, io_}, acceptor_(io_), accept_later_(io_), tick_(io_) {
+    for (const config::GateRoute& route : setup.gate.routes)
+      shared_.metrics.push_back(setup.metrics.gate(route.path));
+    shared_.metrics.push_back(setup.metrics.gate(""));
+    listen();
+    accept();
+    tick();
+    thread_ = std::jthread([this] { io_.run(); });
+  }
+
+  ~Running() {
+    io_.stop();
+    thread_.join();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+  bool drain(std::chrono::milliseconds at_most) {
+    asio::post(io_, [this] {
+      shared_.draining = true;
+      Error ignored;
+      acceptor_.close(ignored);
+      for (Connection* connection : shared_.idle) connection->end();
+    });
+    sync::Lock lock(mutex_);
+    const auto until = Clock::now() + at_most;
+    while (!drained_)
+      if (drained_there_.wait_until(lock.waitable(), until) == std::cv_status::timeout) break;
+    return drained_;
+  }
+
+ private:
+  void listen() {
+    const config::Listen& to = setup_.gate.listen;
+    try {
+      tcp::resolver resolver(io_);
+      const auto found = resolver.resolve(to.host, std::to_string(to.port));
+      const tcp::endpoint endpoint = found.begin()->endpoint();
+      acceptor_.open(endpoint.protocol());
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));
+      acceptor_.bind(endpoint);
+      acceptor_.listen(kBacklog);
+      port_ = acceptor_.local_endpoint().port();
+    } catch (const boost::system::system_error& error) {
+      cannot_listen(to, error.code().message());
+    }
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](const Error& error, tcp::socket socket) {
+      if (!acceptor_.is_open()) return;
+      if (error) return accept_later(error);
+      take(std::move(socket));
+      accept();
+    });
+  }
+
+  // Out of file descriptors, most likely. The others go on, and some of them end.
+  void accept_later(const Error& error) {
+    if (std::exchange(said_, true) == false)
+      observe::log::warning("accept_failed", {{"error", error.message()}},
+                            "a connection cannot be accepted; is the limit of open files lower "
+                            "than gate.limits.connections?");
+    accept_later_.expires_after(kAcceptAgain);
+    accept_later_.async_wait([this](const Error& cancelled) {
+      if (!cancelled && acceptor_.is_open()) accept();
+    });
+  }
+
+  void take(tcp::socket socket) {
+    Error ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    if (shared_.connections >= setup_.gate.limits.connections) {
+      // The longest idle one has to go. If all are busy, the new one is not read at all.
+      if (shared_.idle.empty()) return;
+      shared_.idle.front()->end();
+    }
+    std::make_shared<Connection>(std::move(socket), shared_)->start();
+  }
+
+  void tick() {
+    tick_.expires_after(kTick);
+    tick_.async_wait([this](const Error& cancelled) {
+      if (cancelled) return;
+      setup_.desk.expire(Clock::now());
+      const Desk::Counts counts = setup_.desk.counts();
+      setup_.metrics.gate_has(shared_.connections, counts.queued, counts.waiting,
+                              shared_.body_bytes);
+      if (shared_.draining && shared_.connections == 0) {
+        const sync::Lock lock(mutex_);
+        drained_ = true;
+        drained_there_.notify_all();
+      }
+      tick();
+    });
+  }
+
+  const ServerSetup setup_;
+  Shared shared_;  // before io_, with which the last connections end
+  asio::io_context io_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer accept_later_;
+  asio::steady_timer tick_;
+  std::uint16_t port_ = 0;
+  bool said_ = false;  // on the server's thread
+  sync::Mutex mutex_;
+  std::condition_variable drained_there_;
+  bool drained_ HAPAX_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+Server::Server(const ServerSetup& setup) : running_(std::make_unique<Running>(setup)) {}
+Server::~Server() = default;
+
+std::uint16_t Server::port() const { return running_->port(); }
+bool Server::drain(std::chrono::milliseconds at_most) { return running_->drain(at_most); }
+
+}  // namespace hapax::gate

@@ -1,0 +1,52 @@
+// How the gate is: whether PostgreSQL answers, which routes are closed, whether it drains.
+//
+// Thread safety: all of it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "observe/metrics.hpp"
+#include "observe/verdict.hpp"
+#include "sync/mutex.hpp"
+
+namespace hapax::gate {
+
+class Status {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Status(observe::Metrics& metrics) : metrics_(metrics) {}
+
+  void postgres_up();
+  // An outage is one line in the log, however many lanes notice it.
+  void postgres_down(const std::string& sqlstate, const std::string& text);
+  bool is_postgres_down() const;
+  // PostgreSQL was away a moment ago: asking it again would only hold a lane up.
+  bool is_known_away() const;
+
+  // Part of an effect may stand alone: nothing of the route runs any more in this process.
+  void close_route(const std::string& path, const std::string& why);
+  bool is_closed(const std::string& path) const;
+
+  void started() { started_ = true; }
+  void drain() { draining_ = true; }
+  bool is_draining() const { return draining_; }
+
+  // Live: always, as a restart would fix nothing. Ready: started, not draining, PostgreSQL answers.
+  observe::Verdict live() const;
+  observe::Verdict ready() const;
+
+ private:
+  observe::Metrics& metrics_;
+  std::atomic<bool> started_{false};
+  std::atomic<bool> draining_{false};
+  mutable sync::Mutex mutex_;
+  bool down_ HAPAX_GUARDED_BY(mutex_) = false;
+  Clock::time_point ask_again_ HAPAX_GUARDED_BY(mutex_){};
+  std::map<std::string, std::string> closed_ HAPAX_GUARDED_BY(mutex_);  // by path: why
+};
+
+}  // namespace hapax::gate

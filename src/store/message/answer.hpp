@@ -1,0 +1,25 @@
+// What is stored with a completed key, for whoever asks again.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "store/message/claim.hpp"
+
+namespace hapax::store {
+
+struct StoredAnswer {
+  KeyHolder holder;
+  std::optional<std::string> result;  // JSON
+  std::chrono::sys_seconds expires_at;
+};
+
+// Nothing: nobody has the key who has committed. Throws: DatabaseError (Phase::claim).
+std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimRequest& request);
+
+// What follows in this transaction waits for the disk at its COMMIT, whatever synchronous_commit
+// says. Sent with the completion.
+void commit_synchronously(Transaction& transaction);
+
+}  // namespace hapax::store

@@ -1,0 +1,104 @@
+#include "config/gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sample.hpp"
+
+namespace hapax::config {
+namespace {
+
+using nlohmann::json;
+
+const std::string kDigest(64, 'a');
+
+json minimal_gate() {
+  return json::parse(R"({
+    "gate": {"callers": {"tokens": "ann )" +
+                     kDigest + R"("}},
+    "postgres": {"url": "postgresql:///payments"},
+    "routes": [{"path": "/payments", "handler": "book"}]
+  })");
+}
+
+LoadedGate load_gate_json(const json& document) {
+  return load_gate_text(document.dump(), environment({}));
+}
+
+// What is wrong at the place; "" if nothing is.
+std::string gate_problem(const std::string& pointer, const json& value, const std::string& path) {
+  json document = minimal_gate();
+  document[json::json_pointer(pointer)] = value;
+  std::string messages;
+  for (const Problem& problem : load_gate_json(document).problems)
+    if (problem.path == path) messages += problem.message;
+  return messages;
+}
+
+TEST(GateConfig, ReadsTheLeastAndFillsInTheRest) {
+  const LoadedGate loaded = load_gate_json(minimal_gate());
+  ASSERT_TRUE(loaded.config) << format(loaded.problems);
+  const Gate& gate = loaded.config->gate;
+  EXPECT_EQ(gate.listen, (Listen{"127.0.0.1", 8080}));
+  EXPECT_EQ(gate.limits, GateLimits());
+  ASSERT_EQ(gate.callers.tokens.size(), 1U);
+  EXPECT_EQ(gate.callers.tokens[0].tenant, "ann");
+  EXPECT_EQ(gate.callers.tokens[0].digest, std::string(32, '\xAA'));
+  EXPECT_EQ(gate.routes.at(0).methods, std::vector<std::string>{"POST"});
+  const Route& base = loaded.config->base.routes.at(0);
+  EXPECT_EQ(base.topic + " " + base.handler + " " + base.key.scope, "/payments book gate");
+  EXPECT_EQ(base.retention, std::chrono::hours(168));
+}
+
+TEST(GateConfig, NamesEveryMistake) {
+  EXPECT_TRUE(has(gate_problem("/gate/callers", json::object(), "gate.callers"), "who may call"));
+  EXPECT_TRUE(has(gate_problem("/gate/callers/proxy", {{"header", "x"}}, "gate.callers.proxy"),
+                  "stand together"));
+  EXPECT_TRUE(
+      has(gate_problem("/gate/callers/proxy", {{"header", "X-A"}, {"addresses", {"10.0.0.0/8"}}},
+                       "gate.callers.proxy.header"),
+          "lower case"));
+  EXPECT_TRUE(
+      has(gate_problem("/gate/callers/proxy", {{"header", "x"}, {"addresses", {"10.0.0.0/33"}}},
+                       "gate.callers.proxy.addresses[0]"),
+          "addresses or networks"));
+  for (const std::string& line :
+       {"ann", "ann secret", " " + kDigest, "ann " + kDigest + "0", kDigest}) {
+    const std::string problem =
+        gate_problem("/gate/callers/tokens", "x " + kDigest + "\n" + line, "gate.callers.tokens");
+    EXPECT_TRUE(has(problem, "line 2 is wrong")) << line << problem;
+    EXPECT_FALSE(has(problem, "secret"));
+  }
+  for (const char* path :
+       {"payments", "/a/", "/a//b", "/a?b", "/{", "/{A}", "/a{b}", "/%41", "/.."})
+    EXPECT_NE(gate_problem("/routes/0/path", path, "routes[0].path"), "") << path;
+  EXPECT_TRUE(
+      has(gate_problem("/routes/1", {{"path", "/payments"}, {"handler", "b"}}, "routes[1].path"),
+          "same requests"));
+  EXPECT_NE(gate_problem("/routes/0/path", "/healthz", "routes[0].path"), "");
+  EXPECT_NE(gate_problem("/routes/0/methods", {"HEAD"}, "routes[0].methods[0]"), "");
+  EXPECT_NE(gate_problem("/gate/listen", false, "gate.listen"), "");
+  EXPECT_NE(gate_problem("/gate/limits/bodies_bytes", "1KiB", "gate.limits"), "");
+  EXPECT_NE(gate_problem("/gate/rules", "a b", "gate.rules"), "");
+  EXPECT_TRUE(has(gate_problem("/gate/lane", 3, "gate.lane"), "did you mean lanes"));
+}
+
+bool is_in(const std::string& network, const std::string& address) {
+  return parse_network(network)->contains(*parse_address(address));
+}
+
+TEST(GateConfig, NetworksHoldAddresses) {
+  EXPECT_TRUE(is_in("10.0.0.0/8", "10.255.0.1"));
+  EXPECT_FALSE(is_in("10.0.0.0/8", "11.0.0.1"));
+  EXPECT_TRUE(is_in("10.0.0.4/30", "10.0.0.7"));
+  EXPECT_FALSE(is_in("10.0.0.4/30", "10.0.0.8"));
+  EXPECT_TRUE(is_in("10.0.0.7", "::ffff:10.0.0.7"));
+  EXPECT_FALSE(is_in("10.0.0.7", "10.0.0.6"));
+  EXPECT_TRUE(is_in("0.0.0.0/0", "1.2.3.4"));
+  EXPECT_FALSE(is_in("0.0.0.0/0", "::1"));
+  EXPECT_TRUE(is_in("fd00::/8", "fdff::1"));
+  for (const char* text : {"", "10.0.0", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "::/129", "x"})
+    EXPECT_FALSE(parse_network(text)) << text;
+}
+
+}  // namespace
+}  // namespace hapax::config

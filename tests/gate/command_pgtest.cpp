@@ -1,0 +1,95 @@
+// `hapax gate` as an operator starts it, with the example that also serves Kafka.
+#include <fstream>
+#include <sstream>
+
+#include "gate/gate_case.hpp"
+#include "sandbox/child_process.hpp"
+#include "sandbox/temporary_folder.hpp"
+
+namespace hapax::gate {
+namespace {
+
+using namespace std::chrono_literals;
+
+class GateCommand : public GateCase {
+ protected:
+  std::unique_ptr<sandbox::ChildProcess> start(const std::filesystem::path& file,
+                                               const std::string& listen = "127.0.0.1:0") {
+    return std::make_unique<sandbox::ChildProcess>(
+        sandbox::Program{.argv = {HAPAX_BINARY_DIR "/bin/hapax", "gate", "-c", file, "--plugin",
+                                  HAPAX_BINARY_DIR "/lib/libpayments.so"},
+                         .environment = {{"DATABASE_URL", database.worker().url},
+                                         {"TOKENS", folder.path() / "tokens"},
+                                         {"LISTEN", listen},
+                                         {"ADMIN", "127.0.0.1:0"}},
+                         .output = folder.path() / "log"});
+  }
+
+  std::string log() const {
+    std::ostringstream text;
+    text << std::ifstream(folder.path() / "log").rdbuf();
+    return text.str();
+  }
+
+  // As the log tells it.
+  std::uint16_t port_of(sandbox::ChildProcess& process) const {
+    if (!process.wait_for_line("the gate takes requests", 20s)) throw std::runtime_error(log());
+    const std::string text = log();
+    return static_cast<std::uint16_t>(
+        std::stoi(text.substr(text.find("port=", text.find("the gate takes requests")) + 5)));
+  }
+
+  static std::filesystem::path example() {
+    return test::source_folder() / "examples/payments/gate.json";
+  }
+
+  sandbox::TemporaryFolder folder{"gate"};
+};
+
+TEST_F(GateCommand, ServesTheExampleUntilItIsToldToStop) {
+  std::ifstream schema(test::source_folder() / "examples/payments/schema.sql");
+  database.run(std::string(std::istreambuf_iterator<char>(schema), {}));
+  database.run("GRANT ALL ON payments TO hapax_worker");
+  std::ofstream(folder.path() / "tokens")
+      << "# tenants\nann " << key::hex(key::sha256("token-of-ann")) << "\n";
+  const auto process = start(example());
+  const std::uint16_t at = port_of(*process);
+  const std::string payment = request("POST", "/payments", keyed("secret-key"),
+                                      R"({"id": "p1", "account": "a", "amount_minor": 5})");
+  for (int i = 0; i < 2; ++i) {
+    const Reply reply = ask(payment, at);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.body, R"({"status":"booked"})");
+    EXPECT_EQ(reply.header("idempotent-replayed"), i == 0 ? "" : "true");
+  }
+  EXPECT_EQ(
+      ask(request("POST", "/payments", keyed("poison"), R"({"amount_minor": -1})"), at).status,
+      422);
+  EXPECT_EQ(ask(request("POST", "/payments", keyed("odd"), R"({"amount_minor": 1})"), at).status,
+            500);
+  EXPECT_EQ(ask(request("GET", "/healthz", {}), at).status, 200);
+  EXPECT_EQ(ask(request("GET", "/readyz", {}), at).status, 200);
+  EXPECT_EQ(database.value("SELECT id, account, amount_minor FROM payments"), "p1|a|5");
+  process->signal(SIGTERM);
+  const auto exit = process->wait(20s);
+  EXPECT_TRUE(exit && exit->success()) << log();
+  for (const char* secret : {"secret-key", "token-of-ann", "amount_minor", "poison"})
+    EXPECT_EQ(log().find(secret), std::string::npos) << log();
+}
+
+TEST_F(GateCommand, NamesWhatIsWrong) {
+  std::ofstream(folder.path() / "tokens") << "ann token-of-ann\n";
+  auto process = start(example());
+  auto exit = process->wait(20s);
+  EXPECT_EQ(exit ? exit->code : -1, 3);
+  EXPECT_NE(log().find("gate.callers.tokens: line 1 is wrong"), std::string::npos) << log();
+  EXPECT_EQ(log().find("token-of-ann"), std::string::npos) << log();
+  std::ofstream(folder.path() / "tokens") << "ann " << std::string(64, 'a') << "\n";
+  process = start(example(), "192.0.2.1:1");
+  exit = process->wait(20s);
+  EXPECT_EQ(exit ? exit->code : -1, 3);
+  EXPECT_NE(log().find("gate.listen: cannot listen on 192.0.2.1:1"), std::string::npos) << log();
+}
+
+}  // namespace
+}  // namespace hapax::gate

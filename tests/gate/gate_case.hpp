@@ -1,0 +1,182 @@
+// The base of the tests of the gate. Each has a gate on a port of its own, a real PostgreSQL, and a
+// handler that is a lambda.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gate/gate.hpp"
+#include "gate/http_client.hpp"
+#include "key/sha256.hpp"
+#include "support/database.hpp"
+
+namespace hapax::gate {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+// Opened by a test, awaited by handlers.
+class Door {
+ public:
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  // A handler stands in front of it, until it is open.
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+  }
+  void await_waiting(int handlers) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ >= handlers; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  int waiting_ = 0;
+};
+
+// Books the body under the key, and tells its number.
+inline void book(const Message& message, Context& context) {
+  context.sql("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("idempotency-key"),
+              *message.payload());
+  context.respond(201, {{"Content-Type", "application/json"}, {"Location", "/payments/17"}},
+                  R"({"id":17})");
+}
+
+// One gate, as one process has it.
+class Running {
+ public:
+  Running(const config::GateConfig& config, std::vector<flow::Route> routes,
+          const store::ConnectOptions& options)
+      : config_(config),
+        metrics({}),
+        status(metrics),
+        gate(
+            config_, std::move(routes), [options] { return store::Session(options); }, status,
+            metrics) {
+    gate.start();
+  }
+
+ private:
+  const config::GateConfig config_;
+
+ public:
+  observe::Metrics metrics;
+  Status status;
+  Gate gate;
+};
+
+class GateCase : public testing::Test {
+ protected:
+  using Body = std::function<void(const Message&, Context&)>;
+
+  GateCase() {
+    database.run(
+        "CREATE TABLE effects (id bigint GENERATED ALWAYS AS IDENTITY, key text, note text);"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON effects TO hapax_worker");
+    options = database.worker();
+    config.gate.listen = {"127.0.0.1", 0};
+    config.gate.lanes = 4;
+    config.gate.wait = std::chrono::milliseconds(300);
+    config.gate.shutdown_timeout = std::chrono::seconds(10);
+    config.gate.callers.tokens = {{"ann", key::sha256("token-of-ann")},
+                                  {"bob", key::sha256("token-of-bob")}};
+    add_route({"/payments"});
+  }
+
+  void add_route(config::GateRoute route) {
+    config::Route& base = config.base.routes.emplace_back();
+    base.topic = route.path;
+    base.key.scope = config.gate.scope;
+    base.retention = config.gate.retention;
+    config.gate.routes.push_back(std::move(route));
+  }
+
+  std::unique_ptr<Running> make_gate() {
+    std::vector<flow::Route> routes;
+    for (const config::Route& route : config.base.routes)
+      routes.push_back(flow::make_route(
+          route, {"booker", [this] { return std::make_unique<Counting>(*this); }}));
+    return std::make_unique<Running>(config, std::move(routes), options);
+  }
+
+  Running& gate() {
+    if (!running_) running_ = make_gate();
+    return *running_;
+  }
+  std::uint16_t port() { return gate().gate.port(); }
+
+  static std::string request(const std::string& method, const std::string& target,
+                             const Headers& headers, const std::string& content = {}) {
+    std::string text = method + " " + target + " HTTP/1.1\r\nHost: gate\r\n";
+    for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
+    if (!content.empty()) text += "Content-Length: " + std::to_string(content.size()) + "\r\n";
+    return text + "\r\n" + content;
+  }
+
+  static Headers as_ann(Headers headers = {}) {
+    headers.emplace_back("Authorization", "Bearer token-of-ann");
+    return headers;
+  }
+  static Headers keyed(const std::string& key, Headers headers = {}) {
+    headers.emplace_back("Idempotency-Key", key);
+    return as_ann(std::move(headers));
+  }
+
+  Reply ask(const std::string& text) { return ask(text, port()); }
+  static Reply ask(const std::string& text, std::uint16_t port) {
+    HttpClient client(port);
+    client.send(text);
+    return client.read();
+  }
+
+  // Of ann.
+  Reply post(const std::string& key, const std::string& content = "10", Headers headers = {},
+             const std::string& target = "/payments") {
+    return ask(request("POST", target, keyed(key, std::move(headers)), content));
+  }
+
+  // All effects: "key=note", in order.
+  std::string effects() {
+    return database.value(
+        "SELECT coalesce(string_agg(key || '=' || note, ' ' ORDER BY id), '') FROM effects");
+  }
+  int keys() { return database.count("SELECT count(*) FROM hapax.idempotency_keys"); }
+
+  test::Database database;
+  store::ConnectOptions options;
+  config::GateConfig config;
+  Body body = book;
+  std::atomic<int> runs = 0;
+
+ private:
+  class Counting final : public Handler {
+   public:
+    explicit Counting(GateCase& test) : test_(test) {}
+    void handle(const Message& message, Context& context) override {
+      ++test_.runs;
+      test_.body(message, context);
+    }
+
+   private:
+    GateCase& test_;
+  };
+
+  std::unique_ptr<Running> running_;  // last: its handlers use the rest
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,250 @@
+// The gate under parallel requests, without room, and without PostgreSQL.
+#include <algorithm>
+#include <thread>
+
+#include "gate/gate_case.hpp"
+#include "sandbox/proxy.hpp"
+
+namespace hapax::gate {
+namespace {
+
+using Waiting = GateCase;
+
+// Sends the request and leaves the answer for later.
+std::unique_ptr<HttpClient> begin(std::uint16_t port, const std::string& text) {
+  auto client = std::make_unique<HttpClient>(port);
+  client->send(text);
+  return client;
+}
+
+std::string metric(const Running& gate, const std::string& series) {
+  const std::string text = gate.metrics.text();
+  const std::size_t at = text.find("\n" + series + " ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + series.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// Polls, as the gate tells no test who waits.
+void await_metric(const Running& gate, const std::string& series, const std::string& wanted) {
+  for (int i = 0; i < 1000 && metric(gate, series) != wanted; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_EQ(metric(gate, series), wanted);
+}
+
+TEST_F(Waiting, TwoHundredParallelRequestsAreOneEffect) {
+  config.gate.wait = std::chrono::seconds(20);
+  body = [](const Message& message, Context& context) {
+    context.sql("SELECT pg_sleep(0.05)");
+    book(message, context);
+  };
+  const auto other = make_gate();  // as a second process
+  const std::string text = request("POST", "/payments", keyed("k1"), "10");
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 200; ++i)
+    clients.push_back(begin(i % 2 == 0 ? port() : other->gate.port(), text));
+  int replayed = 0;
+  for (const auto& client : clients) {
+    const Reply reply = client->read();
+    EXPECT_EQ(reply.status, 201) << reply.body;
+    EXPECT_EQ(reply.body, R"({"id":17})");
+    replayed += reply.header("idempotent-replayed") == "true" ? 1 : 0;
+  }
+  EXPECT_EQ(replayed, 199);
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(runs, 1);
+}
+
+TEST_F(Waiting, ARequestInFlightIsWaitedForAndThenRefused) {
+  Door door;
+  body = [&](const Message& message, Context& context) {
+    door.pass();
+    book(message, context);
+  };
+  const auto other = make_gate();
+  const std::string text = request("POST", "/payments", keyed("k1"), "10");
+  const auto first = begin(port(), text);
+  door.await_waiting(1);
+  for (const std::uint16_t at : {port(), other->gate.port()}) {
+    const auto began = Clock::now();
+    const Reply reply = ask(text, at);
+    EXPECT_EQ(reply.status, 409) << reply.body;
+    EXPECT_EQ(reply.header("retry-after"), "1");
+    EXPECT_GE(Clock::now() - began, std::chrono::milliseconds(250));
+  }
+  door.open();
+  EXPECT_EQ(first->read().status, 201);
+  EXPECT_EQ(ask(text).header("idempotent-replayed"), "true");
+  EXPECT_EQ(runs, 1);
+}
+
+TEST_F(Waiting, WhoWaitsForAnotherRequestIsNotGivenItsAnswer) {
+  config.gate.wait = std::chrono::seconds(20);
+  Door door;
+  body = [&](const Message& message, Context& context) {
+    door.pass();
+    if (*message.payload() == "bad") throw std::runtime_error("no");
+    book(message, context);
+  };
+  const auto first = begin(port(), request("POST", "/payments", keyed("k1"), "10"));
+  const auto bad = begin(port(), request("POST", "/payments", keyed("k2"), "bad"));
+  door.await_waiting(2);
+  const auto drifted = begin(port(), request("POST", "/payments", keyed("k1"), "11"));
+  const auto next = begin(port(), request("POST", "/payments", keyed("k2"), "good"));
+  const auto same = begin(port(), request("POST", "/payments", keyed("k2"), "bad"));
+  await_metric(gate(), "hapax_gate_waiting", "3");
+  door.open();
+  EXPECT_EQ(first->read().status, 201);
+  EXPECT_EQ(drifted->read().status, 422);
+  EXPECT_EQ(bad->read().status, 500);
+  EXPECT_EQ(next->read().status, 201);
+  EXPECT_EQ(same->read().status, 500);
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(database.value("SELECT key, note FROM effects ORDER BY key"), "k1|10\nk2|good");
+}
+
+TEST_F(Waiting, WithoutRoomTheAnswerComesAtOnce) {
+  config.gate.lanes = 1;
+  config.gate.queue = 2;
+  Door door;
+  body = [&](const Message& message, Context& context) {
+    door.pass();
+    book(message, context);
+  };
+  const auto text = [](const std::string& key) {
+    return request("POST", "/payments", keyed(key), "10");
+  };
+  std::vector<std::unique_ptr<HttpClient>> taken;
+  taken.push_back(begin(port(), text("k1")));
+  door.await_waiting(1);
+  taken.push_back(begin(port(), text("k2")));
+  taken.push_back(begin(port(), text("k3")));
+  await_metric(gate(), "hapax_gate_queue", "2");
+  const Reply reply = ask(text("k4"));
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.header("retry-after"), "1");
+  door.open();
+  for (const auto& client : taken) EXPECT_EQ(client->read().status, 201);
+  EXPECT_EQ(ask(text("k4")).header("idempotent-replayed"), "");
+  EXPECT_EQ(metric(gate(), "hapax_gate_requests_total{outcome=\"executed\",route=\"/payments\"}"),
+            "4");
+  EXPECT_EQ(
+      metric(gate(), "hapax_gate_requests_total{outcome=\"unavailable\",route=\"/payments\"}"),
+      "1");
+}
+
+TEST_F(Waiting, WithoutPostgresNothingRunsAndTheGateLives) {
+  auto proxy = std::make_unique<sandbox::Proxy>(
+      sandbox::Proxy::Target{"127.0.0.1", std::to_string(test::postgres().port())});
+  const auto direct = options;
+  options = test::through_port(options, proxy->port());
+  EXPECT_EQ(post("k1").status, 201);
+  proxy.reset();  // cuts what is open, refuses what is new
+  for (int i = 0; i < 3; ++i) {
+    const Reply reply = post("k2");
+    EXPECT_EQ(reply.status, 503) << reply.body;
+    EXPECT_EQ(reply.header("retry-after"), "1");
+  }
+  EXPECT_EQ(ask(request("GET", "/healthz", {})).status, 200);
+  EXPECT_EQ(ask(request("GET", "/readyz", {})).status, 503);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(effects(), "k1=10");
+  options = direct;
+  EXPECT_EQ(ask(request("POST", "/payments", keyed("k2"), "10"), make_gate()->gate.port()).status,
+            201);
+}
+
+TEST_F(Waiting, ConnectionsThatPostgresEndsAreReplaced) {
+  EXPECT_EQ(post("k1").status, 201);
+  database.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
+      "datname = current_database()");
+  EXPECT_EQ(post("k2").status, 201);
+  EXPECT_EQ(post("k1").header("idempotent-replayed"), "true");
+  EXPECT_EQ(effects(), "k1=10 k2=10");
+}
+
+TEST_F(Waiting, EveryCommitIsSynchronous) {
+  database.run(
+      "CREATE TABLE commits (setting text); GRANT INSERT ON commits TO hapax_worker;"
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER last AFTER INSERT OR UPDATE ON hapax.idempotency_keys "
+      "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note();"
+      "ALTER ROLE hapax_worker SET synchronous_commit = off");
+  body = [](const Message& message, Context& context) {
+    if (*message.payload() == "reject") throw Reject("no");
+    book(message, context);
+    context.write("SET LOCAL synchronous_commit = off");
+  };
+  EXPECT_EQ(post("k1").status, 201);
+  EXPECT_EQ(post("k2", "reject").status, 422);
+  EXPECT_EQ(database.value("SELECT DISTINCT setting FROM commits"), "on");
+  // What a worker of the same scope completed may not be on the disk yet.
+  database.run("UPDATE hapax.idempotency_keys SET group_id = 'worker'");
+  database.run("TRUNCATE commits");
+  EXPECT_EQ(post("k1").header("idempotent-replayed"), "true");
+  EXPECT_EQ(database.value("SELECT DISTINCT setting FROM commits"), "on");
+  database.run("ALTER ROLE hapax_worker RESET synchronous_commit");
+}
+
+TEST_F(Waiting, AHandlerThatCommitsByItselfClosesItsRoute) {
+  add_route({"/others"});
+  body = [](const Message& message, Context& context) {
+    book(message, context);
+    if (message.topic() == "/payments") context.sql("COMMIT");
+  };
+  EXPECT_EQ(post("k1").status, 500);
+  EXPECT_EQ(post("k1").status, 503);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(post("k2", "10", {}, "/others").status, 201);
+  EXPECT_EQ(ask(request("GET", "/readyz", {})).status, 503);
+}
+
+TEST_F(Waiting, AKeyThatAnOperatorForgotRunsAgain) {
+  EXPECT_EQ(post("k1").status, 201);
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(post("k1", "11").header("idempotent-replayed"), "");
+  EXPECT_EQ(effects(), "k1=10 k1=11");
+}
+
+TEST_F(Waiting, ADrainAnswersWhatIsInFlight) {
+  Door door;
+  body = [&](const Message& message, Context& context) {
+    door.pass();
+    book(message, context);
+  };
+  HttpClient idle(port());
+  const auto busy = begin(port(), request("POST", "/payments", keyed("k1"), "10"));
+  door.await_waiting(1);
+  std::thread drain([&] { EXPECT_TRUE(gate().gate.drain()); });
+  EXPECT_TRUE(idle.ends());
+  EXPECT_THROW(
+      {
+        HttpClient late(port());
+        if (!late.ends()) throw std::logic_error("is served");
+        throw std::runtime_error("is closed");
+      },
+      std::runtime_error);
+  EXPECT_FALSE(gate().status.ready().ok);
+  door.open();
+  const Reply reply = busy->read();
+  EXPECT_EQ(reply.status, 201);
+  EXPECT_EQ(reply.header("connection"), "close");
+  EXPECT_TRUE(busy->ends());
+  drain.join();
+}
+
+TEST_F(Waiting, ADrainEndsInTimeBesideAHandlerThatDoesNot) {
+  config.gate.shutdown_timeout = std::chrono::milliseconds(100);
+  Door door;
+  body = [&](const Message&, Context&) { door.pass(); };
+  const auto busy = begin(port(), request("POST", "/payments", keyed("k1"), "10"));
+  door.await_waiting(1);
+  EXPECT_FALSE(gate().gate.drain());
+  door.open();
+  EXPECT_EQ(busy->read().status, 204);
+}
+
+}  // namespace
+}  // namespace hapax::gate
