@@ -55,6 +55,7 @@ class Checker:
         with connection.cursor() as cursor:
             self.effects = evidence.effects(cursor)
             self.letters = evidence.letters(cursor, site.topic)
+            self.settled = evidence.keys_of(self.letters) if site.world.letters_settle_all else ()
             self.checkpoints = evidence.checkpoints(cursor, site.topic)
             cursor.execute("SELECT key, status FROM hapax.idempotency_keys")
             self.keys = dict(cursor.fetchall())
@@ -144,14 +145,18 @@ class Checker:
                     not self.gone(effect):
                 self.complain(f"{where}: the effect names a message that is none of these: {found}")
         status = self.keys.get(op)
-        failed = any(letter.key for letter in letters.values())  # "no key", "crashed": none
-        wanted = "completed" if effects else "failed" if failed else None
+        wanted = self.statuses(effects, letters)
         if deed.startswith("hostile") and not effects:
             return self.check_messages(messages, effects, where)  # halts leave no key
         expired = (status is None and self.site.forgets()) or again
-        if status != wanted and not expired and not (skipped and not effects):
-            self.complain(f"{where}: expected the key to be {wanted}, found {status}; {found}")
+        if status not in wanted and not expired and not (skipped and not effects):
+            self.complain(f"{where}: expected the key to be of {wanted}, found {status}; {found}")
         self.check_messages(messages, effects, where)
+
+    def statuses(self, effects, letters):
+        """That the key of an operation may have."""
+        failed = any(letter.key for letter in letters.values())  # "no key", "crashed": none
+        return {"completed" if effects else "failed" if failed else None}
 
     def check_messages(self, messages, effects, where):
         for message in messages:
@@ -170,14 +175,10 @@ class Checker:
     def check_message(self, message, effects, where):
         letter = self.letters.get(message.at)
         same = [e for e in effects if e.payload == message.payload]
-        allowed = self.fails.get(message.deed, set()) | self.either.get(message.deed, set())
-        if message.deed == "fails elsewhere":
-            allowed = {"attempts_exhausted"}
-        if effects and not same:
-            allowed = {"payload_drift"}
+        allowed = self.reasons(message, effects, same)
         ran = self.runs.get(message.at, {})
         if letter is None:
-            if not same and not self.site.skipped(message.at):
+            if not same and not self.site.skipped(message.at) and message.op not in self.settled:
                 self.complain(f"{message.at}: LOST: neither effect nor dead letter; {where}")
             return
         if letter.reason == "crashed" and ran.get("began", 0) - ran.get("threw", 0) - ran.get(
@@ -193,6 +194,14 @@ class Checker:
             if not self.site.max_attempts <= letter.attempts <= ran.get("threw", 0):
                 self.complain(f"{message.at}: given up after {self.site.max_attempts} attempts, "
                               f"says {letter}, but it failed {ran.get('threw', 0)} times; {where}")
+
+    def reasons(self, message, effects, same):
+        """That a dead letter of this message may have."""
+        if effects and not same:
+            return {"payload_drift"}
+        if message.deed == "fails elsewhere":
+            return {"attempts_exhausted"}
+        return self.fails.get(message.deed, set()) | self.either.get(message.deed, set())
 
     def check_order(self):
         """Messages of one record key in one partition take effect in their order."""
@@ -268,7 +277,8 @@ class Checker:
             return "completed"
         if message.at in self.letters:
             return "dead_letter"
-        if any(e.payload == message.payload for e in self.effects.get(message.op, [])):
+        if message.op in self.settled or \
+                any(e.payload == message.payload for e in self.effects.get(message.op, [])):
             return "duplicate"
         return "skipped" if self.site.skipped(message.at) else "unaccounted"
 

@@ -19,7 +19,7 @@ def end(site, schedule, probe, say, before_check=lambda: None):
         probe.join(60)
     complaints += probe.broken + site.fleet.stop(LEAVE_S)
     before_check()
-    checker = site.world.checker(site) if not site.world.one_log else Checker(site)
+    checker = getattr(site.world, "checker", Checker)(site)
     complaints += checker.check()
     if left:
         complaints.append(f"not drained: {left}")

@@ -135,6 +135,11 @@ def letters(cursor, topic):
     return {(row[0], row[1]): Letter(*row[2:]) for row in cursor}
 
 
+def keys_of(found):
+    """The operations that these dead letters are of."""
+    return {letter.key for letter in found.values()}
+
+
 def checkpoints(cursor, topic):
     """partition -> (next offset, highest)."""
     cursor.execute("SELECT partition, next_offset, highest FROM hapax.checkpoints "

@@ -83,14 +83,16 @@ class Site:
         self.build = pathlib.Path(options.build or ROOT / "build/release").resolve()
         self.hapax = self.build / "bin/hapax"
         # A build of the binary alone, such as a mutant's, has the handler of the usual one.
-        own = self.build / "lib/libledger.so"
-        self.plugin = own if own.exists() else ROOT / "build/release/lib/libledger.so"
+        library = f"lib/lib{self.world.handler}.so"
+        own = self.build / library
+        self.plugin = own if own.exists() else ROOT / "build/release" / library
         for needed in (self.hapax, self.plugin):
             if not needed.exists():
-                raise SystemExit(f"{needed} is not there: build hapax_binary and ledger first")
+                raise SystemExit(f"{needed} is not there: build hapax_binary and "
+                                 f"{self.world.handler} first")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-chaos-"))
         self.folder.chmod(0o755)
-        for name in ("runs", "marks"):
+        for name in ("runs", "marks", "calls"):
             (self.folder / name).mkdir()
         self.proxy = self.kafka = self.postgres = self.pooler = self.fleet = None
         self.healed = False

@@ -42,7 +42,7 @@ def config_of(name, port, site, variant, group, topic):
                    "checkpoint_interval": variant["checkpoint_interval"],
                    "revoke_timeout": "1s", "shutdown_timeout": "5s"},
         "routes": [{
-            "topic": topic or site.topic, "handler": "ledger", "plugin": str(site.plugin),
+            "topic": topic or site.topic, "handler": site.world.handler, "plugin": str(site.plugin),
             "key": {"header": "idempotency-key"}, "batch": variant["batch"],
             "retry": {"max_attempts": site.max_attempts, "max_crashes": site.max_crashes,
                       "first": "20ms", "max": "200ms"},
@@ -95,6 +95,7 @@ class Worker:
         self.wanted = False
         self.aborts = []  # signals that it died of, though we sent none
         self.child = None
+        self.frozen = []  # [process id, from, to], by the monotonic clock; None: still
         self.ended_at = 0
         self.deaths = 0
 
@@ -116,10 +117,13 @@ class Worker:
         self.child.signal(signal.SIGKILL)
 
     def freeze(self):
+        self.frozen.append([self.child.pid, time.monotonic(), None])
         self.child.signal(signal.SIGSTOP)
 
     def thaw(self):
         self.child.signal(signal.SIGCONT)
+        for one in self.frozen:
+            one[2] = one[2] or time.monotonic()
 
     def leave(self):
         """Asked to go; stays away until it is started again."""

@@ -19,6 +19,7 @@ def world(kind):
 @world
 class World:
     name = "usual"
+    handler = "ledger"  # and the plugin that has it
     variant = {}       # over what the seed decided
     settings = {}      # of PostgreSQL, beside those of its ground
     topic = {}         # settings of the topic
@@ -37,6 +38,7 @@ class World:
     audited = True     # whether `hapax audit` must come to the checker's counts
     one_log = True     # whether all is in one incarnation of one topic, read by one group
     shortest_s = 0     # in less time nothing of what it is for can happen
+    letters_settle_all = False  # what comes again after a dead letter of its key may be a duplicate
     sasl = False       # whether workers reach Kafka as a user with rights of its own
 
     def __init__(self, site):

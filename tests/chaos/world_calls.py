@@ -1,0 +1,242 @@
+"""The handler charges a gateway: docs/outside.md, with one of its three declarations in each run.
+
+The gateway (gateway.py) counts what it charged, the handler (calls.cpp) notes each step with token and
+time, and a trigger notes each take of a key. The checker holds these against docs/outside.md.
+"""
+
+import collections
+import json
+import time
+
+import psycopg2
+
+from calls_checker import CallsChecker
+from faults import fault
+from gateway import TOO_LATE_S, Double
+from worlds import World, world
+
+LEASE_S, LONGEST_CALL_S, GRACE_S = 3, 6, 10
+REMEMBERS_S, KEEPS_S = 20, 90
+MORE_S = 10       # for a process that is slow to end
+SETTLED_S = 30
+DECISIONS = 20    # at the end
+
+
+@world
+class Calls(World):
+    name = "calls"
+    handler = "calls"
+    deeds = {"book": 890, "flaky": 25, "decline": 30, "throw": 8, "until mended": 12,
+             "reject booking": 6, "deep answer": 4, "kill at booking": 2, "no key": 10}
+    rate = 40
+    letters_settle_all = True
+    checker = CallsChecker
+    remembers_s = REMEMBERS_S
+    ledger = """
+CREATE TABLE booked (op text, charge text);
+GRANT SELECT, INSERT ON booked TO hapax_worker;
+CREATE TABLE takes (op text, token bigint, at timestamptz DEFAULT clock_timestamp());
+CREATE TABLE wrongs (op text, what text, at timestamptz DEFAULT clock_timestamp());
+CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    IF OLD.status IN ('started', 'answered', 'unknown') THEN
+      INSERT INTO wrongs VALUES (OLD.key, 'removed while ' || OLD.status);
+    END IF;
+    RETURN NULL;
+  END IF;
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO takes VALUES (NEW.key, NEW.token);
+    RETURN NULL;
+  END IF;
+  IF NEW.token IS DISTINCT FROM OLD.token THEN
+    INSERT INTO takes VALUES (NEW.key, NEW.token);
+    IF NEW.token < OLD.token THEN
+      INSERT INTO wrongs VALUES (NEW.key, 'token went back from ' || OLD.token || ' to ' || NEW.token);
+    END IF;
+    IF OLD.status = 'started' AND OLD.holder <> NEW.holder AND EXISTS (
+        SELECT FROM hapax.holders h WHERE h.id = OLD.holder AND h.until > clock_timestamp()) THEN
+      INSERT INTO wrongs VALUES (NEW.key, 'taken over from holder ' || OLD.holder || ', whose lease lasts');
+    END IF;
+  ELSIF OLD.status = 'started' AND NEW.status = 'answered'
+      AND NEW.answer->>'token' <> NEW.token::text THEN
+    INSERT INTO wrongs VALUES (NEW.key, 'token ' || NEW.token || ' kept the answer to ' ||
+                                        (NEW.answer->>'token'));
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER watch AFTER INSERT OR UPDATE OR DELETE ON hapax.idempotency_keys
+  FOR EACH ROW EXECUTE FUNCTION watch();
+"""
+
+    def __init__(self, site):
+        super().__init__(site)
+        repeat = self.chance.choice(["idempotent", "queryable", "never"])
+        self.variant = {"repeat": repeat, "batch": 1, "compacted": False}
+        site.max_attempts = 12  # about five seconds: others' leases end within that
+        self.gateway = None
+        self.server, self.losses = None, []     # when PostgreSQL lost a tail that was flushed
+        self.decided = collections.defaultdict(list)  # operation -> decisions, perhaps refused
+        self.decisions = collections.Counter()
+        self.hanging = {}  # process id -> when it was seen first
+        self.hung = []
+        self.look_at = 0
+
+    @property
+    def repeat(self):
+        return self.site.variant["repeat"]
+
+    def configure(self, config):
+        if not self.gateway:
+            keeps = KEEPS_S if self.repeat == "idempotent" else 0
+            self.gateway = Double(self.site.folder, self.site.seed, keeps)
+        route = config["routes"][0]
+        route["options"]["gateway"] = self.gateway.port
+        route["retry"] |= {"first": "50ms", "max": "500ms"}
+        route["outside"] = {"repeat": self.repeat, "lease": f"{LEASE_S}s", "concurrency": 8,
+                            "max_duration": f"{LONGEST_CALL_S}s"}
+        if self.repeat == "idempotent":
+            route["outside"]["remembers"] = f"{REMEMBERS_S}s"
+
+    def turn(self):
+        if self.server is not self.site.postgres.server:
+            if self.server:
+                self.losses.append(time.monotonic())
+            self.server = self.site.postgres.server
+        if time.monotonic() < self.look_at:
+            return
+        self.look_at = time.monotonic() + 1
+        hangs = self.site.folder / "hangs"
+        for pid in hangs.read_text().split() if hangs.exists() else ():
+            since = self.hanging.setdefault(int(pid), time.monotonic())
+            for worker in self.site.fleet.all:
+                if worker.runs() and worker.child.pid == int(pid) and time.monotonic() > \
+                        since + LONGEST_CALL_S + GRACE_S + MORE_S:
+                    self.hung.append(f"{worker.name} has a call that hangs, and goes on")
+                    worker.kill()
+
+    def stands_still(self):
+        """Whether a worker does, or did just now: nobody can say then what did not happen."""
+        return any(to is None or to > time.monotonic() - 2
+                   for worker in self.site.fleet.all for _, _, to in worker.frozen)
+
+    def decide(self, chance, most):
+        """As an operator who asks the gateway first."""
+        if self.stands_still():
+            return
+        try:
+            keys = self.site.postgres.server.ask(
+                "SELECT key, answer IS NOT NULL FROM hapax.idempotency_keys "
+                "WHERE status = 'unknown' ORDER BY key")
+        except psycopg2.Error:
+            return
+        events = self.gateway.events()
+        charges = {e["op"]: e["charge"] for e in events if e["what"] == "charge"}
+        called = {e["op"]: e["at"] for e in events if e["what"] == "call"}
+        for op, has_answer in chance.sample(keys, min(most, len(keys))):
+            if op in charges and self.can_book(op) and chance.random() < 0.7:
+                decision = ["--happened"]
+                if not has_answer or chance.random() < 0.5:
+                    decision.append(json.dumps({"charge": charges[op]}))
+            elif op not in charges and time.monotonic() < called.get(op, 0) + 2 * TOO_LATE_S:
+                continue  # a call that has arrived may still be charged
+            elif op not in charges and chance.random() < 0.7:
+                decision = ["--did-not-happen"]
+            else:
+                decision = ["--give-up"]
+            self.decided[op].append(decision[0])
+            code = self.site.command("outside", "decide", op, *decision)
+            if code in (1, 2):
+                self.decided[op].pop()
+            else:
+                self.decisions[decision[0]] += 1
+            self.site.say(f"  operation {op}: {decision[0]}, exit code {code}")
+
+    def can_book(self, op):
+        """Whether the handler can, by now."""
+        sends = self.site.journal.sends.values()
+        deed = next((send.operation.deed for send in sends if send.operation.op == op), "")
+        return deed not in ("throw", "reject booking") and (
+            deed != "until mended" or (self.site.folder / "mended").exists())
+
+    def healed(self):
+        for worker in self.site.fleet.all:
+            worker.thaw()
+        self.gateway.order("go")
+        self.gateway.order("accept")
+        time.sleep(3)
+        self.decide(self.chance, DECISIONS)
+
+    def ended(self):
+        return self.hung + self.still_open()
+
+    def still_open(self):
+        deadline = time.monotonic() + SETTLED_S
+        while True:
+            rows = self.site.postgres.server.ask(
+                "SELECT key, status, token, calls, holder, h.until > clock_timestamp() "
+                "FROM hapax.idempotency_keys k LEFT JOIN hapax.holders h ON h.id = k.holder "
+                "WHERE status IN ('started', 'answered', 'forgotten')")
+            if not rows or time.monotonic() > deadline:
+                return [f"key {row[0]} is left `{row[1]}` though all is drained: {row}"
+                        for row in rows]
+            time.sleep(0.3)
+
+
+@fault("gateway", 6, world="calls")
+def gateway_refuses(site, chance):
+    site.world.gateway.order("refuse")
+    yield chance.uniform(0.3, 3)
+    site.world.gateway.order("accept")
+
+
+@fault("gateway", 6, world="calls")
+def gateway_cuts(site, chance):
+    for _ in range(chance.randrange(1, 6)):
+        site.world.gateway.order("cut")
+        yield chance.uniform(0, 0.3)
+
+
+@fault("gateway", 4, world="calls")
+def gateway_holds(site, chance):
+    site.world.gateway.order("hold")
+    yield chance.uniform(0.5, 8)
+    site.world.gateway.order("go")
+
+
+@fault("worker", 6, rare=1.5, lasts=8, world="calls")
+def answers_late(site, chance, worker):
+    """Its calls are answered while it stands still, after others took its keys over and call, too."""
+    site.world.gateway.order("hold")
+    yield 0.5
+    worker.freeze()
+    yield LEASE_S + chance.uniform(0.8, 1.6)
+    site.world.gateway.order("free", worker.child.pid)
+    yield 0.3
+    worker.thaw()
+    yield chance.uniform(0.3, 0.6)
+    site.world.gateway.order("go")
+
+
+@fault("worker", 6, rare=2, lasts=8, world="calls")
+def freeze_in_take(site, chance, worker):
+    """It stands still while PostgreSQL commits its takes, for longer than its lease."""
+    site.proxy.order("postgres", "slow", 250)
+    yield chance.uniform(0.3, 1)
+    worker.freeze()
+    yield 0.3
+    site.proxy.order("postgres", "slow", 0)
+    yield LEASE_S + chance.uniform(1, 3)
+    worker.thaw()
+
+
+@fault("message", 1, rare=0.7, lasts=20, world="calls")
+def call_that_hangs(site, chance):
+    site.plain.wanted.append("hang once")
+    yield 20
+
+
+@fault("operator", 6, rare=6, lasts=1, world="calls")
+def operator_decides(site, chance):
+    site.world.decide(chance, 3)
+    yield 0.1
