@@ -1,7 +1,8 @@
-// The handler of the world `calls`: charges the gateway of gateway.py, then books as the ledger does.
+// The handler of the world `calls`: charges the gateway of gateway.py, then books as the ledger
+// does.
 //
-// Each step is a line in two files of this process, written before anything else happens: in "runs"
-// as ledger.cpp does, in "calls" with token and monotonic time. No transaction takes these back.
+// Each step is a line in two files of this process, written before anything else happens. No
+// transaction takes these back. "runs" is that of ledger.cpp, "calls" adds token and time.
 #include <fcntl.h>
 #include <httplib.h>
 #include <unistd.h>
@@ -132,9 +133,9 @@ class Calls final : public hapax::OutsideHandler {
   httplib::Client client_until(Clock::time_point deadline) const {
     httplib::Client client("127.0.0.1", port_);
     client.set_connection_timeout(std::chrono::seconds(1));
-    client.set_read_timeout(std::max(
-        std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now()),
-        std::chrono::microseconds(1000)));
+    client.set_read_timeout(
+        std::max(std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now()),
+                 std::chrono::microseconds(1000)));
     return client;
   }
 
@@ -164,13 +165,9 @@ class Calls final : public hapax::OutsideHandler {
     const std::string run = what == "began" || what == "ended" ? what : "threw";
     const std::string pid = std::to_string(getpid());
     const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-    append(folder_ / "calls" / pid, json{{"op", op},
-                                         {"part", part},
-                                         {"what", what},
-                                         {"token", token},
-                                         {"at", now}}
-                                            .dump() +
-                                        '\n');
+    append(folder_ / "calls" / pid,
+           json{{"op", op}, {"part", part}, {"what", what}, {"token", token}, {"at", now}}.dump() +
+               '\n');
     if (part != "hang")
       append(folder_ / "runs" / pid, op + ' ' + std::to_string(message.partition()) + ' ' +
                                          std::to_string(message.offset()) + ' ' + run + '\n');

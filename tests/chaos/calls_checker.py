@@ -67,9 +67,9 @@ class CallsChecker(Checker):
             self.complain(f"operation {op}: {what}, at {at}")
         cursor.execute("SELECT op, token, extract(epoch FROM at)::float FROM takes")
         wall = time.time() - time.monotonic()
-        takes = collections.defaultdict(list)
+        self.takes = collections.defaultdict(list)
         for op, token, at in cursor.fetchall():
-            takes[op].append((token, at - wall))
+            self.takes[op].append((token, at - wall))
         cursor.execute("SELECT op, charge FROM booked")
         booked = collections.defaultdict(list)
         for op, charge in cursor.fetchall():
@@ -82,7 +82,7 @@ class CallsChecker(Checker):
                 continue
             self.check_charges(op)
             self.check_repeats(op)
-            self.check_steps(op, takes[op])
+            self.check_steps(op)
             self.check_end(op, deeds[op], booked[op])
         self.check_answers(cursor, deeds)
         self.check_list(cursor)
@@ -96,10 +96,10 @@ class CallsChecker(Checker):
         return [e for e in self.of[op] if e["what"] == what]
 
     def is_lost(self, op):
-        """Whether PostgreSQL may have lost that it was called."""
-        return self.site.world.repeat != "idempotent" and any(
-            loss - BEFORE_A_LOSS_S <= note["at"] <= loss + 1
-            for loss in self.site.world.losses for note in self.notes[op])
+        """Whether PostgreSQL lost that it was called: it does not know the call's token any more."""
+        known = {token for token, _ in self.takes[op]}
+        return self.site.world.repeat != "idempotent" and bool(self.site.world.losses) and any(
+            note["token"] not in known for note in self.notes[op] if note["part"] == "call")
 
     def stood_still(self, op):
         """Whether a process did, between the beginning of a call and its arrival."""
@@ -144,11 +144,11 @@ class CallsChecker(Checker):
                 self.site.world.remembers_s + AGE_SLACK_S:
             self.complain(f"operation {op}: called again after the gateway may forget: {self.told(op)}")
 
-    def check_steps(self, op, takes):
+    def check_steps(self, op):
         """Who was superseded does not call; what is booked is not called for any more."""
         lost = self.is_lost(op) or any(loss - BEFORE_A_LOSS_S <= note["at"] <= loss + 1
                                        for loss in self.site.world.losses for note in self.notes[op])
-        booking = None
+        booking, takes = None, self.takes[op]
         for note in self.notes[op]:
             if note["what"] != "began":
                 continue
@@ -190,7 +190,10 @@ class CallsChecker(Checker):
         cursor.execute("SELECT key, token, error FROM hapax.idempotency_keys "
                        "WHERE status = 'unknown' AND answer IS NULL")
         for op, token, error in cursor.fetchall():
-            if deeds.get(op) != "deep answer" and any(
+            if not self.site.world.losses and any(n["part"] == "book" for n in self.notes[op]):
+                self.complain(f"operation {op}: it was being booked, and nobody has the answer any "
+                              f"more, {error}: {self.told(op)}")
+            elif deeds.get(op) != "deep answer" and any(
                     (note["part"], note["what"], note["token"]) == ("call", "ended", token)
                     for note in self.notes[op]):
                 self.complain(f"operation {op}: its call was answered, and given up by the same take, "

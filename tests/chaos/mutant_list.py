@@ -163,6 +163,37 @@ MUTANTS = {
         "src/outbox/low_water.cpp", "if (candidate_ && !candidate_->writers.empty()) {",
         "next_ = upto;\n  if (candidate_ && !candidate_->writers.empty()) {")],
         "worker-pause", {"batch": 1, "lose_tail": False, "ordering": "none"}, world="publish"),
+    "write-with-an-older-token": of("calls", [
+        ("sql/outside/keep_answers.sql", "k.status = 'started' AND k.token = e.token",
+         "k.status = 'started' AND k.token >= e.token"),
+        ("sql/outside/claim_answered.sql", "token = $4", "token >= $4"),
+        ("sql/outside/end_call.sql", "token = $4", "token >= $4")], repeat="idempotent"),
+    "taken-over-under-a-lease": of("calls", [(
+        "sql/outside/take_calls.sql", "WHERE h.id = k.holder AND h.until > clock_timestamp()",
+        "WHERE h.id = k.holder AND h.until = 'infinity'")], repeat="idempotent"),
+    "hung-call-is-left-alone": Mutant([(
+        "src/worker/outside_calls.cpp", "hangs_.exchange(true)", "true")],
+        "call-that-hangs", {"repeat": "never"}, world="calls"),
+    "called-without-a-look-at-the-lease": Mutant([(
+        "src/outside/callers.cpp", "!lease_.may_call(now) || ", "")],
+        "freeze-in-take,answers-late", {"repeat": "queryable"}, world="calls"),
+    "never-is-called-again": of("calls", [(
+        "src/outside/policy.cpp", "case Repeat::never: break;",
+        "case Repeat::never: return {Step::call};")], repeat="never"),
+    "queryable-is-not-asked": of("calls", [(
+        "src/outside/policy.cpp", "return {Step::reconcile};", "return {Step::call};")],
+        repeat="queryable"),
+    "take-not-flushed": Mutant([(
+        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  const std::string keys",
+        "  const std::string keys")],
+        POSTGRES, {"repeat": "never", "lose_tail": True}, world="calls"),
+    "answer-not-flushed": Mutant([(
+        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  std::vector<bool> kept",
+        "  std::vector<bool> kept")],
+        POSTGRES, {"repeat": "idempotent", "lose_tail": True}, world="calls"),
+    "call-forgotten-when-given-back": of("calls", [(
+        "sql/outside/give_call_back.sql", "calls = calls - $5::boolean::int",
+        "calls = $5::boolean::int * 0")], repeat="queryable"),
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),

@@ -134,13 +134,14 @@ CREATE TRIGGER watch AFTER INSERT OR UPDATE OR DELETE ON hapax.idempotency_keys
         charges = {e["op"]: e["charge"] for e in events if e["what"] == "charge"}
         called = {e["op"]: e["at"] for e in events if e["what"] == "call"}
         for op, has_answer in chance.sample(keys, min(most, len(keys))):
-            if op in charges and self.can_book(op) and chance.random() < 0.7:
+            bookable = self.can_book(op)
+            if op in charges and bookable and chance.random() < 0.7:
                 decision = ["--happened"]
                 if not has_answer or chance.random() < 0.5:
                     decision.append(json.dumps({"charge": charges[op]}))
             elif op not in charges and time.monotonic() < called.get(op, 0) + 2 * TOO_LATE_S:
                 continue  # a call that has arrived may still be charged
-            elif op not in charges and chance.random() < 0.7:
+            elif op not in charges and bookable and chance.random() < 0.7:
                 decision = ["--did-not-happen"]
             else:
                 decision = ["--give-up"]
