@@ -164,18 +164,18 @@ MUTANTS = {
         "next_ = upto;\n  if (candidate_ && !candidate_->writers.empty()) {")],
         "worker-pause", {"batch": 1, "lose_tail": False, "ordering": "none"}, world="publish"),
     "write-with-an-older-token": of("calls", [
-        ("sql/outside/keep_answers.sql", "k.status = 'started' AND k.token = e.token",
-         "k.status = 'started' AND k.token >= e.token"),
+        ("sql/outside/keep_answers.sql", "'answered') AND k.token = l.token",
+         "'answered') AND k.token >= l.token"),
         ("sql/outside/claim_answered.sql", "token = $4", "token >= $4"),
         ("sql/outside/end_call.sql", "token = $4", "token >= $4")], repeat="idempotent"),
     "taken-over-under-a-lease": of("calls", [(
         "sql/outside/take_calls.sql", "WHERE h.id = k.holder AND h.until > clock_timestamp()",
         "WHERE h.id = k.holder AND h.until = 'infinity'")], repeat="idempotent"),
     "hung-call-is-left-alone": Mutant([(
-        "src/worker/outside_calls.cpp", "hangs_.exchange(true)", "true")],
+        "src/worker/calls_in_flight.cpp", "hangs_.exchange(true)", "true")],
         "call-that-hangs", {"repeat": "never"}, world="calls"),
     "called-without-a-look-at-the-lease": Mutant([(
-        "src/outside/callers.cpp", "!lease_.may_call(now) || ", "")],
+        "src/outside/callers.cpp", "lease_.may_call() && ", "")],
         "freeze-in-take,answers-late", {"repeat": "queryable"}, world="calls"),
     "never-is-called-again": of("calls", [(
         "src/outside/policy.cpp", "case Repeat::never: break;",
@@ -184,8 +184,8 @@ MUTANTS = {
         "src/outside/policy.cpp", "return {Step::reconcile};", "return {Step::call};")],
         repeat="queryable"),
     "take-not-flushed": Mutant([(
-        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  const std::string keys",
-        "  const std::string keys")],
+        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  transaction.add(kLockWait);",
+        "  transaction.add(kLockWait);")],
         POSTGRES, {"repeat": "never", "lose_tail": True}, world="calls"),
     "answer-not-flushed": Mutant([(
         "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  std::vector<bool> kept",

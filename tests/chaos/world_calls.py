@@ -67,6 +67,18 @@ BEGIN
 END $$;
 CREATE TRIGGER watch AFTER INSERT OR UPDATE OR DELETE ON hapax.idempotency_keys
   FOR EACH ROW EXECUTE FUNCTION watch();
+-- While a brake is on, the commit of a take lasts.
+CREATE TABLE brakes (until timestamptz, seconds float);
+CREATE FUNCTION brake() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE pause float := (SELECT max(seconds) FROM brakes WHERE until > clock_timestamp());
+BEGIN
+  IF pause IS NOT NULL AND coalesce(current_setting('chaos.braked', true), '') = '' THEN
+    PERFORM set_config('chaos.braked', 'yes', true), pg_sleep(pause);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempotency_keys
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION brake();
 """
 
     def __init__(self, site):
@@ -134,14 +146,13 @@ CREATE TRIGGER watch AFTER INSERT OR UPDATE OR DELETE ON hapax.idempotency_keys
         charges = {e["op"]: e["charge"] for e in events if e["what"] == "charge"}
         called = {e["op"]: e["at"] for e in events if e["what"] == "call"}
         for op, has_answer in chance.sample(keys, min(most, len(keys))):
-            bookable = self.can_book(op)
-            if op in charges and bookable and chance.random() < 0.7:
+            if op in charges and chance.random() < 0.7:
                 decision = ["--happened"]
                 if not has_answer or chance.random() < 0.5:
                     decision.append(json.dumps({"charge": charges[op]}))
             elif op not in charges and time.monotonic() < called.get(op, 0) + 2 * TOO_LATE_S:
                 continue  # a call that has arrived may still be charged
-            elif op not in charges and bookable and chance.random() < 0.7:
+            elif op not in charges and chance.random() < 0.7:
                 decision = ["--did-not-happen"]
             else:
                 decision = ["--give-up"]
@@ -152,13 +163,6 @@ CREATE TRIGGER watch AFTER INSERT OR UPDATE OR DELETE ON hapax.idempotency_keys
             else:
                 self.decisions[decision[0]] += 1
             self.site.say(f"  operation {op}: {decision[0]}, exit code {code}")
-
-    def can_book(self, op):
-        """Whether the handler can, by now."""
-        sends = self.site.journal.sends.values()
-        deed = next((send.operation.deed for send in sends if send.operation.op == op), "")
-        return deed not in ("throw", "reject booking") and (
-            deed != "until mended" or (self.site.folder / "mended").exists())
 
     def healed(self):
         for worker in self.site.fleet.all:
@@ -222,12 +226,13 @@ def answers_late(site, chance, worker):
 @fault("worker", 6, rare=2, lasts=8, world="calls")
 def freeze_in_take(site, chance, worker):
     """It stands still while PostgreSQL commits its takes, for longer than its lease."""
-    site.proxy.order("postgres", "slow", 250)
-    yield chance.uniform(0.3, 1)
+    try:
+        site.postgres.server.ask("INSERT INTO brakes VALUES (clock_timestamp() + '0.8 s', 0.8)")
+    except psycopg2.Error:
+        return
+    yield chance.uniform(0.3, 0.7)
     worker.freeze()
-    yield 0.3
-    site.proxy.order("postgres", "slow", 0)
-    yield LEASE_S + chance.uniform(1, 3)
+    yield LEASE_S + chance.uniform(1.5, 3)
     worker.thaw()
 
 
