@@ -6,7 +6,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(Boost 1.74 REQUIRED)  # headers only
+find_package(Boost 1.74 CONFIG REQUIRED)  # headers only
 pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka>=2.0.2)
 pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx>=6.4)
 pkg_check_modules(PQ REQUIRED IMPORTED_TARGET libpq>=14)

@@ -61,7 +61,10 @@ Connection::~Connection() {
   --shared_.connections;
 }
 
-void Connection::end() { stream_.close(); }
+void Connection::end() {
+  leave_idle();
+  stream_.close();
+}
 
 void Connection::leave_idle() {
   if (idle_) shared_.idle.erase(*idle_);

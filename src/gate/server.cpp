@@ -57,7 +57,7 @@ class Server::Running {
       shared_.draining = true;
       Error ignored;
       acceptor_.close(ignored);
-      for (Connection* connection : shared_.idle) connection->end();
+      while (!shared_.idle.empty()) shared_.idle.front()->end();
     });
     sync::Lock lock(mutex_);
     const auto until = Clock::now() + at_most;

@@ -61,8 +61,8 @@ TEST(GateConfig, NamesEveryMistake) {
       has(gate_problem("/gate/callers/proxy", {{"header", "x"}, {"addresses", {"10.0.0.0/33"}}},
                        "gate.callers.proxy.addresses[0]"),
           "addresses or networks"));
-  for (const std::string& line :
-       {"ann", "ann secret", " " + kDigest, "ann " + kDigest + "0", kDigest}) {
+  for (const std::string& line : {std::string("ann"), std::string("ann secret"), " " + kDigest,
+                                  "ann " + kDigest + "0", kDigest}) {
     const std::string problem =
         gate_problem("/gate/callers/tokens", "x " + kDigest + "\n" + line, "gate.callers.tokens");
     EXPECT_TRUE(has(problem, "line 2 is wrong")) << line << problem;
