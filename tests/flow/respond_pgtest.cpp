@@ -19,13 +19,15 @@ TEST_F(Respond, StoresTheAnswerAsTheKeysResult) {
 }
 
 TEST_F(Respond, WhatCannotBeStoredIsAFailedRun) {
+  Sent sent;
   for (const auto& respond : std::vector<std::function<void(Context&)>>{
            [](Context& context) { context.respond(500); },
            [](Context& context) {
              context.respond(200, {{"A", "x\r\nB: y"}});
            },
            [](Context& context) { context.respond(200, {}, std::string(100, 'x')); }}) {
-    const auto outcome = process({}, [&](const Message&, Context& context) { respond(context); });
+    ++sent.offset;  // each is another message
+    const auto outcome = process(sent, [&](const Message&, Context& context) { respond(context); });
     EXPECT_EQ(outcome.result, Result::retry);
   }
   EXPECT_EQ(count("hapax.idempotency_keys"), 0);
