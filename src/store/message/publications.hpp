@@ -47,8 +47,8 @@ inline constexpr std::size_t kMostLetters = 100;
 inline constexpr std::size_t kMostPayload = std::size_t{8} << 20;
 
 // How many open letters of these topics are not in Kafka, counted up to kMostCounted: those that
-// are to be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError, 57014 if it takes
-// longer than a second.
+// are to be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError,
+// 57014 if it takes longer than a second.
 std::size_t count_unpublished(Session& session, const std::string& group,
                               const std::vector<std::string>& topics,
                               const std::vector<std::string>& destinations);
