@@ -55,7 +55,7 @@ class CallsChecker(Checker):
         for worker in self.site.fleet.all:
             for pid, since, until in worker.frozen:
                 self.frozen[pid].append((since, until or time.monotonic()))
-        self.predicted = 0
+        self.predicted = collections.Counter()
         complaints = super().check()
         with self.site.postgres.server.connect() as connection, connection.cursor() as cursor:
             self.check_calls(cursor)
@@ -117,9 +117,10 @@ class CallsChecker(Checker):
             return
         decided = "--did-not-happen" in self.site.world.decided.get(op, ())
         repeat = self.site.world.repeat
-        if self.is_lost(op) or (self.stood_still(op) and (
-                repeat == "queryable" or (repeat == "never" and decided))):
-            self.predicted += 1
+        if self.is_lost(op):
+            self.predicted["lost tail"] += 1
+        elif self.stood_still(op) and (repeat == "queryable" or (repeat == "never" and decided)):
+            self.predicted["stood still"] += 1
         else:
             self.complain(f"operation {op}: CHARGED {len(charges)} TIMES, {repeat}: {self.told(op)}")
 
@@ -219,5 +220,5 @@ class CallsChecker(Checker):
         return {**super().summary(), "repeat": self.site.world.repeat, "calls": count["call"],
                 "questions": count["asked"], "charges": count["charge"],
                 "charged_operations": sum(bool(self.events(op, "charge")) for op in list(self.of)),
-                "predicted_doubles": self.predicted, "unknown": keys["unknown"],
+                "predicted_doubles": dict(self.predicted), "unknown": keys["unknown"],
                 "decided": dict(self.site.world.decisions)}

@@ -163,11 +163,12 @@ MUTANTS = {
         "src/outbox/low_water.cpp", "if (candidate_ && !candidate_->writers.empty()) {",
         "next_ = upto;\n  if (candidate_ && !candidate_->writers.empty()) {")],
         "worker-pause", {"batch": 1, "lose_tail": False, "ordering": "none"}, world="publish"),
-    "write-with-an-older-token": of("calls", [
+    "write-with-an-older-token": Mutant([
         ("sql/outside/keep_answers.sql", "'answered') AND k.token = l.token",
          "'answered') AND k.token >= l.token"),
         ("sql/outside/claim_answered.sql", "token = $4", "token >= $4"),
-        ("sql/outside/end_call.sql", "token = $4", "token >= $4")], repeat="idempotent"),
+        ("sql/outside/end_call.sql", "token = $4", "token >= $4")],
+        "answers-late", {"repeat": "idempotent"}, world="calls"),
     "taken-over-under-a-lease": of("calls", [(
         "sql/outside/take_calls.sql", "WHERE h.id = k.holder AND h.until > clock_timestamp()",
         "WHERE h.id = k.holder AND h.until = 'infinity'")], repeat="idempotent"),
@@ -186,11 +187,12 @@ MUTANTS = {
     "take-not-flushed": Mutant([(
         "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  transaction.add(kLockWait);",
         "  transaction.add(kLockWait);")],
-        POSTGRES, {"repeat": "never", "lose_tail": True}, world="calls"),
+        "postgres-kill,backend-kill,gateway-holds", {"repeat": "never", "lose_tail": True},
+        world="calls"),
     "answer-not-flushed": Mutant([(
         "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  std::vector<bool> kept",
         "  std::vector<bool> kept")],
-        POSTGRES, {"repeat": "idempotent", "lose_tail": True}, world="calls"),
+        "postgres-kill,backend-kill", {"repeat": "idempotent", "lose_tail": True}, world="calls"),
     "call-forgotten-when-given-back": of("calls", [(
         "sql/outside/give_call_back.sql", "calls = calls - $5::boolean::int",
         "calls = $5::boolean::int * 0")], repeat="queryable"),
