@@ -129,7 +129,7 @@ class Kafka:
             broker.format(cluster_id)
             broker.start()
         for broker in self.brokers:
-            wait_until(f"broker {broker.node}", broker.ready, 90)
+            wait_until(f"broker {broker.node}", broker.ready, 240)
         self.bootstrap = ",".join(f"127.0.0.1:{b.port}" for b in self.brokers)
         self.proxied = ",".join(f"127.0.0.1:{p}" for p in proxied_ports)
 
