@@ -10,7 +10,7 @@ ALTER ROLE :"worker" SET default_transaction_read_only = on;
 
 GRANT USAGE ON SCHEMA hapax TO :"worker";
 GRANT SELECT, INSERT, UPDATE ON hapax.idempotency_keys, hapax.checkpoints, hapax.halts,
-  hapax.attempts, hapax.leases, hapax.logs, hapax.passed TO :"worker";
+  hapax.attempts, hapax.leases, hapax.logs, hapax.passed, hapax.doubts TO :"worker";
 GRANT DELETE ON hapax.idempotency_keys, hapax.attempts TO :"worker";
 GRANT SELECT, INSERT ON hapax.dead_letters, hapax.incarnation, hapax.position_changes TO :"worker";
 GRANT UPDATE (ended_at, ended_as, ended_by, ended_why, published_at) ON hapax.dead_letters TO :"worker";

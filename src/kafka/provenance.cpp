@@ -22,7 +22,8 @@ bool take(std::string_view& text, std::string_view name, std::string_view& value
 
 std::string Provenance::text() const {
   return std::string(kPrefix) + "store=" + store_id + " cluster=" + cluster_id +
-         " epoch=" + std::to_string(epoch) + (first ? " first=1" : "");
+         " epoch=" + std::to_string(epoch) + (wal.empty() ? "" : " wal=" + wal) +
+         (first ? " first=1" : "");
 }
 
 std::optional<Provenance> Provenance::parse(std::string_view text) {
@@ -31,10 +32,13 @@ std::optional<Provenance> Provenance::parse(std::string_view text) {
   std::string_view store, cluster, epoch;
   if (!take(text, "store", store) || !take(text, "cluster", cluster) || !take(text, "epoch", epoch))
     return std::nullopt;
+  std::string_view wal;
+  if (text.starts_with("wal=") && (!take(text, "wal", wal) || wal.empty())) return std::nullopt;
   std::string_view first;
   if (!text.empty() && (!take(text, "first", first) || first != "1" || !text.empty()))
     return std::nullopt;
-  Provenance provenance{std::string(store), std::string(cluster), 0, !first.empty()};
+  Provenance provenance{std::string(store), std::string(cluster), 0, !first.empty(),
+                        std::string(wal)};
   const auto [end, error] =
       std::from_chars(epoch.data(), epoch.data() + epoch.size(), provenance.epoch);
   if (error != std::errc() || end != epoch.data() + epoch.size()) return std::nullopt;

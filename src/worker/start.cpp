@@ -131,6 +131,56 @@ Start decide_offset(const StartFacts& facts) {
   return with_row(facts, here, ours);
 }
 
+// With the log's number, by which keys of coordinates are made.
+Start number_log(const StartFacts& facts, StartAt start) {
+  if (!facts.key_may_be_coordinates) return start;
+  const auto number = number_of_log(
+      {facts.scope, facts.cluster_id, facts.topic_id, facts.row, facts.known_logs, facts.high});
+  if (const auto* disputed = std::get_if<LogDisputed>(&number))
+    return StartHalt{"topic_recreated", disputed->why, disputed->generation,
+                     disputed->is_of_short_log};
+  const LogNumber& log = std::get<LogNumber>(number);
+  start.generation = log.generation;
+  start.learns_log = log.learns;
+  // What was settled beyond the checkpoint has keys with the old number: unknown, so it halts.
+  if (log.renamed) start.guard_below = facts.high;
+  return start;
+}
+
+// The newest position of PostgreSQL that this process or Kafka's offset tells of.
+std::optional<store::WalPosition> seen_wal(const StartFacts& facts) {
+  auto seen = facts.seen_wal;
+  const auto& provenance = facts.provenance;
+  if (provenance && provenance->cluster_id == facts.cluster_id &&
+      provenance->store_id == facts.store_id)
+    seen = std::max(seen, store::WalPosition::parse(provenance->wal));
+  return seen;
+}
+
+// If PostgreSQL lost its tail, it has forgotten calls for messages from the start to the log's end.
+Start doubt_calls(const StartFacts& facts, StartAt at) {
+  if (!facts.repeat) return at;
+  // Of a log that was made again nothing was ever in doubt.
+  const bool is_new_log = facts.row && facts.row->start_as == "initial";
+  std::int64_t below = is_new_log ? 0 : facts.doubt.below;
+  const auto seen = seen_wal(facts);
+  if (facts.wal && seen && facts.wal->may_lack(*seen) && at.offset < facts.high) {
+    if (*facts.repeat == config::Repeat::never && facts.doubt.decided.empty())
+      return StartHalt{
+          "tail_in_doubt",
+          "PostgreSQL is at " + facts.wal->text() + " (timeline/position), and was seen at " +
+              seen->text() +
+              " before: it failed over or was restored, and lost its tail. Calls for the "
+              "messages " +
+              text(at.offset) + " to " + text(facts.high - 1) +
+              " may have happened that it does not know, and by its route none may be repeated"};
+    below = std::max(below, facts.high);
+  }
+  if (facts.doubt.decided == "call" && *facts.repeat == config::Repeat::never) below = 0;
+  at.doubt_below = below > at.offset ? below : 0;
+  return at;
+}
+
 }  // namespace
 
 std::int64_t settled_before(const StartFacts& facts, const StartAt& at) {
@@ -140,20 +190,11 @@ std::int64_t settled_before(const StartFacts& facts, const StartAt& at) {
 
 Start decide_start(const StartFacts& facts) {
   Start start = decide_offset(facts);
-  auto* const at = std::get_if<StartAt>(&start);
-  if (at == nullptr) return start;
-  at->generation = facts.row ? facts.row->generation : 1;
-  if (!facts.key_may_be_coordinates) return start;
-  const auto number = number_of_log(
-      {facts.scope, facts.cluster_id, facts.topic_id, facts.row, facts.known_logs, facts.high});
-  if (const auto* disputed = std::get_if<LogDisputed>(&number))
-    return StartHalt{"topic_recreated", disputed->why, disputed->generation,
-                     disputed->is_of_short_log};
-  const LogNumber& log = std::get<LogNumber>(number);
-  at->generation = log.generation;
-  at->learns_log = log.learns;
-  // What was settled beyond the checkpoint has keys with the old number: unknown, so it halts.
-  if (log.renamed) at->guard_below = facts.high;
+  if (auto* const at = std::get_if<StartAt>(&start)) {
+    at->generation = facts.row ? facts.row->generation : 1;
+    start = number_log(facts, *at);
+  }
+  if (const auto* const at = std::get_if<StartAt>(&start)) start = doubt_calls(facts, *at);
   return start;
 }
 

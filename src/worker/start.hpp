@@ -10,9 +10,12 @@
 #include <variant>
 #include <vector>
 
+#include "config/config.hpp"
 #include "kafka/provenance.hpp"
 #include "store/worker/checkpoints.hpp"
+#include "store/worker/doubts.hpp"
 #include "store/worker/logs.hpp"
+#include "store/worker/wal_position.hpp"
 
 namespace hapax::worker {
 
@@ -28,9 +31,13 @@ struct StartFacts {
   // PostgreSQL's side
   std::optional<store::CheckpointRow> row;
   std::string store_id;
+  std::optional<store::WalPosition> wal;       // where it is
+  std::optional<store::WalPosition> seen_wal;  // where this process saw it before
+  store::Doubt doubt;
   // the configuration's
   std::string key_spec;
-  bool initial_latest = false;  // where a partition starts for the very first time
+  std::optional<config::Repeat> repeat;  // of a route that calls to the outside
+  bool initial_latest = false;           // where a partition starts for the very first time
   bool earliest_when_out_of_range = false;
   bool key_may_be_coordinates = false;
   std::string scope;
@@ -45,6 +52,7 @@ struct StartAt {
   std::int32_t generation = 1;
   bool learns_log = false;       // others must get to know that number
   std::int64_t guard_below = 0;  // what is below and unknown halts (guarantees I8)
+  std::int64_t doubt_below = 0;  // calls for what is below may have been forgotten
   bool operator==(const StartAt&) const = default;
 };
 

@@ -114,6 +114,14 @@ ALTER TABLE hapax.dead_letters ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE hapax.doubts (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    below bigint DEFAULT 0 NOT NULL,
+    decided text COLLATE pg_catalog."C",
+    CONSTRAINT doubts_decided_check CHECK ((decided = ANY (ARRAY['call'::text, 'as_unknown'::text])))
+);
 CREATE TABLE hapax.forgotten (
     scope text NOT NULL COLLATE pg_catalog."C",
     until timestamp with time zone NOT NULL
@@ -349,6 +357,8 @@ ALTER TABLE ONLY hapax.dead_letters
     ADD CONSTRAINT dead_letters_coordinates UNIQUE (group_id, topic, generation, partition, kafka_offset);
 ALTER TABLE ONLY hapax.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.doubts
+    ADD CONSTRAINT doubts_pkey PRIMARY KEY (group_id, topic, partition);
 ALTER TABLE ONLY hapax.forgotten
     ADD CONSTRAINT forgotten_pkey PRIMARY KEY (scope);
 ALTER TABLE ONLY hapax.halts

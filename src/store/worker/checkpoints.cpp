@@ -5,6 +5,7 @@
 #include "sql_statements.hpp"
 #include "store/array.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/doubts.hpp"
 
 namespace hapax::store {
 namespace {
@@ -18,7 +19,7 @@ TopicPartition id_of(const Row& row) {
 
 }  // namespace
 
-StoreIdentity read_store(Session& session) {
+StoreIdentity read_store(Session& session, bool with_position) {
   Transaction transaction(session);
   transaction.run(sql::kEnsureIncarnation, {});
   const Rows rows = transaction.run(sql::kReadStore, {});
@@ -36,6 +37,7 @@ StoreIdentity read_store(Session& session) {
   identity.facts = "made in database oid " + row["stored_oid"].text() + " of system " +
                    stored_system.value_or("unknown") + ", now found in oid " + row["oid"].text() +
                    " of system " + system.value_or("unknown");
+  if (with_position) identity.position = read_wal_position(transaction);
   transaction.commit();
   return identity;
 }
@@ -128,6 +130,10 @@ std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
   Transaction transaction(session);
   learn_logs(transaction, starting);
   if (starting.empty()) return {};
+  // Kafka's offset tells the new position then, so nobody would find the loss again.
+  if (std::ranges::any_of(starting,
+                          [](const auto& one) { return one.start.doubt_below.has_value(); }))
+    transaction.add("SET LOCAL synchronous_commit = on");
   const auto& [taking, first] = starting.front();
   const Rows rows = transaction.run(
       sql::kAgreeStarts,
@@ -147,6 +153,11 @@ std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
       record_position_change(
           transaction, {taken.group, taken.partition, start.generation, start.from, start.offset,
                         start.jump, taken.owner, why_of(start.jump)});
+  std::vector<std::pair<TopicPartition, std::int64_t>> doubts;
+  for (const auto& [taken, start] : starting)
+    if (highest.contains(taken.partition) && start.doubt_below)
+      doubts.emplace_back(taken.partition, *start.doubt_below);
+  write_doubts(transaction, taking.group, doubts);
   transaction.commit();
   return highest;
 }
@@ -168,7 +179,8 @@ std::map<TopicPartition, Held> read_held(Session& session, const std::string& gr
 }
 
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
-                                           std::vector<CheckpointWrite> writes) {
+                                           std::vector<CheckpointWrite> writes,
+                                           std::optional<WalPosition>* position) {
   if (writes.empty()) return {};
   std::ranges::sort(writes, {}, &CheckpointWrite::partition);
   Transaction transaction(session);
@@ -182,6 +194,8 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
                                array_of(writes, [](const auto& w) { return w.next_offset; })});
   std::set<TopicPartition> written;
   for (const Row row : rows) written.emplace(row[0].text(), row[1].as<std::int32_t>());
+  // Of the incarnation that the rows were written in, so of no server that came after it.
+  if (position != nullptr && !written.empty()) *position = read_wal_position(transaction);
   transaction.commit();
   return written;
 }

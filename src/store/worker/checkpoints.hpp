@@ -15,6 +15,7 @@
 #include "store/session.hpp"
 #include "store/worker/logs.hpp"
 #include "store/worker/positions.hpp"
+#include "store/worker/wal_position.hpp"
 
 namespace hapax::store {
 
@@ -24,7 +25,8 @@ struct StoreIdentity {
   std::string id;
   std::string incarnation;
   bool copied = false;
-  std::string facts;  // for people: what is stored and what is there
+  std::string facts;                    // for people: what is stored and what is there
+  std::optional<WalPosition> position;  // if it was asked for, and PostgreSQL tells
 };
 
 struct CheckpointRow {
@@ -59,8 +61,9 @@ struct Halt {
   }
 };
 
-// Makes the incarnation row where it is missing, and reads which database this is.
-StoreIdentity read_store(Session& session);
+// Makes the incarnation row where it is missing, and reads which database this is. The position is
+// that of this incarnation.
+StoreIdentity read_store(Session& session, bool with_position = false);
 
 // Those that are there.
 std::map<TopicPartition, CheckpointRow> read_checkpoints(
@@ -99,6 +102,8 @@ struct AgreedStart {
   // The log gets its number with this start; `known_logs` is what that was decided on.
   bool learns_log = false;
   std::vector<KnownLog> known_logs = {};
+  // Calls for messages below may have been forgotten. Nothing: as it was.
+  std::optional<std::int64_t> doubt_below = {};
 };
 
 struct Starting {
@@ -133,9 +138,11 @@ struct CheckpointWrite {
 };
 
 // Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those
-// that were written: a missing one is not ours any more, or PostgreSQL lost its tail.
+// that were written: a missing one is not ours any more, or PostgreSQL lost its tail. `position`,
+// if it is not null: that of PostgreSQL meanwhile, if any was written.
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
-                                           std::vector<CheckpointWrite> writes);
+                                           std::vector<CheckpointWrite> writes,
+                                           std::optional<WalPosition>* position = nullptr);
 
 // Whoever leaves started under this epoch and incarnation.
 struct Leaving {

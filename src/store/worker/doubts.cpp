@@ -1,0 +1,34 @@
+#include "store/worker/doubts.hpp"
+
+#include <optional>
+
+#include "sql_statements.hpp"
+#include "store/array.hpp"
+
+namespace hapax::store {
+
+std::map<TopicPartition, Doubt> read_doubts(Session& session, const std::string& group,
+                                            const std::vector<TopicPartition>& partitions) {
+  std::map<TopicPartition, Doubt> doubts;
+  if (partitions.empty()) return doubts;
+  Transaction transaction(session);
+  for (const Row row :
+       transaction.run(sql::kReadDoubts,
+                       {group, array_of(partitions, [](const auto& one) { return one.first; }),
+                        array_of(partitions, [](const auto& one) { return one.second; })}))
+    doubts[{row["topic"].text(), row["partition"].as<std::int32_t>()}] = {
+        row["below"].as<std::int64_t>(),
+        row["decided"].as<std::optional<std::string>>().value_or("")};
+  return doubts;
+}
+
+void write_doubts(Transaction& transaction, const std::string& group,
+                  const std::vector<std::pair<TopicPartition, std::int64_t>>& below) {
+  if (below.empty()) return;
+  transaction.run(sql::kWriteDoubts,
+                  {group, array_of(below, [](const auto& one) { return one.first.first; }),
+                   array_of(below, [](const auto& one) { return one.first.second; }),
+                   array_of(below, [](const auto& one) { return one.second; })});
+}
+
+}  // namespace hapax::store
