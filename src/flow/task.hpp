@@ -31,6 +31,8 @@ struct Task {
   std::int32_t generation = 1;
   // Below this offset a message that nobody remembers halts instead of running (guarantees I8).
   std::int64_t guard_below = 0;
+  // Below this offset a call may have been forgotten by PostgreSQL (docs/outside.md).
+  std::int64_t doubt_below = 0;
   int attempts = 0;       // failed runs so far
   int outages = 0;        // connections lost while it ran, in this process
   bool cautious = false;  // announce the run first: the last processes died (guarantees)

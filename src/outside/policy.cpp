@@ -1,8 +1,16 @@
 #include "outside/policy.hpp"
 
+#include <algorithm>
+
 namespace hapax::outside {
 
 using config::Repeat;
+
+History in_doubt(History history, std::chrono::milliseconds age_of_message) {
+  history.calls = std::max(history.calls, 2);
+  history.age = std::max(history.age, age_of_message);
+  return history;
+}
 
 Plan plan(const config::Outside& outside, const History& history, int max_crashes) {
   if (history.answered) return {Step::book};

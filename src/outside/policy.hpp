@@ -19,6 +19,10 @@ struct History {
   bool answered = false;
 };
 
+// The same if PostgreSQL lost its tail, and may have forgotten a call for this operation. A call is
+// as old as its message at most.
+History in_doubt(History history, std::chrono::milliseconds age_of_message);
+
 enum class Step {
   call,
   reconcile,  // and call, if it was not done

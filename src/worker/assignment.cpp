@@ -129,6 +129,8 @@ std::shared_ptr<Partition> Assignment::make(const TopicPartition& id) const {
   const auto partition = std::make_shared<Partition>(id, routes_[route], route);
   if (const auto last = last_read_.find(id); last != last_read_.end())
     partition->handover.read_before = last->second;
+  if (const auto seen = seen_wal_.find(id); seen != seen_wal_.end())
+    partition->handover.seen_wal = seen->second;
   return partition;
 }
 
@@ -148,6 +150,7 @@ void Assignment::take(const TopicPartition& id, milliseconds after, std::int64_t
 
 void Assignment::remember_last(const Partition& partition) {
   if (partition.polling.last) last_read_.insert_or_assign(partition.id(), *partition.polling.last);
+  if (const auto seen = partition.seen_wal()) seen_wal_.insert_or_assign(partition.id(), *seen);
 }
 
 }  // namespace hapax::worker

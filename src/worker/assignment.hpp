@@ -71,7 +71,9 @@ class Assignment {
 
   std::map<std::string, std::size_t> route_index_;  // topic → index in routes_
   std::map<TopicPartition, store::Halt> halted_;
-  std::map<TopicPartition, ReadRecord> last_read_;  // of partitions that were ours
+  // Of partitions that were ours.
+  std::map<TopicPartition, ReadRecord> last_read_;
+  std::map<TopicPartition, store::WalPosition> seen_wal_;
 };
 
 }  // namespace hapax::worker

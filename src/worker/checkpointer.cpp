@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,20 +76,25 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
   try {
     std::vector<store::CheckpointWrite> writes;
     HeldPartitions::List dirty;
+    bool asks_position = false;
     for (const auto& partition : partitions) {
       const std::int64_t watermark = partition->progress().watermark;
       if (watermark <= partition->checkpointed()) continue;
       dirty.push_back(partition);
+      asks_position = asks_position || partition->seen_wal();
       writes.push_back({partition->id(), partition->beginning().incarnation,
                         partition->beginning().epoch, partition->checkpointed(), watermark});
     }
     if (writes.empty()) return;
     store::Session& session = session_.get();
     flow::crash_point("checkpoint_begun");
-    const auto written = store::write_checkpoints(session, setup_.group, writes);
+    std::optional<store::WalPosition> position;
+    const auto written = store::write_checkpoints(session, setup_.group, writes,
+                                                  asks_position ? &position : nullptr);
     flow::crash_point("checkpointed");
     for (std::size_t i = 0; i < dirty.size(); ++i) {
       if (written.contains(dirty[i]->id())) {
+        if (position && dirty[i]->seen_wal()) dirty[i]->saw(*position);
         dirty[i]->checkpointed(writes[i].next_offset);
       } else {
         lost.push_back(dirty[i]);

@@ -47,6 +47,7 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .group = setup.group,
           .generation = beginning.generation,
           .guard_below = beginning.guard_below,
+          .doubt_below = beginning.doubt_below,
           .attempts = item.attempts,
           .outages = item.outages,
           .cautious = cautious,

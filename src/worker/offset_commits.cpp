@@ -73,8 +73,9 @@ std::vector<kafka::Commit> OffsetCommits::due_of(
     if (!partition->polling.started) continue;
     const std::int64_t offset = partition->checkpointed();
     if (offset == partition->committed()) continue;
-    const kafka::Provenance provenance{keeper_.store_id(), keeper_.cluster_id(),
-                                       partition->beginning().epoch};
+    kafka::Provenance provenance{keeper_.store_id(), keeper_.cluster_id(),
+                                 partition->beginning().epoch};
+    if (const auto seen = partition->seen_wal()) provenance.wal = seen->text();
     commits.push_back(
         {partition->id(), offset, partition->polling.leader_epoch, provenance.text()});
   }

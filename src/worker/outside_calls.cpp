@@ -28,6 +28,12 @@ milliseconds shortest_lease(const std::vector<flow::Route>& routes) {
   return shortest;
 }
 
+milliseconds age_of(const Message& message) {
+  const auto sent = message.timestamp();
+  if (!sent) return milliseconds(0);
+  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now() - *sent);
+}
+
 }  // namespace
 
 OutsideCalls::OutsideCalls(LaneSetup& setup, const std::vector<flow::Route>& routes,
@@ -289,10 +295,12 @@ bool OutsideCalls::is_for_lane(Flight& flight) {
 // Does what the policy plans for a key that is ours now.
 void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
   const flow::Task& task = flight->task;
-  const store::TakenCall& taken = flight->taken;
-  const outside::Plan plan = outside::plan(
-      flight->rules(), {taken.calls, taken.crashes, taken.age, taken.answer.has_value()},
-      task.route.retry.max_crashes);
+  store::TakenCall& taken = flight->taken;
+  outside::History history{taken.calls, taken.crashes, taken.age, taken.answer.has_value()};
+  if (task.message.offset() < task.doubt_below)
+    history = outside::in_doubt(history, age_of(task.message));
+  taken.calls = history.calls;
+  const outside::Plan plan = outside::plan(flight->rules(), history, task.route.retry.max_crashes);
   if (plan.step == Step::book) {
     flight->item().answered = waiting(flight->route(), taken.token, *taken.answer);
     pass_to_lane(flights, flight);

@@ -43,6 +43,7 @@ struct Beginning {
   std::int64_t log_end = 0;         // as it was then
   std::int64_t settled_before = 0;  // see settled_before() in start.hpp
   std::int64_t guard_below = 0;     // guarantees I8
+  std::int64_t doubt_below = 0;     // calls may have been forgotten (docs/outside.md, lost tail)
   int started_runs = 0;             // 2 or more: the last ended before they got anywhere
   store::Ahead ahead;               // failed runs and skips from before
 };
@@ -76,6 +77,8 @@ class Partition {
     std::optional<ReadRecord> read_before;
     // Since when Kafka's log has seemed to end below that, or below the checkpoint.
     std::optional<std::chrono::steady_clock::time_point> short_since;
+    // Of PostgreSQL, as this process saw it in an assignment before.
+    std::optional<store::WalPosition> seen_wal;
   };
   Handover handover;
 
@@ -158,6 +161,16 @@ class Partition {
   std::int64_t committed() const { return committed_; }
   void committed(std::int64_t offset) { committed_ = offset; }
 
+  // How far PostgreSQL was at least; only of a route that calls to the outside. Any thread.
+  std::optional<store::WalPosition> seen_wal() const {
+    const sync::Lock lock(mutex_);
+    return seen_wal_;
+  }
+  void saw(const store::WalPosition& position) {
+    const sync::Lock lock(mutex_);
+    seen_wal_ = position;
+  }
+
   // Why its start is not agreed yet; empty: not known. Any thread.
   std::string delayed() const {
     const sync::Lock lock(mutex_);
@@ -186,6 +199,7 @@ class Partition {
   std::size_t messages_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::size_t bytes_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::string delayed_ HAPAX_GUARDED_BY(mutex_);
+  std::optional<store::WalPosition> seen_wal_ HAPAX_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};

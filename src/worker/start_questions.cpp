@@ -22,8 +22,11 @@ StartQuestions::Answers StartQuestions::ask(const HeldPartitions::List& partitio
   for (const auto& partition : partitions) ids.push_back(partition->id());
   // Before the ends of the logs, so that no other group can be further than those.
   std::vector<TopicPartition> of_coordinates;
-  for (const auto& partition : partitions)
+  std::vector<TopicPartition> outside;
+  for (const auto& partition : partitions) {
     if (key::may_be_coordinates(partition->route().key)) of_coordinates.push_back(partition->id());
+    if (partition->route().outside) outside.push_back(partition->id());
+  }
   answers.logs = store::read_logs(session.get(), setup_.group, of_coordinates);
   answers.committed = consumer_.committed(ids, kKafkaTimeout);
   try {
@@ -41,6 +44,7 @@ StartQuestions::Answers StartQuestions::ask(const HeldPartitions::List& partitio
     }
   }
   answers.rows = store::read_checkpoints(session.get(), setup_.group, ids);
+  answers.doubts = store::read_doubts(session.get(), setup_.group, outside);
   return answers;
 }
 
@@ -72,6 +76,10 @@ StartFacts StartQuestions::facts_of(const Partition& partition, const Answers& a
   facts.scope = partition.route().key.scope;
   if (const auto logs = answers.logs.find(id); logs != answers.logs.end())
     facts.known_logs = logs->second;
+  if (const auto& outside = partition.route().outside) facts.repeat = outside->repeat;
+  facts.seen_wal = partition.handover.seen_wal;
+  if (const auto doubt = answers.doubts.find(id); doubt != answers.doubts.end())
+    facts.doubt = doubt->second;
   return facts;
 }
 

@@ -30,6 +30,7 @@ class StartQuestions {
     std::map<std::string, std::string> topic_ids;
     std::map<TopicPartition, store::CheckpointRow> rows;
     store::KnownLogs logs;
+    std::map<TopicPartition, store::Doubt> doubts;  // of routes that call to the outside
 
     // Its broker was not among those that answered for many at once.
     bool was_asked_alone(const TopicPartition& id) const {

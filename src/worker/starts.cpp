@@ -9,6 +9,7 @@
 #include "flow/crash_point.hpp"
 #include "key/identity.hpp"
 #include "observe/log.hpp"
+#include "worker/start_log.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -43,19 +44,10 @@ bool is_committed_first(const StartFacts& facts, const StartAt& at) {
   return at.first || is_anothers(facts);
 }
 
-void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at) {
-  const bool key_changed = facts.row && facts.row->next_offset && !facts.row->key_spec.empty() &&
-                           facts.row->key_spec != facts.key_spec;
-  if (key_changed)
-    observe::log::warning(
-        "key_changed", {{"topic", id.first}, {"partition", id.second}},
-        "the key, tenant or scope of this route is another one since this partition was drained: "
-        "whatever a producer sends again of before then is no duplicate any more, and runs");
-  if (at.gap > 0)
-    observe::log::error("messages_lost",
-                        {{"topic", id.first}, {"partition", id.second}, {"messages", at.gap}},
-                        "Kafka deleted messages before they were processed; going on at the "
-                        "earliest, because kafka.out_of_range is earliest");
+// Nothing if nothing was in doubt, and nothing is.
+std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at) {
+  const bool was = facts.doubt.below > 0 || !facts.doubt.decided.empty();
+  return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
 }
 
 }  // namespace
@@ -162,7 +154,9 @@ void Starts::serve() {
 // PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
 // finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
 void Starts::start(const List& partitions) {
-  store_ = store::read_store(session_.get());
+  const bool calls_outside = std::ranges::any_of(
+      partitions, [](const auto& one) { return one->route().outside.has_value(); });
+  store_ = store::read_store(session_.get(), calls_outside);
   std::string cluster = consumer_.cluster_id(kKafkaTimeout);
   {
     const sync::Lock lock(mutex_);
@@ -194,7 +188,8 @@ std::map<TopicPartition, std::string> Starts::commit_first(const std::vector<Sta
   std::vector<kafka::Commit> first;
   for (const Starting& one : starting) {
     if (!is_committed_first(one.facts, one.at)) continue;
-    const kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch, one.at.first};
+    kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch, one.at.first};
+    if (one.facts.wal) provenance.wal = one.facts.wal->text();
     first.push_back({one.partition->id(), one.at.offset, -1, provenance.text()});
   }
   if (first.empty()) return {};
@@ -262,6 +257,7 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
   StartFacts facts = questions_.facts_of(*partition, answers);
   facts.cluster_id = cluster_id();
   facts.store_id = store_id();
+  if (facts.repeat) facts.wal = store_.position;
   // Whether it is the same topic would go unasked.
   if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
     throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
@@ -327,10 +323,10 @@ void Starts::agree(std::vector<Starting>& starting, const std::string& incarnati
     const StartFacts& facts = one.facts;
     auto from = facts.row ? facts.row->next_offset : std::nullopt;
     if (one.at.jump == store::Jump::log_start) from = one.at.offset - one.at.gap;
-    starts.push_back(
-        {taking_of(*one.partition),
-         {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id, one.at.generation, from,
-          one.at.jump, one.at.guard_below, one.at.learns_log, facts.known_logs}});
+    starts.push_back({taking_of(*one.partition),
+                      {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id,
+                       one.at.generation, from, one.at.jump, one.at.guard_below, one.at.learns_log,
+                       facts.known_logs, doubt_of(facts, one.at)}});
     standings.push_back({one.partition->id(), one.at.generation, one.at.offset});
   }
   const auto highest = store::agree_starts(session_.get(), std::move(starts));
@@ -361,11 +357,13 @@ void Starts::begin(const Starting& starting, const std::string& incarnation, std
   beginning.log_end = facts.high;
   beginning.settled_before = settled_before(facts, starting.at);
   beginning.guard_below = highest;
+  beginning.doubt_below = starting.at.doubt_below;
   beginning.ahead = std::move(ahead);
   const std::optional<ReadRecord>& before = partition->handover.read_before;
   if (before && (before->generation != beginning.generation || before->offset < facts.low ||
                  before->offset + kMostReadAgain < beginning.offset))
     partition->handover.read_before.reset();
+  if (facts.wal) partition->saw(*facts.wal);
   partition->begin(std::move(beginning));
   held_.add(partition);
   // Taken away meanwhile, and perhaps too late for the release: nothing of it has run.

@@ -66,6 +66,7 @@ TEST(Decisions, FitTheirReasons) {
       {"offset_above_end", "retry, recreated"},
       {"offset_out_of_range", "retry, recreated, earliest"},
       {"key_spec_changed", "retry, accept"},
+      {"tail_in_doubt", "retry, call, as_unknown"},
       {"unknown_below_highest", "retry, run, skip"},
       {"handler_ended_transaction", "retry, skip"},
       {"unexpected_error", "retry, skip"},

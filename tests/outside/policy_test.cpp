@@ -47,6 +47,21 @@ TEST(CallPolicy, RepeatsOnlyAsDeclared) {
   }
 }
 
+// PostgreSQL lost its tail: the first take that it knows may be the second one.
+TEST(CallPolicy, TakesAnOperationInDoubtForOneThatWasCalledAsLongAgoAsItsMessageCame) {
+  const Planned table[] = {
+      {Repeat::idempotent, in_doubt({}, 9s), Step::call},
+      {Repeat::idempotent, in_doubt({}, 10s), Step::give_up},
+      {Repeat::idempotent, in_doubt({.calls = 2, .age = 10s}, 1s), Step::give_up},
+      {Repeat::queryable, in_doubt({}, 1h), Step::reconcile},
+      {Repeat::never, in_doubt({}, 0s), Step::give_up},
+      {Repeat::never, in_doubt({.answered = true}, 0s), Step::book}};
+  for (const Planned& row : table)
+    EXPECT_EQ(plan(rules(row.repeat), row.history, 3).step, row.step)
+        << static_cast<int>(row.repeat);
+  EXPECT_EQ(in_doubt({.calls = 7}, 0s).calls, 7);
+}
+
 TEST(CallPolicy, NeverFailsAKeyThatMayHaveBeenCalled) {
   for (const Repeat repeat : kAll)
     for (const How how : {How::answered, How::refused, How::not_called, How::no_call,

@@ -42,14 +42,16 @@ TEST_F(AssignmentTest, ATopicWithoutARouteIsNotTaken) {
   EXPECT_EQ(keeper.acquired[0].second, milliseconds(0));
 }
 
-TEST_F(AssignmentTest, APartitionThatComesBackLooksAtItsLastRecordAgain) {
+TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecordAndHowFarPostgresWas) {
   const auto partition = run(id(0));
   partition->polling.last = ReadRecord{1, 41, {}, 10};
+  partition->saw({1, 0xFF});
   assignment.revoked(id(0));
   EXPECT_TRUE(partition->over());
   EXPECT_TRUE(partitions.empty());
   assignment.assigned({id(0)});
   EXPECT_EQ(partitions.at(id(0))->handover.read_before, partition->polling.last);
+  EXPECT_EQ(partitions.at(id(0))->handover.seen_wal, (store::WalPosition{1, 0xFF}));
 }
 
 TEST_F(AssignmentTest, AHaltStopsOnePartitionAndIsRecorded) {

@@ -43,6 +43,13 @@ TEST_F(OffsetCommitsTest, CommitsTheCheckpointWithItsProvenance) {
   EXPECT_EQ(*consumer.in_flight, std::vector{expected});
 }
 
+TEST_F(OffsetCommitsTest, TellsHowFarPostgresWasIfThatIsKnown) {
+  const auto partition = start(0, with_id());
+  partition->saw({2, 0xFF});
+  ASSERT_TRUE(turn());
+  EXPECT_EQ(kafka::Provenance::parse(consumer.in_flight->front().metadata)->wal, "2/0/FF");
+}
+
 TEST_F(OffsetCommitsTest, AFirstCommitIsDueAlsoAtOffsetZero) {
   start(0, with_id());
   ASSERT_TRUE(turn());

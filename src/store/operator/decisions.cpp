@@ -13,6 +13,7 @@ constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated",
 constexpr std::string_view kEarliest[] = {"offset_out_of_range", "checkpoint_missing"};
 constexpr std::string_view kKeySpec[] = {"key_spec_changed"};
 constexpr std::string_view kUnknown[] = {"unknown_below_highest"};
+constexpr std::string_view kDoubt[] = {"tail_in_doubt"};
 constexpr std::string_view kOneMessage[] = {"unknown_below_highest", "handler_ended_transaction",
                                             "statement_refused",     "unexpected_error",
                                             "cannot_account",        "unreadable"};
@@ -43,6 +44,12 @@ constexpr Decision kAll[] = {
      "its key, it takes effect twice"},
     {"skip", kOneMessage, true,
      "this one message never runs; if it can be read, it becomes a dead letter"},
+    {"call", kDoubt, true,
+     "call for all messages that this database does not know: none of these calls happened, as the "
+     "other side shows. One that happened after all happens twice"},
+    {"as_unknown", kDoubt, true,
+     "call for none of the messages in doubt: each that this database does not know becomes a dead "
+     "letter, outcome_unknown, and `hapax outside decide` decides about it"},
     {"moved", kCopied, false,
      "this database is the original, moved: it keeps its id and checkpoints"},
     {"copy", kCopied, true,

@@ -79,6 +79,8 @@ Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const
   if (decision == "earliest") return transaction.run(sql::kStartAtEarliest, with({wanted.scope}));
   const char* const gone = "its checkpoint is gone; decide `retry`";
   if (decision == "accept") return need(transaction.run(sql::kAcceptKeySpec, row), gone);
+  if (decision == "call" || decision == "as_unknown")
+    return need(transaction.run(sql::kDecideDoubt, with({decision})), gone);
   if (decision == "run")
     return need(transaction.run(sql::kLowerHighest, with({*halt.offset})), gone);
   if (halt.whole_route)
@@ -101,6 +103,8 @@ void adopt_database(Transaction& transaction, bool copy, json& facts) {
   add_rows(facts["after"], transaction.run(sql::kAdoptDatabase, {copy}));
   if (!copy) return;
   add_rows(facts["deleted_checkpoints"], transaction.run(sql::kDeleteCheckpoints, {}));
+  if (!transaction.run("SELECT to_regclass('hapax.doubts')")[0][0].is_null())
+    facts["deleted_doubts"] = transaction.run("DELETE FROM hapax.doubts").affected();
   // The original publishes its records; a copy must not do it again.
   if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
     facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();

@@ -233,6 +233,20 @@ TEST_F(Resume, FrozenWorkerCannotUndoIt) {
   EXPECT_TRUE(write_checkpoints(session, "g", late).empty());
 }
 
+TEST_F(Resume, DecidesOnCallsInDoubtForTheNextStart) {
+  for (const char* decision : {"call", "as_unknown"}) {
+    checkpoint();
+    halt("tail_in_doubt");
+    end(decision);
+    EXPECT_EQ(row(), kFenced);
+    EXPECT_EQ(database.value("SELECT group_id, topic, partition, below, decided FROM hapax.doubts"),
+              std::string("g|t|0|0|") + decision);
+    database.run("DELETE FROM hapax.checkpoints");
+  }
+  halt("tail_in_doubt");
+  EXPECT_THROW(end("call"), Refused) << "its checkpoint is gone";
+}
+
 TEST_F(Resume, MovedKeepsTheIdAndTheCheckpoints) {
   database.run("UPDATE hapax.store SET database_oid = 1");
   ASSERT_TRUE(read_store(session).copied);

@@ -1,0 +1,28 @@
+#include "worker/start_log.hpp"
+
+#include "observe/log.hpp"
+
+namespace hapax::worker {
+
+void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at) {
+  const bool key_changed = facts.row && facts.row->next_offset && !facts.row->key_spec.empty() &&
+                           facts.row->key_spec != facts.key_spec;
+  if (key_changed)
+    observe::log::warning(
+        "key_changed", {{"topic", id.first}, {"partition", id.second}},
+        "the key, tenant or scope of this route is another one since this partition was drained: "
+        "whatever a producer sends again of before then is no duplicate any more, and runs");
+  if (at.gap > 0)
+    observe::log::error("messages_lost",
+                        {{"topic", id.first}, {"partition", id.second}, {"messages", at.gap}},
+                        "Kafka deleted messages before they were processed; going on at the "
+                        "earliest, because kafka.out_of_range is earliest");
+  if (at.doubt_below > 0)
+    observe::log::warning(
+        "calls_in_doubt",
+        {{"topic", id.first}, {"partition", id.second}, {"below", at.doubt_below}},
+        "PostgreSQL has lost its tail (a failover or a restore), and may have forgotten calls for "
+        "messages below this offset; for what it does not know, outside.repeat decides");
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,11 @@
+// What people should know of a start that was agreed.
+#pragma once
+
+#include "worker/partition.hpp"
+#include "worker/start.hpp"
+
+namespace hapax::worker {
+
+void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at);
+
+}  // namespace hapax::worker
