@@ -1,0 +1,212 @@
+// PostgreSQL loses what it knew of calls: a replica that lagged is promoted, or old files are put
+// back. Each of the three declarations then does its part.
+#include <gtest/gtest.h>
+
+#include "outside/shop.hpp"
+#include "support/successor.hpp"
+
+namespace hapax::support {
+namespace {
+
+constexpr int kKnown = 4;  // calls that what takes over knows of
+constexpr int kMade = 10;  // all that were made before
+
+// A shop whose PostgreSQL dies, and what takes over. The tests' server is there again at the end.
+struct Inheritance : Shop {
+  explicit Inheritance(const nlohmann::json& rules)
+      : Shop(rules, rules == kIdempotent), heir(Successor::make(Way::promoted_replica)) {}
+  ~Inheritance() {
+    keeper.reset();
+    if (!test::postgres().running()) test::postgres().start();
+  }
+
+  void begin() {
+    nlohmann::json both = patch();
+    both["kafka"]["session.timeout.ms"] = 30'000;
+    both["postgres"]["url"] =
+        "postgresql://hapax_worker@127.0.0.1:" + std::to_string(test::postgres().port()) +
+        ",127.0.0.1:" + std::to_string(heir->port()) + "/" + site.database().name();
+    keeper = site.worker("w", both);
+    for (int i = 0; i < kKnown; ++i) send(i);
+    await_charges(kKnown);
+    site.await_no_lag();
+    heir->part();
+  }
+
+  // Kafka's offset covers them by then; what takes over knows nothing of them.
+  void make_calls_that_are_lost() {
+    for (int i = kKnown; i < kMade; ++i) send(i);
+    await_charges(kMade);
+    site.await_no_lag();
+  }
+
+  void inherit() {
+    test::postgres().kill();
+    site.database().look_at(heir->stand_by(), site.database().name());
+    EXPECT_EQ(value("SELECT count(*) FROM charges"), std::to_string(kKnown)) << "nothing is lost";
+    heir->take_over();
+  }
+
+  Said resume(const char* decision) {
+    return hapax({"resume", site.topic(), "--decision", decision, "--why", "the gateway's page",
+                  "--yes", "--url", site.database().owner().url},
+                 keeper->config());
+  }
+  void await_halts(int count) {
+    site.await(
+        "SELECT count(*) FROM hapax.halts WHERE reason = 'tail_in_doubt' AND ended_at IS NULL",
+        std::to_string(count));
+  }
+
+  std::unique_ptr<Successor> heir;
+  std::unique_ptr<WorkerProcess> keeper;
+};
+
+// The new process knows only what Kafka's offset tells.
+TEST(LostCalls, AreMadeAgainWithTheirKeyIfTheGatewayKeepsIt) {
+  Inheritance shop(kIdempotent);
+  shop.begin();
+  shop.make_calls_that_are_lost();
+  shop.keeper->kill();
+  shop.inherit();
+  shop.keeper->start_again();
+  shop.keeper->await("calls_in_doubt");
+  shop.send(kMade);
+  shop.await_charges(kMade + 1);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade + 1);
+  EXPECT_EQ(shop.gateway.calls(), kMade + 1 + (kMade - kKnown));
+}
+
+TEST(LostCalls, AreAskedAboutFirstIfTheGatewayCanTell) {
+  Inheritance shop(kQueryable);
+  shop.begin();
+  shop.make_calls_that_are_lost();
+  shop.keeper->kill();
+  shop.send(kMade);  // comes while there is no PostgreSQL
+  shop.inherit();
+  shop.keeper->start_again();
+  shop.await_charges(kMade + 1);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade + 1);
+  EXPECT_EQ(shop.gateway.calls(), kMade + 1);
+  EXPECT_EQ(shop.gateway.questions(), kMade + 1 - kKnown);
+  shop.send(kMade + 1);
+  shop.await_charges(kMade + 2);
+  EXPECT_EQ(shop.gateway.questions(), kMade + 1 - kKnown) << "nothing new is in doubt";
+}
+
+TEST(LostCalls, OfALivingWorkerAreAskedAboutToo) {
+  Inheritance shop(kQueryable);
+  shop.begin();
+  shop.make_calls_that_are_lost();
+  shop.inherit();
+  shop.keeper->await("calls_in_doubt");
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade);
+  EXPECT_EQ(shop.gateway.questions(), kMade - kKnown);
+}
+
+TEST(LostCalls, HaltOnceIfTheGatewayCanDoNeitherAndAreListed) {
+  Inheritance shop(kNever);
+  shop.begin();
+  shop.make_calls_that_are_lost();
+  shop.keeper->kill();
+  shop.send(kMade);
+  shop.inherit();
+  shop.keeper->start_again();
+  shop.await_halts(2);
+  EXPECT_EQ(shop.gateway.calls(), kMade);
+  EXPECT_EQ(shop.resume("skip").code, 1);
+  const Said said = shop.resume("as_unknown");
+  EXPECT_EQ(said.code, 0) << said.text;
+  shop.site.await("SELECT count(*) FROM hapax.dead_letters WHERE reason = 'outcome_unknown'",
+                  std::to_string(kMade + 1 - kKnown));
+  shop.site.await_no_lag();
+  EXPECT_EQ(shop.gateway.calls(), kMade) << "nothing is called before somebody decides";
+  EXPECT_EQ(decide(shop, *shop.keeper, "p5", {"--happened", R"({"charge": "c-p5-1"})"}).code, 0);
+  EXPECT_EQ(decide(shop, *shop.keeper, "p10", {"--did-not-happen"}).code, 0);
+  shop.await_charges(kKnown + 2);
+  EXPECT_EQ(shop.gateway.calls("p5"), 1);
+  EXPECT_EQ(shop.gateway.calls("p10"), 1);
+
+  shop.keeper->kill();
+  shop.keeper->start_again();
+  shop.send(kMade + 1);
+  shop.await_charges(kKnown + 3);
+  shop.await_halts(0);
+}
+
+TEST(LostCalls, ThatNeverHappenedAreMadeOnceAnOperatorHasLooked) {
+  Inheritance shop(kNever);
+  shop.begin();
+  shop.keeper->kill();
+  for (int i = kKnown; i < kMade; ++i) shop.send(i);
+  shop.inherit();
+  shop.keeper->start_again();
+  shop.await_halts(2);
+  EXPECT_EQ(shop.gateway.calls(), kKnown);
+  const Said said = shop.resume("call");
+  EXPECT_EQ(said.code, 0) << said.text;
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade);
+  EXPECT_EQ(shop.gateway.calls(), kMade);
+}
+
+TEST(LostCalls, ThereAreNoneAfterACrashOfTheSameServer) {
+  Shop shop(kNever, false);
+  const auto worker = shop.worker("w");
+  for (int i = 0; i < kKnown; ++i) shop.send(i);
+  shop.await_charges(kKnown);
+  shop.site.await_no_lag();
+  test::postgres().kill();
+  for (int i = kKnown; i < kMade; ++i) shop.send(i);
+  test::postgres().start();
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade);
+  EXPECT_EQ(shop.gateway.calls(), kMade);
+  EXPECT_EQ(worker->count("halted") + worker->count("calls_in_doubt"), 0U) << worker->output();
+}
+
+// The timeline is the same, and the position is behind.
+TEST(LostCalls, OfFilesThatArePutBackAreAskedAbout) {
+  Shop shop(kQueryable, false);
+  const auto worker = shop.worker("w");
+  for (int i = 0; i < kKnown; ++i) shop.send(i);
+  shop.await_charges(kKnown);
+  shop.site.await_no_lag();
+
+  sandbox::PostgresServer& server = test::postgres();
+  const auto copy = [&](const char* from, const char* to) {
+    const auto in = server.folder();
+    sandbox::run_to_end(server.program("/bin/rm", {"-rf", in / to}), std::chrono::seconds(20));
+    sandbox::run_to_end(server.program("/bin/cp", {"-a", in / from, in / to}),
+                        std::chrono::seconds(60));
+  };
+  server.stop();
+  copy("data", "cold-calls");
+  server.start();
+  // More than a server writes by itself as it starts.
+  shop.site.database().run("CREATE TABLE more AS SELECT generate_series(1, 100000)");
+  for (int i = kKnown; i < kMade; ++i) shop.send(i);
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  worker->kill();
+  server.stop();
+  copy("cold-calls", "data");
+  server.start();
+  EXPECT_EQ(shop.value("SELECT count(*) FROM charges"), std::to_string(kKnown))
+      << "nothing is lost";
+  worker->start_again();
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade);
+  EXPECT_EQ(shop.gateway.calls(), kMade);
+  EXPECT_EQ(shop.gateway.questions(), kMade - kKnown);
+}
+
+}  // namespace
+}  // namespace hapax::support
