@@ -22,7 +22,7 @@ struct Inheritance : Shop {
 
   void begin() {
     nlohmann::json both = patch();
-    both["kafka"]["session.timeout.ms"] = 30'000;
+    both["kafka"]["session.timeout.ms"] = 10'000;
     both["postgres"]["url"] =
         "postgresql://hapax_worker@127.0.0.1:" + std::to_string(test::postgres().port()) +
         ",127.0.0.1:" + std::to_string(heir->port()) + "/" + site.database().name();
