@@ -51,8 +51,8 @@ class Door {
 
 // Books the body under the key, and tells its number.
 inline void book(const Message& message, Context& context) {
-  context.sql("INSERT INTO effects (key, note) VALUES ($1, $2)", *message.header("idempotency-key"),
-              *message.payload());
+  context.sql("INSERT INTO effects (key, note) VALUES ($1, $2)",
+              message.header("idempotency-key").value_or("none"), *message.payload());
   context.respond(201, {{"Content-Type", "application/json"}, {"Location", "/payments/17"}},
                   R"({"id":17})");
 }
