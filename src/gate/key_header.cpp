@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "gate/problem.hpp"
+#include "key/key_source.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -18,26 +19,10 @@ std::string_view trimmed(std::string_view value) {
   return value.substr(first, value.find_last_not_of(" \t") - first + 1);
 }
 
-// Precondition: it begins with a quote.
-std::optional<std::string> unquoted(std::string_view value) {
-  if (value.size() < 2 || value.back() != '"') return std::nullopt;
-  value = value.substr(1, value.size() - 2);
-  std::string content;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    if (value[i] < 0x20 || value[i] > 0x7E || value[i] == '"') return std::nullopt;
-    if (value[i] == '\\') {
-      ++i;
-      if (i == value.size() || (value[i] != '"' && value[i] != '\\')) return std::nullopt;
-    }
-    content += value[i];
-  }
-  return content;
-}
-
 // Nothing: it is neither spelling.
 std::optional<std::string> read(std::string_view value) {
   value = trimmed(value);
-  if (value.starts_with('"')) return unquoted(value);
+  if (value.starts_with('"')) return key::unquoted(value);
   const bool visible =
       std::ranges::all_of(value, [](char c) { return c > 0x20 && c < 0x7F && c != '"'; });
   return visible ? std::optional(std::string(value)) : std::nullopt;

@@ -22,22 +22,6 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
                     [](char x, char y) { return lower_case(x) == lower_case(y); });
 }
 
-// The content of a structured-field string (RFC 8941, 3.3.3); nothing if it is not one as a whole.
-std::optional<std::string> unquoted(std::string_view value) {
-  if (value.size() < 2 || value.front() != '"' || value.back() != '"') return std::nullopt;
-  value = value.substr(1, value.size() - 2);
-  std::string content;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    if (value[i] < 0x20 || value[i] > 0x7E || value[i] == '"') return std::nullopt;
-    if (value[i] == '\\') {
-      ++i;
-      if (i == value.size() || (value[i] != '"' && value[i] != '\\')) return std::nullopt;
-    }
-    content += value[i];
-  }
-  return content;
-}
-
 // librdkafka cuts header names at NUL, so a producer that can add a header "idempotency-key\0x"
 // adds a
 // second "idempotency-key". So all of them must agree; taking the first would be theirs to steer.
@@ -112,6 +96,21 @@ std::string coordinates(const Message& message, std::int32_t generation) {
 }
 
 }  // namespace
+
+std::optional<std::string> unquoted(std::string_view value) {
+  if (value.size() < 2 || value.front() != '"' || value.back() != '"') return std::nullopt;
+  value = value.substr(1, value.size() - 2);
+  std::string content;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (value[i] < 0x20 || value[i] > 0x7E || value[i] == '"') return std::nullopt;
+    if (value[i] == '\\') {
+      ++i;
+      if (i == value.size() || (value[i] != '"' && value[i] != '\\')) return std::nullopt;
+    }
+    content += value[i];
+  }
+  return content;
+}
 
 char lower_case(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;

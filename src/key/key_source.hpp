@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "key/document.hpp"
@@ -34,6 +36,9 @@ std::variant<std::string, Flawed> read_source(const Source& source, Document& do
 
 // ASCII only, in every locale: two workers must agree on which header is meant.
 char lower_case(char letter);
+
+// The content of a structured-field string (RFC 8941, 3.3.3); nothing if it is not one as a whole.
+std::optional<std::string> unquoted(std::string_view value);
 
 // Such as "header 'ce_source' and 'ce_id'", for messages.
 std::string description(const Source& source);
