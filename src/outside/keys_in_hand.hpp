@@ -30,6 +30,11 @@ class KeysInHand {
     keys_.erase(key);
   }
 
+  bool empty() const {
+    const sync::Lock lock(mutex_);
+    return keys_.empty();
+  }
+
   // PostgreSQL may keep it, and it is to be given back.
   void leave(std::string key, store::HeldKey held) {
     const sync::Lock lock(mutex_);
@@ -52,7 +57,7 @@ class KeysInHand {
   }
 
  private:
-  sync::Mutex mutex_;
+  mutable sync::Mutex mutex_;
   std::set<std::string> keys_ HAPAX_GUARDED_BY(mutex_);
   // In the order in which they were left; one thread gives back.
   std::vector<std::pair<std::string, store::HeldKey>> left_ HAPAX_GUARDED_BY(mutex_);

@@ -74,8 +74,9 @@ void OutsideCalls::run(const std::stop_token& stop) {
     const bool takes = !stop.stop_requested();
     const bool works = turn(takes);
     setup_.dispatcher.let_calls_run(takes && works && holder_.may_call() != 0);
-    if (stop.stop_requested() && !in_flight_.any() && (done_.empty() || gives_up_)) break;
-    setup_.dispatcher.wait_for_calls(next_look());
+    // A replay has its key in hand until PostgreSQL knows what came of its call.
+    if (stop.stop_requested() && !in_flight_.any() && (holder_.keys.empty() || gives_up_)) break;
+    setup_.dispatcher.wait_for_calls(takes ? next_look() : Clock::now() + kLook);
   }
   for (auto flight = done_.begin(); flight != done_.end();) flight = finish(done_, flight);
   end_lease();
