@@ -6,12 +6,15 @@
 //   harness.expect_exactly_once({.payload = R"({"id": "p1"})",
 //                                .headers = {{"idempotency-key", "p1"}}});
 //
+// A handler that calls to the outside: expect_no_blind_repeat, with a double of the other side.
+//
 // Link hapax::testing. Any test framework will do, because the harness throws what is wrong. See
 // docs/testing.md.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -69,7 +72,8 @@ struct Outcome {
   std::string detail = {};              // for people, such as the exception's text
   std::string sqlstate = {};            // of PostgreSQL's last refusal
   int attempts = 0;                     // failed runs that count against retry.max_attempts
-  int runs = 0;                         // how often the handler ran in this delivery
+  int runs = 0;                         // how often the handler ran, or booked, in this delivery
+  int calls = 0;                        // how often an outside handler called in it
   std::chrono::milliseconds waited{0};  // delays of the retry policy; they pass at once here
 
   // "completed", "failed (rejected: amount_minor must be positive)".
@@ -116,7 +120,16 @@ struct Options {
   std::vector<std::string> ignored_columns = {};
 };
 
-// What examine() found.
+// A double of the other side that an outside handler calls. The test makes it, and hands its
+// address to the handler. It must be in this process, or a server.
+struct OtherSide {
+  // How many effects it has had since `forget`, such as the charges of a payment gateway.
+  std::function<std::int64_t()> effects;
+  // Begins again: without an effect, and without the keys that it has seen.
+  std::function<void()> forget;
+};
+
+// What examine() or examine_calls() found.
 struct Report {
   struct Way {
     std::string name;                   // "killed after the handler returned, then delivered again"
@@ -134,7 +147,7 @@ struct Report {
   std::string text() const;  // for people, several lines
 };
 
-// expect_exactly_once throws it; what() is the report's text.
+// expect_exactly_once and expect_no_blind_repeat throw it; what() is the report's text.
 class NotExactlyOnce : public std::runtime_error {
  public:
   explicit NotExactlyOnce(Report report)
@@ -198,8 +211,8 @@ class Harness {
   // also injects SQL errors at each of the first six statements and at COMMIT. Each way starts from
   // the present state of the database. It compares all tables and all published records with those
   // after one delivery, so it can also examine a message that becomes a dead letter. Afterwards the
-  // database is as after one delivery. Throws: std::runtime_error if it cannot begin. Blocks: about
-  // two seconds.
+  // database is as after one delivery. Throws: std::runtime_error if it cannot begin;
+  // std::logic_error if the handler calls to the outside. Blocks: about two seconds.
   Report examine(const Record& record);
 
   // Calls examine() for a message that has an effect.
@@ -207,6 +220,21 @@ class Harness {
   //   neither changes a table nor publishes, because then nothing would be compared. Also what
   //   examine() throws.
   void expect_exactly_once(const Record& record);
+
+  // Delivers the record of an outside handler, and breaks the call off at each point from before it
+  // to its booking. `routes[].outside.repeat` decides what must follow. For `never` that is
+  // `outcome_unknown` without another call. Else it is the same effects at the other side, and the
+  // same tables, as after one call. Leases and delays pass at once. A process that dies in its call
+  // is played in this one: the handler's instances are made again, and memory outside of them
+  // stays. Afterwards the database is as after one delivery. Throws: std::logic_error if the
+  // handler is no hapax::OutsideHandler; std::runtime_error if it cannot begin. Blocks: about a
+  // second, and for about ten calls.
+  Report examine_calls(const Record& record, const OtherSide& other_side);
+
+  // Calls examine_calls() for a message that has an effect at the other side.
+  // Throws: NotExactlyOnce if there is a problem, if the message does not complete, or if the other
+  //   side has had no effect. Also what examine_calls() throws.
+  void expect_no_blind_repeat(const Record& record, const OtherSide& other_side);
 
   // Runs one statement as the owner of the tables, commits, and returns its rows. Use it to arrange
   // data and to look at it. hapax's own tables are in schema hapax.

@@ -2,6 +2,8 @@
 -- Without the times that it noted: a group that comes under this name later must note its own.
 WITH noted AS (
   DELETE FROM hapax.passed WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
+), doubts AS (
+  DELETE FROM hapax.doubts WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
 ), gone AS (
   DELETE FROM hapax.checkpoints WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
   RETURNING *

@@ -3,16 +3,19 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
+#include "app/publishing.hpp"
 #include "app/serving.hpp"
 #include "cli/command.hpp"
 #include "cli/version.hpp"
 #include "config/gate.hpp"
+#include "gate/accept.hpp"
 #include "gate/gate.hpp"
 #include "observe/log.hpp"
+#include "observe/service_manager.hpp"
 #include "store/conninfo.hpp"
-#include "store/operator/migrate.hpp"
 #include "worker/connect_options.hpp"
 
 namespace hapax::app {
@@ -43,38 +46,63 @@ void raise_open_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-ExitCode gate(const ConfigOption& option, const std::vector<HandlerFactory>& linked) {
+std::optional<gate::Operations> operations_of(const config::GateConfig& config) {
+  try {
+    return gate::Operations::of(config);
+  } catch (const std::runtime_error& error) {
+    throw Stop(kConfigWrong, error.what());
+  }
+}
+
+ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   std::vector<std::string> warnings;
   const config::GateConfig config = load_gate(option, warnings);
   log::set_up(config.base.log.level, config.base.log.format);
   for (const std::string& warning : warnings) log::warning("open_secret", {}, warning);
   catch_signals();
   raise_open_files();
+  const auto operations = operations_of(config);
+  for (HandlerFactory& own : gate::own_handlers(config.gate, operations ? &*operations : nullptr))
+    linked.push_back(std::move(own));
   std::vector<flow::Route> routes = routes_of(config.base, option, linked);
   observe::Metrics metrics(versions());
   gate::Status status(metrics);
   const auto admin =
       serve_admin(config.base, {[&] { return metrics.text(); }, [&] { return status.live(); },
                                 [&] { return status.ready(); }});
-  await_schema(config.base, store::kOldestSchema, [] {});
+  await_schema(config.base, oldest_schema(config.base), &observe::service_manager::alive);
+  observe::Health health;  // not asked: /livez is the status's
+  const auto publishing = look_up_publishing(config.base, health, stop_signal);
   if (stop_signal != 0) return kDone;
+  std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
+  if (publishing) {
+    relay.emplace(config.base, publishing.get(), metrics);
+    publishing->committed = [&relay] { relay->relay().nudge(); };
+    for (flow::Route& route : routes) route.publishing = publishing;
+  }
   const ExitIsAFailure exit_is_a_failure;
   std::unique_ptr<gate::Gate> running;
   try {
     running = std::make_unique<gate::Gate>(
         config, std::move(routes),
-        [&config] { return store::Session(worker::connect_options(config.base)); }, status,
-        metrics);
+        [&config] { return store::Session(worker::connect_options(config.base)); }, status, metrics,
+        operations ? &*operations : nullptr);
     running->start();
   } catch (const std::runtime_error& error) {
     throw Stop(kConfigWrong, error.what());
   }
   log::info("gate", {{"host", config.gate.listen.host}, {"port", running->port()}},
             "the gate takes requests");
-  while (stop_signal == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  observe::service_manager::ready("the gate takes requests");
+  while (stop_signal == 0) {
+    observe::service_manager::alive();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  observe::service_manager::stopping();
   log::info("draining", {}, "told to stop; requests in flight are answered");
   if (running->drain()) {
     running.reset();
+    if (relay) end_in_time([&relay] { relay.reset(); });
     return kDone;
   }
   log::error("gave_up_waiting", {},

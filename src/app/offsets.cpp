@@ -245,6 +245,21 @@ void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone,
                             ")");
 }
 
+// Workers carry out what is of their own group only.
+void name_what_is_left(const Json& left, const std::string& group) {
+  if (const Json& unsent = left.at("unsent"); unsent > 0)
+    throw Stop(kFailed, "group " + group + " has " + cell(unsent) +
+                            " published records that are not sent; no other group's relay sends "
+                            "them. Run `hapax relay` with that group's configuration first, or "
+                            "`hapax outbox skip` those that cannot be sent");
+  if (const Json& letters = left.at("letters"); letters > 0)
+    print_line(cell(letters) + " open dead letters stay; only workers of group " + group +
+               " replay them");
+  if (const Json& calls = left.at("calls"); calls > 0)
+    print_line(cell(calls) + " calls to the outside are open; only workers of group " + group +
+               " carry decisions about them out (`hapax outside list`)");
+}
+
 ExitCode forget_group(const OffsetsOptions& options) {
   config::Config config = load(options.config);
   store::Session session = open_store(config, options.change.url);
@@ -256,6 +271,7 @@ ExitCode forget_group(const OffsetsOptions& options) {
     for (const Json& row : rows)
       print_line(cell(row.at("topic")) + "/" + cell(row.at("partition")) + "  checkpoint " +
                  cell(row.at("next_offset")) + ", written " + time_cell(row.at("updated_at")));
+    name_what_is_left(store::read_left_of_group(session, gone), gone.group);
     // Never ended: librdkafka 2.0.2 would wait without bound for a group that no broker describes.
     static KafkaReader& reader = *new KafkaReader(config);
     const auto ask = [&] {

@@ -27,6 +27,7 @@ struct DecideOptions {
   OperatorOptions change;
   std::string key, scope, tenant;
   store::OptionalText answer;
+  std::optional<std::int64_t> token;
   bool happened = false, did_not_happen = false, give_up = false;
 };
 
@@ -54,12 +55,13 @@ ExitCode list_outside(const OutsideOptions& options) {
     print_json(calls);
     return kDone;
   }
-  Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "CALLED", "CALLS", "BY", "LETTER",
-               "ANSWER", "ERROR"});
+  Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "CALLED", "CALLS", "TOKEN", "BY",
+               "LETTER", "ANSWER", "ERROR"});
   for (const Json& call : calls)
     table.add({cell(call.at("key")), cell(call.at("scope")), cell(call.at("tenant")),
                cell(call.at("status")), coordinates_cell(call), time_cell(call.at("called_at")),
-               cell(call.at("calls")), call.at("may_call") == true ? cell(call.at("worker")) : "-",
+               cell(call.at("calls")), cell(call.at("token")),
+               call.at("may_call") == true ? cell(call.at("worker")) : "-",
                cell(call.at("dead_letter")), cut(cell(call.at("answer")), 40),
                cut(cell(call.at("error")), 60)});
   if (table.empty())
@@ -118,19 +120,21 @@ ExitCode decide(const DecideOptions& options) {
     CallDecision decision = decision_of(options, config, scope);
     store::KeyName key{options.key, scope, options.tenant};
     decision.dry_run = true;  // what does not fit is refused before anybody is asked
+    decision.token = options.token;
     if (store::read_keys(session, key.key, scope, options.tenant).empty())
       key.key = key::encode_key(key.key);
     const Json found = store::decide_call(session, key, decision);
     const std::string effect = effect_of(decision, !found.at("dead_letter").is_null());
     print_line("key " + key.key + " is " + cell(found.at("status")) + " since " +
                time_cell(found.at("updated_at")) + "; message " + coordinates_cell(found) +
-               ", called " + cell(found.at("calls")) + " times");
+               ", called " + cell(found.at("calls")) + " times, token " + cell(found.at("token")));
     if (options.change.dry_run) {
       print_line("dry run: nothing was changed");
       return kDone;
     }
     confirm(options.change, "decide", effect);
     decision.dry_run = false;
+    decision.token = found.at("token").get<std::int64_t>();
     store::decide_call(session, key, decision);
     print_line("decided: " + effect);
     return kDone;
@@ -176,6 +180,8 @@ void add_outside(CLI::App& app, CommandLine& line) {
   happened->expected(0, 1);
   deciding->add_flag("--did-not-happen", decided->did_not_happen, "It did not: call again");
   deciding->add_flag("--give-up", decided->give_up, "Close the operation without either");
+  deciding->add_option("--token", decided->token,
+                       "As `list` prints it: refused if it was called again since");
   add_operator(*deciding, decided->change);
   deciding->callback([&line, decided, happened] {
     decided->happened = happened->count() > 0;

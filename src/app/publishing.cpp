@@ -6,6 +6,7 @@
 #include "cli/store_access.hpp"
 #include "kafka/topic_settings.hpp"
 #include "observe/log.hpp"
+#include "observe/service_manager.hpp"
 #include "store/operator/migrate.hpp"
 #include "worker/connect_options.hpp"
 #include "worker/kafka_health.hpp"
@@ -58,8 +59,10 @@ std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& confi
   std::string said;
   for (std::string missing; !(missing = missing_topics(config)).empty(); said = missing) {
     if (!config.kafka.wait_for_topics) throw Stop(kUnreachable, missing);
-    if (missing != said)
+    if (missing != said) {
       observe::log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
+      observe::service_manager::ready("waiting for Kafka: " + missing);
+    }
     health.poll_turned();  // a restart would not help
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (stop != 0) return nullptr;

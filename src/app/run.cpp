@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <future>
 #include <optional>
 #include <thread>
 
@@ -15,14 +14,13 @@
 #include "flow/crash_point.hpp"
 #include "kafka/consumer.hpp"
 #include "observe/log.hpp"
+#include "observe/service_manager.hpp"
 #include "worker/worker.hpp"
 
 namespace hapax::app {
 namespace {
 
 namespace log = observe::log;
-
-constexpr std::chrono::seconds kEndTimeout{5};
 
 // What `hapax check` calls a failure does not keep a worker from starting, but nobody shall learn
 // of it from a doubled payment.
@@ -38,17 +36,6 @@ void warn_of_failed_checks(const config::Config& config) {
 observe::AdminAnswers answers_of(const observe::Health& health, const observe::Metrics& metrics) {
   return {[&] { return metrics.text(); }, [&] { return health.live(); },
           [&] { return health.ready(); }};
-}
-
-// All is settled. What still waits for Kafka or PostgreSQL must not outlast it.
-void end_in_time(const std::function<void()>& end) {
-  std::packaged_task<void()> ending(end);
-  const std::future<void> ended = ending.get_future();
-  std::thread(std::move(ending)).detach();
-  if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;
-  log::warning("gave_up_waiting", {},
-               "the Kafka client or the relay does not end; leaving all the same");
-  std::_Exit(kDone);
 }
 
 // After a topic was made again, librdkafka 2.0 may wait for a thread of its own for ever, and 2.8
@@ -126,6 +113,7 @@ ExitCode relay(const ConfigOption& option) {
   thread.emplace(config, publishing.get(), metrics);
   health.started();
   log::info("relay", {{"group", config.kafka.properties.at("group.id")}}, "the relay works");
+  observe::service_manager::ready("the relay works");
   while (stop_signal == 0) {
     health.poll_turned();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -6,11 +6,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <future>
 #include <string_view>
 #include <thread>
 
 #include "cli/exit_code.hpp"
 #include "observe/log.hpp"
+#include "observe/service_manager.hpp"
 #include "store/operator/migrate.hpp"
 #include "worker/connect_options.hpp"
 
@@ -47,6 +49,8 @@ extern "C" void on_signal(int) {
   (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
   std::_Exit(kFailed);
 }
+
+constexpr std::chrono::seconds kEndTimeout{5};
 
 std::atomic<bool> handlers_may_run{false};
 
@@ -91,8 +95,10 @@ void await_schema(const config::Config& config, int oldest, const std::function<
       why = error.what();
     }
     if (!config.postgres.wait_at_start) throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
-    if (why != said)
+    if (why != said) {
       log::warning("waiting_for_postgres", {{"error", why}}, "waiting for PostgreSQL");
+      observe::service_manager::ready("waiting for PostgreSQL: " + why);
+    }
     said = why;
     turned();  // a restart would not help
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -113,6 +119,16 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
   } catch (const std::exception& error) {
     throw Stop(kConfigWrong, std::string("admin.listen: ") + error.what());
   }
+}
+
+void end_in_time(const std::function<void()>& end) {
+  std::packaged_task<void()> ending(end);
+  const std::future<void> ended = ending.get_future();
+  std::thread(std::move(ending)).detach();
+  if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;
+  log::warning("gave_up_waiting", {},
+               "the Kafka client or the relay does not end; leaving all the same");
+  std::_Exit(kDone);
 }
 
 }  // namespace hapax::app

@@ -34,4 +34,8 @@ void await_schema(const config::Config& config, int oldest, const std::function<
 std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
                                                   observe::AdminAnswers answers);
 
+// Runs `end`, when all is settled. What still waits for Kafka or PostgreSQL must not outlast it:
+// after seconds the process ends all the same.
+void end_in_time(const std::function<void()>& end);
+
 }  // namespace hapax::app

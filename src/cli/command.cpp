@@ -91,25 +91,10 @@ std::vector<HandlerFactory> load_plugin(const std::string& path) {
   }
 }
 
-// A call to the outside is repeated only if the route says that it may be.
-void check_kind(const config::Route& route, const HandlerFactory& handler) {
-  const bool calls = handler.make_outside != nullptr;
-  if (calls && !route.outside)
-    throw Stop(
-        kConfigWrong,
-        "handler \"" + route.handler +
-            "\" calls to the outside, and the route does not declare what the other side does "
-            "with a call that comes again. Add \"outside\": {\"repeat\": \"idempotent\", "
-            "\"remembers\": \"23h\"}, or \"queryable\", or \"never\"; see docs/outside.md.");
-  if (!calls && route.outside)
-    throw Stop(kConfigWrong, "handler \"" + route.handler +
-                                 "\" does not call to the outside (it is no "
-                                 "hapax::OutsideHandler); remove \"outside\" from the route.");
-}
-
 HandlerFactory handler_of(const config::Route& route, const std::vector<HandlerFactory>& handlers) {
   if (const HandlerFactory* const handler = named(handlers, route.handler)) {
-    check_kind(route, *handler);
+    if (const std::string why = flow::mismatch(route, *handler); !why.empty())
+      throw Stop(kConfigWrong, why);
     return *handler;
   }
   throw Stop(kConfigWrong,

@@ -44,11 +44,28 @@ struct GateCallers {
   std::string header;  // in which a proxy names the tenant; lower case
 };
 
+// A route whose requests become Kafka records: a worker takes effect.
+struct GateAccept {
+  std::string topic;
+  std::string scope;  // in which the worker's route for that topic keeps its keys
+  // The record's key, by which records keep their order: a JSON pointer into the body, or a header
+  // of the record. Both "": each record has a key of its own.
+  std::string key_pointer, key_header;
+
+  bool operator==(const GateAccept&) const = default;
+};
+
+// The handlers of routes that have none of a user's.
+inline constexpr const char* kAcceptHandler = "hapax:accept";
+inline constexpr const char* kOperationsHandler = "hapax:operations";
+inline constexpr const char* kOperationsPath = "/operations/{operation}";
+
 // What stands beside the common members of a route (GateConfig::base.routes, in the same order).
 struct GateRoute {
   std::string path;                          // /accounts/{account}/payments
   std::vector<std::string> methods{"POST"};  // GET, POST, PUT, PATCH, DELETE
   std::vector<std::string> tenants;          // who may call it; empty: all
+  std::optional<GateAccept> accept = {};     // nothing: a handler runs
 };
 
 struct Gate {
@@ -63,12 +80,14 @@ struct Gate {
   std::string rules;  // the page that describes all this to clients; "": none
   GateLimits limits;
   GateCallers callers;
-  std::vector<GateRoute> routes;
+  std::string operations_key;     // 64 bytes; a secret. "": no route accepts
+  std::vector<GateRoute> routes;  // if one accepts, the last is that of the operations
 };
 
 struct GateConfig {
   Gate gate;
-  Config base;  // postgres, admin, log; routes as a worker's, with the path as topic
+  // postgres, admin, log, kafka and publish; routes as a worker's, with the path as topic.
+  Config base;
 };
 
 struct LoadedGate {

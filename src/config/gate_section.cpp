@@ -1,6 +1,7 @@
 // The configuration of `hapax gate`.
 #include <algorithm>
 
+#include "config/accept_section.hpp"
 #include "config/file_text.hpp"
 #include "config/gate.hpp"
 #include "config/rules.hpp"
@@ -119,6 +120,12 @@ std::optional<std::vector<GateToken>> tokens(Reader& reader, const Value& value)
       reader.problem(value.path, "line " + std::to_string(number + 1) + " is wrong; " + line_is);
       return std::nullopt;
     }
+    const bool taken = std::ranges::any_of(read, [&](const GateToken& other) {
+      return other.digest == *digest && other.tenant != tenant;
+    });
+    if (taken)
+      reader.problem(value.path, "line " + std::to_string(number + 1) +
+                                     " has the token of another tenant; each has its own");
     read.push_back({tenant, *digest});
   }
   if (!read.empty()) return read;
@@ -162,7 +169,7 @@ void read_limits(Object& section, GateLimits& limits) {
   section.read("connections", limits.connections, Whole{1, 1'000'000});
   section.read("requests", limits.requests, Whole{1, 1'000'000'000});
   section.read("headers", limits.headers, Whole{1, 10'000});
-  section.read("header_bytes", limits.header_bytes, Size{256, kKiB * kKiB});
+  section.read("header_bytes", limits.header_bytes, Size{256, 60 * kKiB});
   section.read("body_bytes", limits.body_bytes, Size{0, 256 * kKiB * kKiB});
   section.read("bodies_bytes", limits.bodies_bytes, Size{kKiB, 64 * kKiB * kKiB * kKiB});
   section.read("header_time", limits.header_time, Duration{100ms, 10min});
@@ -191,22 +198,36 @@ void read_gate(Object& section, Gate& gate) {
     section.reader().problem(member_path(section.path(), "rules"), "is not a URL");
   section.section("limits", [&](Object& limits) { read_limits(limits, gate.limits); });
   section.section("callers", [&](Object& callers) { read_callers(callers, gate.callers); });
+  section.section("operations",
+                  [&](Object& operations) { read_operations(operations, gate.operations_key); });
   section.finish();
 }
 
 void read_gate_route(Object& section, GateRoute& route, Route& base) {
   section.require("path", route.path, Path{}, "the path that clients call");
   base.topic = route.path;
-  if (route.path == "/healthz" || route.path == "/readyz")
+  if (route.path == "/healthz" || route.path == "/readyz" ||
+      shape_of(route.path) == shape_of(kOperationsPath))
     section.reader().problem(member_path(section.path(), "path"), "is the gate's own");
-  read_handler(section, base);
+  if (section.find("accept")) {
+    section.section("accept", [&](Object& accept) { read_accept(accept, route.accept.emplace()); });
+    base.handler = kAcceptHandler;
+  } else {
+    read_handler(section, base);
+  }
   section.read("methods", route.methods, [](Reader& reader, const Value& value) {
     return texts(reader, value, "an array of methods", Method{});
   });
+  if (route.accept && std::ranges::count(route.methods, "GET") > 0)
+    section.reader().problem(member_path(section.path(), "methods"),
+                             "a GET has no key, so it cannot be accepted");
   section.read("tenants", route.tenants, [](Reader& reader, const Value& value) {
     return texts(reader, value, "an array of the tenants that may call it",
                  Text{"a tenant", kMaxTenant});
   });
+  if (section.find("tenants") && route.tenants.empty())
+    section.reader().problem(member_path(section.path(), "tenants"),
+                             "names no tenant; leave it out if all may call the route");
   section.finish();
 }
 
@@ -237,6 +258,8 @@ LoadedGate load_gate(std::string_view text, const Environment& environment, cons
     root.section("postgres",
                  [&](Object& section) { read_postgres(section, config.base.postgres); });
     if (root.is_object()) read_gate_routes(root, config);
+    root.section("publish", [&](Object& section) { read_publish(section, config.base.publish); });
+    if (root.is_object()) complete_accepting(root, config);
     root.section("admin", [&](Object& section) { read_admin(section, config.base.admin); });
     root.section("log", [&](Object& section) { read_log(section, config.base.log); });
     root.finish();

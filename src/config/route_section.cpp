@@ -9,24 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What Kafka allows. A name with a ^ would be a pattern to librdkafka: many topics, one route.
-struct Topic {
-  std::optional<std::string> operator()(Reader& reader, const Value& value) const {
-    const std::string allowed =
-        "the name of one topic: up to 249 letters, digits, '.', '_' and '-' (no patterns)";
-    const auto name = reader.text(value, allowed);
-    if (!name) return std::nullopt;
-    const bool letters = std::all_of(name->begin(), name->end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '.' || c == '_' || c == '-';
-    });
-    const bool length = !name->empty() && name->size() <= 249;
-    if (letters && length && *name != "." && *name != "..") return name;
-    reader.refuse(value, allowed);
-    return std::nullopt;
-  }
-};
-
 struct Options {
   std::optional<nlohmann::json> operator()(Reader& reader, const Value& value) const {
     if (value.json->is_object()) return reader.expanded(value);
@@ -69,6 +51,21 @@ void read_outside(Object& section, Outside& outside) {
 }
 
 }  // namespace
+
+std::optional<std::string> Topic::operator()(Reader& reader, const Value& value) const {
+  const std::string allowed =
+      "the name of one topic: up to 249 letters, digits, '.', '_' and '-' (no patterns)";
+  const auto name = reader.text(value, allowed);
+  if (!name) return std::nullopt;
+  const bool letters = std::all_of(name->begin(), name->end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+  const bool length = !name->empty() && name->size() <= 249;
+  if (letters && length && *name != "." && *name != "..") return name;
+  reader.refuse(value, allowed);
+  return std::nullopt;
+}
 
 void read_publish(Object& section, Publish& publish) {
   if (const auto value = section.find("topics"))

@@ -22,6 +22,11 @@ void read_publish(Object& section, Publish& publish);
 void read_log(Object& section, Log& log);
 void read_route(Object& section, Route& route);
 
+// What Kafka allows. A name with a ^ would be a pattern to librdkafka: many topics, one route.
+struct Topic {
+  std::optional<std::string> operator()(Reader& reader, const Value& value) const;
+};
+
 // "host:port", or off.
 void read_listen(Object& section, const std::string& name, std::optional<Listen>& listen);
 // The members of a route that say what runs, and with which options.

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "flow/failure_policy.hpp"
 #include "flow/lane_session.hpp"
@@ -15,12 +16,14 @@ namespace hapax::flow {
 
 struct Attempt {
   // Before the session is made, if it must be.
-  Attempt(const Task& given, LaneSession& lanes, std::minstd_rand& dice)
+  Attempt(const Task& given, LaneSession& lanes, std::minstd_rand& dice,
+          std::optional<key::Identity> derived = {})
       : task(given),
         session(lanes),
         random(dice),
         source(given.source()),
-        session_was_new(!lanes.is_open()) {}
+        session_was_new(!lanes.is_open()),
+        identity(std::move(derived)) {}
   Attempt(const Attempt&) = delete;  // a claim request refers to it
   Attempt& operator=(const Attempt&) = delete;
 
@@ -43,11 +46,11 @@ struct Attempt {
   LaneSession& session;
   std::minstd_rand& random;  // of the jitter
   const store::Source source;
-  const bool session_was_new;                  // made for this run: nothing in it can be stale
-  std::optional<key::Identity> identity = {};  // nothing: not derived
-  store::Phase phase = store::Phase::claim;    // which says what an exception means
-  bool keep_bytes = true;                      // of a dead letter
-  bool session_was_stale = false;              // perhaps: run again at once, on a new session
+  const bool session_was_new;                // made for this run: nothing in it can be stale
+  std::optional<key::Identity> identity;     // nothing: not derived
+  store::Phase phase = store::Phase::claim;  // which says what an exception means
+  bool keep_bytes = true;                    // of a dead letter
+  bool session_was_stale = false;            // perhaps: run again at once, on a new session
 };
 
 }  // namespace hapax::flow

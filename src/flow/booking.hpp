@@ -10,20 +10,23 @@
 
 namespace hapax::flow {
 
-class Booking final : public Handler {
+// What a lane's handler of an outside route is.
+class Booker : public Handler {
+ public:
+  // An outside message comes to a lane's handler only with its answer.
+  void handle(const Message& /*message*/, Context& /*context*/) final {
+    throw std::logic_error("a message of an outside route has no answer to be booked");
+  }
+  virtual void book(const Message& message, const std::string& answer, Context& context) = 0;
+};
+
+class Booking final : public Booker {
  public:
   explicit Booking(std::unique_ptr<OutsideHandler> handler) : handler_(std::move(handler)) {}
 
   void on_start(const Setup& setup) override { handler_->on_start(setup); }
 
-  // An outside message comes to a lane's handler only with its answer.
-  void handle(const Message& /*message*/, Context& /*context*/) override {
-    throw std::logic_error("a message of an outside route has no answer to be booked");
-  }
-
-  OutsideHandler& outside() { return *handler_; }
-
-  void book(const Message& message, const std::string& answer, Context& context) {
+  void book(const Message& message, const std::string& answer, Context& context) override {
     handler_->book_text(message, answer, context);
   }
 
@@ -31,11 +34,11 @@ class Booking final : public Handler {
   std::unique_ptr<OutsideHandler> handler_;
 };
 
-// `answer`: null for a route that does not call. Precondition: with one, `handler` is a Booking.
+// `answer`: null for a route that does not call. Precondition: with one, `handler` is a Booker.
 inline void handle(Handler& handler, const Message& message, const std::string* answer,
                    Context& context) {
   if (answer != nullptr)
-    static_cast<Booking&>(handler).book(message, *answer, context);
+    static_cast<Booker&>(handler).book(message, *answer, context);
   else
     handler.handle(message, context);
 }

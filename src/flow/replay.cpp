@@ -71,9 +71,8 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
            "forgotten, cannot be told";
   }
   if (holder->status == "completed" && route.outside && holder->is(request.source))
-    return "the other side refused, so the operation is done; `hapax keys forget` lets it be "
-           "called "
-           "again";
+    return "the operation is done: the other side refused, or an operator has given it up. If it "
+           "shall be called again, `hapax keys forget`";
   if (holder->status == "completed")
     return "the operation was completed meanwhile by " + name_of(*holder);
   if (holder->status == "started" || holder->status == "answered" || holder->status == "unknown")

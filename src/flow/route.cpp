@@ -63,6 +63,20 @@ std::unique_ptr<Made> started(const Route& route, const nlohmann::json& options,
 
 }  // namespace
 
+std::string mismatch(const config::Route& route, const HandlerFactory& handler) {
+  const bool calls = handler.make_outside != nullptr;
+  if (calls && !route.outside)
+    return "handler \"" + route.handler +
+           "\" calls to the outside, and the route does not declare what the other side does with "
+           "a call that comes again. Add \"outside\": {\"repeat\": \"idempotent\", "
+           "\"remembers\": \"23h\"}, or \"queryable\", or \"never\"; see docs/outside.md.";
+  if (!calls && route.outside)
+    return "handler \"" + route.handler +
+           "\" does not call to the outside (it is no hapax::OutsideHandler); remove \"outside\" "
+           "from the route.";
+  return {};
+}
+
 std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options) {
   return started<Handler>(route, options, [](const Route& of) -> std::unique_ptr<Handler> {
     if (of.outside) return std::make_unique<Booking>(of.handler.make_outside());

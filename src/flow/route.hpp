@@ -56,6 +56,10 @@ std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json&
 std::unique_ptr<OutsideHandler> start_outside_handler(const Route& route,
                                                       const nlohmann::json& options);
 
+// Why the route cannot have this handler: a call to the outside is repeated only if the route says
+// that it may be. Empty: it can.
+std::string mismatch(const config::Route& route, const HandlerFactory& handler);
+
 // The route that a configuration's one and its handler make.
 Route make_route(const config::Route& route, HandlerFactory handler);
 

@@ -34,6 +34,11 @@ constexpr std::array<std::string_view, 13> kGates{"connection",
                                                   "transfer-encoding",
                                                   "upgrade"};
 
+// More than that, clients and proxies refuse.
+constexpr std::size_t kMaxHeaders = 100;
+constexpr std::size_t kMaxHeaderBytes = 8 << 10;       // of one name or value
+constexpr std::size_t kMaxHeadersBytes = 32UL << 10U;  // of all
+
 std::string lower(std::string_view name) {
   std::string text(name);
   std::ranges::transform(text, text.begin(), key::lower_case);
@@ -56,6 +61,8 @@ bool is_value(std::string_view value) {
 
 // Not quoted in full: what a handler puts there may be the message's.
 void check_header(const std::string& name, const std::string& value) {
+  if (name.size() > kMaxHeaderBytes || value.size() > kMaxHeaderBytes)
+    refuse("a header has more than " + std::to_string(kMaxHeaderBytes) + " bytes");
   if (!is_token(name)) refuse("a header's name is empty or cannot be sent");
   if (!is_value(value)) refuse("the value of header " + name + " cannot be sent");
   if (std::ranges::find(kGates, lower(name)) != kGates.end())
@@ -71,7 +78,15 @@ void check(const Response& response) {
   const bool bare = response.status == 204 || response.status == 205 || response.status == 304;
   if (bare && !response.body.empty())
     refuse("an answer of status " + std::to_string(response.status) + " has no body");
-  for (const auto& [name, value] : response.headers) check_header(name, value);
+  if (response.headers.size() > kMaxHeaders)
+    refuse("there are more than " + std::to_string(kMaxHeaders) + " headers");
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : response.headers) {
+    check_header(name, value);
+    bytes += name.size() + value.size();
+  }
+  if (bytes > kMaxHeadersBytes)
+    refuse("the headers have more than " + std::to_string(kMaxHeadersBytes) + " bytes");
 }
 
 bool is_replayed(std::string_view header) {
@@ -112,6 +127,12 @@ std::optional<Response> response_of(const std::string& json_text) {
   } catch (const json::exception&) {
     return std::nullopt;
   }
+}
+
+Response answer_of(const std::optional<std::string>& result) {
+  if (!result) return {.status = 204};
+  if (auto response = response_of(*result)) return *std::move(response);
+  return {200, {{"Content-Type", "application/json"}}, *result};
 }
 
 }  // namespace hapax::flow

@@ -41,6 +41,18 @@ std::optional<std::string> origin_form(const std::string& target) {
   return std::nullopt;
 }
 
+std::optional<Answer> unsupported(const Request& request) {
+  for (const std::string_view expected : values_of(request.headers, "expect"))
+    if (!equal(expected, "100-continue"))
+      return refused(417, "expectation", "An expectation cannot be met",
+                     "The only one is 100-continue.");
+  for (const std::string_view coding : values_of(request.headers, "content-encoding"))
+    if (!equal(coding, "identity"))
+      return refused(415, "content-encoding", "The body is encoded",
+                     "Send it without a Content-Encoding.");
+  return std::nullopt;
+}
+
 bool is_guarded(const std::string& method) { return method != "GET" && method != "HEAD"; }
 
 std::string allowed(const config::GateRoute& route) {
@@ -63,14 +75,15 @@ std::variant<Request, Answer> Admission::admit(Head head) const {
     const bool ready = status_.ready().ok;
     return health(ready, ready ? "ready\n" : "not ready\n");
   }
-  const auto peer = head.peer;
-  auto addressed_to = addressed(std::move(head));
-  if (auto* request = std::get_if<Request>(&addressed_to)) {
-    if (auto answer = identify(*request, peer)) return *std::move(answer);
-    if (status_.is_known_away())
-      return unavailable("The database is away. Try again with the same key.");
-  }
-  return addressed_to;
+  Request request;
+  request.headers = std::move(head.headers);
+  if (auto answer = identify(request, head.peer)) return *std::move(answer);
+  if (auto answer = unsupported(request)) return *std::move(answer);
+  if (auto answer = address(request, head)) return *std::move(answer);
+  if (auto answer = authorise(request)) return *std::move(answer);
+  if (status_.is_known_away())
+    return unavailable("The database is away. Try again with the same key.");
+  return request;
 }
 
 // A proxy in front of the gate must have read the same request.
@@ -92,23 +105,18 @@ std::optional<Answer> Admission::malformed(const Head& head) const {
   const auto hosts = values_of(head.headers, "host");
   if (hosts.size() > 1 || (hosts.empty() && head.is_http_1_1))
     return bad_request("There must be one Host.");
-  for (const std::string_view expected : values_of(head.headers, "expect"))
-    if (!equal(expected, "100-continue"))
-      return refused(417, "expectation", "An expectation cannot be met",
-                     "The only one is 100-continue.");
-  for (const std::string_view coding : values_of(head.headers, "content-encoding"))
-    if (!equal(coding, "identity"))
-      return refused(415, "content-encoding", "The body is encoded",
-                     "Send it without a Content-Encoding.");
+  const auto types = values_of(head.headers, "content-type");
+  if (std::ranges::any_of(types, [&](std::string_view type) { return type != types[0]; }))
+    return bad_request("There are two different Content-Types.");
   return std::nullopt;
 }
 
-std::variant<Request, Answer> Admission::addressed(Head head) const {
+// Nothing: the request has the path and method of a route.
+std::optional<Answer> Admission::address(Request& request, const Head& head) const {
   const auto target = origin_form(head.target);
   const bool visible =
       std::ranges::all_of(head.target, [](char c) { return c > 0x20 && c < 0x7F && c != '#'; });
   if (!target || !visible) return bad_request("The request target is not a path.");
-  Request request;
   const std::size_t mark = target->find('?');
   request.path = target->substr(0, mark);
   if (mark != std::string::npos) request.query = target->substr(mark + 1);
@@ -124,13 +132,12 @@ std::variant<Request, Answer> Admission::addressed(Head head) const {
     return answer;
   }
   request.method = wanted;
-  request.headers = std::move(head.headers);
   request.route = match->route;
   request.parameters = std::move(match->parameters);
-  return request;
+  return std::nullopt;
 }
 
-// Nothing: it is known who calls, and with which key.
+// Nothing: it is known who calls.
 std::optional<Answer> Admission::identify(Request& request,
                                           const std::optional<config::Address>& peer) const {
   auto tenant = callers_.tenant_of(request, peer);
@@ -141,6 +148,11 @@ std::optional<Answer> Admission::identify(Request& request,
     return answer;
   }
   request.tenant = *std::move(tenant);
+  return std::nullopt;
+}
+
+// Nothing: the caller may do this, and it is known with which key.
+std::optional<Answer> Admission::authorise(Request& request) const {
   const std::vector<std::string>& tenants = routes_[request.route].tenants;
   if (!tenants.empty() && std::ranges::find(tenants, request.tenant) == tenants.end())
     return refused(403, "forbidden", "The caller may not do this",

@@ -1,5 +1,5 @@
 // What is decided of a request by its header alone, before a byte of its body is read. It is
-// whether the request can be understood, its route, who calls, and its key. No store is looked at.
+// whether the request can be understood, who calls, its route, and its key. No store is looked at.
 #pragma once
 
 #include <optional>
@@ -41,9 +41,10 @@ class Admission {
   const Routes& routes() const { return routes_; }
 
  private:
-  std::variant<Request, Answer> addressed(Head head) const;
   std::optional<Answer> identify(Request& request,
                                  const std::optional<config::Address>& peer) const;
+  std::optional<Answer> address(Request& request, const Head& head) const;
+  std::optional<Answer> authorise(Request& request) const;
 
   const config::Gate& gate_;
   const Routes routes_;

@@ -24,16 +24,15 @@ std::optional<std::string> only(const Request& request, const std::string& name)
 
 std::optional<std::string> Callers::tenant_of(const Request& request,
                                               const std::optional<config::Address>& peer) const {
-  if (peer)
-    if (auto tenant = named_by_proxy(request, *peer)) return tenant;
-  return of_token(request);
+  return peer && is_proxy(*peer) ? named_by_proxy(request) : of_token(request);
 }
 
-std::optional<std::string> Callers::named_by_proxy(const Request& request,
-                                                   const config::Address& peer) const {
-  const bool listed = std::ranges::any_of(
+bool Callers::is_proxy(const config::Address& peer) const {
+  return std::ranges::any_of(
       callers_.proxies, [&](const config::Network& network) { return network.contains(peer); });
-  if (!listed) return std::nullopt;
+}
+
+std::optional<std::string> Callers::named_by_proxy(const Request& request) const {
   const auto tenant = only(request, callers_.header);
   return tenant && !tenant->empty() ? tenant : std::nullopt;
 }

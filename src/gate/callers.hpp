@@ -14,7 +14,8 @@ class Callers {
  public:
   explicit Callers(const config::GateCallers& callers) : callers_(callers) {}
 
-  // Nothing: not authenticated. `peer`: nothing if it has no address of the Internet.
+  // Nothing: not authenticated. Through a proxy that is listed, no token counts. `peer`: nothing if
+  // it has no address of the Internet.
   std::optional<std::string> tenant_of(const Request& request,
                                        const std::optional<config::Address>& peer) const;
 
@@ -22,8 +23,8 @@ class Callers {
   bool is_credential(const std::string& header) const;
 
  private:
-  std::optional<std::string> named_by_proxy(const Request& request,
-                                            const config::Address& peer) const;
+  bool is_proxy(const config::Address& peer) const;
+  std::optional<std::string> named_by_proxy(const Request& request) const;
   std::optional<std::string> of_token(const Request& request) const;
 
   const config::GateCallers callers_;

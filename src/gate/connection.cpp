@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <limits>
 
 #include "gate/problem.hpp"
 #include "key/key_source.hpp"
@@ -15,15 +16,18 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
 constexpr std::size_t kFirstBytes = 1024;  // of an idle connection
+constexpr std::size_t kDiscard = std::size_t{16} << 10;
 constexpr std::size_t kMaxDiscarded = std::size_t{1} << 20;
-constexpr std::chrono::seconds kLinger{2};
+constexpr std::chrono::milliseconds kLinger{2000};
+constexpr std::chrono::milliseconds kLingerOfDrain{300};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::optional<config::Address> address_of(const asio::ip::tcp::socket& socket) {
   beast::error_code error;
   const auto endpoint = socket.remote_endpoint(error);
   if (error) return std::nullopt;
-  return config::parse_address(endpoint.address().to_string());
+  const std::string address = endpoint.address().to_string();
+  return config::parse_address(address.substr(0, address.find('%')));  // without its link
 }
 
 std::string lower(beast::string_view name) {
@@ -42,6 +46,16 @@ Head head_of(const http::request<http::string_body>& message) {
   return head;
 }
 
+// Else it has no Content-Length either.
+bool may_have_body(const Answer& answer) {
+  return answer.response.status != 204 && answer.response.status != 304;
+}
+
+// Beast keeps a header, the framing of a chunk, and a trailer in it until they are whole.
+std::size_t most_unread(const config::GateLimits& limits) {
+  return std::max(limits.header_bytes, kDiscard);
+}
+
 bool says_continue(const Head& head) {
   return head.is_http_1_1 && std::ranges::any_of(head.headers, [](const auto& header) {
            return header.first == "expect";
@@ -51,24 +65,34 @@ bool says_continue(const Head& head) {
 }  // namespace
 
 Connection::Connection(asio::ip::tcp::socket socket, Shared& shared)
-    : shared_(shared), stream_(std::move(socket)), peer_(address_of(stream_.socket())) {
+    : shared_(shared),
+      stream_(std::move(socket)),
+      buffer_(most_unread(shared.setup.gate.limits)),
+      peer_(address_of(stream_.socket())) {
   ++shared_.connections;
 }
 
 Connection::~Connection() {
-  leave_idle();
+  leave();
   shared_.body_bytes -= room_;
+  if (executing_) --shared_.executing;
   --shared_.connections;
 }
 
 void Connection::end() {
-  leave_idle();
+  leave();
   stream_.close();
 }
 
-void Connection::leave_idle() {
-  if (idle_) shared_.idle.erase(*idle_);
-  idle_.reset();
+void Connection::enter(std::list<Connection*>& list) {
+  leave();
+  place_ = list.insert(list.end(), this);
+  list_ = &list;
+}
+
+void Connection::leave() {
+  if (list_ != nullptr) list_->erase(place_);
+  list_ = nullptr;
 }
 
 std::size_t Connection::route() const { return route_.value_or(shared_.metrics.size() - 1); }
@@ -84,11 +108,11 @@ void Connection::await_request() {
   if (shared_.draining && served_ > 0) return linger();
   if (buffer_.size() > 0) return read_header();
   buffer_.shrink_to_fit();
-  idle_ = shared_.idle.insert(shared_.idle.end(), this);
+  enter(shared_.idle);
   stream_.expires_after(shared_.setup.gate.limits.idle_time);
   stream_.async_read_some(buffer_.prepare(kFirstBytes),
                           [self = shared_from_this()](Error error, std::size_t bytes) {
-                            self->leave_idle();
+                            self->leave();
                             if (error) return;  // the last one who knows it closes it
                             self->buffer_.commit(bytes);
                             self->read_header();
@@ -98,9 +122,11 @@ void Connection::await_request() {
 void Connection::read_header() {
   const config::GateLimits& limits = shared_.setup.gate.limits;
   began_ = Clock::now();
+  enter(served_ == 0 ? shared_.beginning : shared_.reading);
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(limits.header_bytes));
-  parser_->body_limit(limits.body_bytes);
+  // The caller comes first. Without a limit, Beast 1.74 refuses all.
+  parser_->body_limit(std::numeric_limits<std::uint64_t>::max());
   stream_.expires_after(limits.header_time);
   http::async_read_header(
       stream_, buffer_, *parser_,
@@ -110,6 +136,7 @@ void Connection::read_header() {
 void Connection::on_header(Error error) {
   if (error) return refuse(error);
   ++served_;
+  enter(shared_.reading);
   on_head();
 }
 
@@ -132,25 +159,34 @@ void Connection::on_head() {
   }
   request_ = std::get<Request>(std::move(admitted));
   route_ = request_->route;
-  if (!keep_room()) {
-    close_ = true;
-    return answer(unavailable("There is no room for the body. Try again with the same key."));
-  }
+  if (parser_->content_length().value_or(0) > limits.body_bytes) return refuse_too_large();
+  if (shared_.body_bytes + parser_->content_length().value_or(0) > limits.bodies_bytes)
+    return refuse_for_room();
   if (waits_for_continue)
     go_on();
   else
     read_body();
 }
 
-// Before a byte of the body is read. False: there is none.
-bool Connection::keep_room() {
-  const config::GateLimits& limits = shared_.setup.gate.limits;
-  const std::size_t bytes =
-      parser_->chunked() ? limits.body_bytes : parser_->content_length().value_or(0);
-  if (shared_.body_bytes + bytes > limits.bodies_bytes) return false;
+// For the bytes that are there: one that announces many and sends none takes no room from others.
+bool Connection::keep_room(std::size_t bytes) {
+  const std::size_t others = shared_.body_bytes - room_;
+  if (others + bytes > shared_.setup.gate.limits.bodies_bytes) return false;
   room_ = bytes;
-  shared_.body_bytes += bytes;
+  shared_.body_bytes = others + bytes;
   return true;
+}
+
+void Connection::refuse_too_large() {
+  close_ = true;
+  answer(refused(
+      413, "body-too-large", "The body is too large",
+      "At most " + std::to_string(shared_.setup.gate.limits.body_bytes) + " bytes are taken."));
+}
+
+void Connection::refuse_for_room() {
+  close_ = true;
+  answer(unavailable("There is no room for the body. Try again with the same key."));
 }
 
 void Connection::go_on() {
@@ -164,17 +200,29 @@ void Connection::go_on() {
 // One time for the whole body, however slowly it trickles.
 void Connection::read_body() {
   stream_.expires_after(shared_.setup.gate.limits.body_time);
-  http::async_read(stream_, buffer_, *parser_,
-                   [self = shared_from_this()](Error error, std::size_t) { self->on_body(error); });
+  parser_->body_limit(shared_.setup.gate.limits.body_bytes);
+  parser_->eager(true);
+  read_some();
 }
 
-void Connection::on_body(Error error) {
-  if (error) return refuse(error);
-  request_->body = std::move(parser_->get().body());
-  submit();
+void Connection::read_some() {
+  if (parser_->is_done()) {
+    request_->body = std::move(parser_->get().body());
+    return submit();
+  }
+  http::async_read_some(stream_, buffer_, *parser_,
+                        [self = shared_from_this()](Error error, std::size_t) {
+                          if (error) return self->refuse(error);
+                          if (!self->keep_room(self->parser_->get().body().size()))
+                            return self->refuse_for_room();
+                          self->read_some();
+                        });
 }
 
 void Connection::submit() {
+  leave();
+  executing_ = true;
+  ++shared_.executing;
   stream_.expires_never();
   auto ticket = std::make_shared<Ticket>();
   ticket->request = *std::move(request_);
@@ -186,6 +234,8 @@ void Connection::submit() {
 }
 
 void Connection::answer(Answer answer) {
+  leave();
+  if (std::exchange(executing_, false)) --shared_.executing;
   shared_.metrics[route()].answered(answer.how, Clock::now() - began_);
   shared_.body_bytes -= std::exchange(room_, 0);
   close_ = close_ || shared_.draining;
@@ -204,7 +254,7 @@ void Connection::write(const Answer& answer) {
     if (answer.is_stored()) {
       const auto lifetime = std::chrono::ceil<std::chrono::seconds>(gate.retention).count();
       message.set("Idempotency-Key-Lifetime", std::to_string(lifetime));
-      message.set("Idempotency-Key-Expires", answer.expires);
+      if (!answer.expires.empty()) message.set("Idempotency-Key-Expires", answer.expires);
     }
     if (answer.how == observe::Answered::replayed) message.set("Idempotent-Replayed", "true");
     if (!gate.rules.empty() && answer.response.status >= 400 && !answer.is_stored())
@@ -214,13 +264,13 @@ void Connection::write(const Answer& answer) {
   if (head_only_) {
     Bare& message = response_.emplace<Bare>();
     fill(message);
-    message.content_length(answer.response.body.size());
+    if (may_have_body(answer)) message.content_length(answer.response.body.size());
     return send(message);
   }
   Text& message = response_.emplace<Text>();
   fill(message);
   message.body() = answer.response.body;
-  message.prepare_payload();
+  if (may_have_body(answer)) message.prepare_payload();
   send(message);
 }
 
@@ -247,14 +297,14 @@ void Connection::refuse(Error error) {
     shared_.metrics[route()].answered(observe::Answered::refused, Clock::now() - began_);
     return;
   }
-  if (error == http::error::body_limit)
-    return answer(refused(
-        413, "body-too-large", "The body is too large",
-        "At most " + std::to_string(shared_.setup.gate.limits.body_bytes) + " bytes are taken."));
+  if (error == http::error::body_limit) return refuse_too_large();
   if (error == http::error::header_limit)
     return answer(refused(
         431, "header-too-large", "The header is too large",
         "At most " + std::to_string(shared_.setup.gate.limits.header_bytes) + " bytes are taken."));
+  if (error == http::error::buffer_overflow)
+    return answer(refused(400, "bad-request", "The request cannot be understood",
+                          "The framing of a chunk, or the trailer, is too large."));
   if (error.category() != http::make_error_code(http::error::bad_method).category()) return;
   answer(refused(400, "bad-request", "The request cannot be understood",
                  "It is not HTTP/1.1: " + error.message() + "."));
@@ -263,16 +313,17 @@ void Connection::refuse(Error error) {
 // What the client still sends is read for a while: closing at once would reset the connection, and
 // the client might lose the answer.
 void Connection::linger() {
+  leave();
   Error ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   buffer_.clear();
   discarded_ = 0;
-  stream_.expires_after(kLinger);
+  stream_.expires_after(shared_.draining ? kLingerOfDrain : kLinger);
   discard();
 }
 
 void Connection::discard() {
-  stream_.async_read_some(buffer_.prepare(std::size_t{16} << 10),
+  stream_.async_read_some(buffer_.prepare(kDiscard),
                           [self = shared_from_this()](Error error, std::size_t bytes) {
                             self->discarded_ += bytes;
                             if (!error && self->discarded_ < kMaxDiscarded) self->discard();

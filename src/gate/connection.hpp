@@ -25,8 +25,11 @@ struct Shared {
   boost::asio::io_context& io;
   std::vector<observe::GateMetrics> metrics = {};  // by route; last: of none
   std::list<Connection*> idle = {};                // the longest idle first
+  std::list<Connection*> beginning = {};           // in their first header, the oldest first
+  std::list<Connection*> reading = {};             // another header, or a body
   std::size_t connections = 0;
-  std::size_t body_bytes = 0;  // that room is kept for
+  std::size_t executing = 0;   // of them
+  std::size_t body_bytes = 0;  // of all bodies
   bool draining = false;
 };
 
@@ -39,6 +42,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Serves until one side ends it.
   void start() { await_request(); }
+
+  // When the header began that it is in.
+  Clock::time_point began() const { return began_; }
 
   // Closes it at once.
   void end();
@@ -53,10 +59,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_header();
   void on_header(Error error);
   void on_head();
-  bool keep_room();
+  bool keep_room(std::size_t bytes);
+  void refuse_for_room();
+  void refuse_too_large();
   void go_on();
   void read_body();
-  void on_body(Error error);
+  void read_some();
   void submit();
   void answer(Answer answer);
   void write(const Answer& answer);
@@ -66,7 +74,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void refuse(Error error);
   void linger();
   void discard();
-  void leave_idle();
+  void enter(std::list<Connection*>& list);
+  void leave();
   std::size_t route() const;
 
   Shared& shared_;
@@ -77,11 +86,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Request> request_;
   std::optional<std::size_t> route_;
   std::variant<std::monostate, Text, Bare> response_;
-  std::optional<std::list<Connection*>::iterator> idle_;
+  std::list<Connection*>* list_ = nullptr;  // that it is in
+  std::list<Connection*>::iterator place_;
   std::size_t served_ = 0;
   std::size_t room_ = 0;       // of Shared::body_bytes
   std::size_t discarded_ = 0;  // bytes behind the last answer
   bool close_ = false;         // after the answer
+  bool executing_ = false;
   bool head_only_ = false;
   Clock::time_point began_{};
 };

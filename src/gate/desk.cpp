@@ -29,8 +29,9 @@ Answer replayed(const Answer& answer) {
   return again;
 }
 
-// The ticket may live on in a queue, and must not keep the connection.
+// The ticket may live on in a queue, and must keep neither the connection nor the body.
 void give(Ticket& ticket, Answer answer) {
+  const Request released = std::exchange(ticket.request, {});
   const auto done = std::exchange(ticket.done, {});
   done(std::move(answer));
 }

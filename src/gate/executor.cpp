@@ -15,28 +15,32 @@ using observe::Answered;
 using store::Phase;
 
 constexpr std::chrono::seconds kRetryAfter{1};
-constexpr std::size_t kMaxDetail = 4096;  // of a Reject's words
+constexpr std::chrono::milliseconds kShortWait{50};  // for a key
 
 // 4xx as the handler chose, or 422 with its words.
 Response rejection(const std::optional<Response>& said, const std::string& words) {
   if (said && said->status >= 400) return *said;
-  return problem(422, "rejected", "The request was refused", words.substr(0, kMaxDetail),
-                 Answered::rejected)
-      .response;
+  return rejected(words).response;
 }
 
-// What a key's result is to an HTTP client.
-Response response_of(const std::optional<std::string>& result) {
-  if (!result) return {.status = 204};
-  if (auto response = flow::response_of(*result)) return *std::move(response);
-  return {200, {{"Content-Type", "application/json"}}, *result};
+// "" if it is not known yet: it counts from an outcome.
+std::string expiry_of(std::chrono::sys_seconds when) {
+  const auto waits = std::chrono::system_clock::now() + store::kUntilOutcome / 2;
+  return when > waits ? "" : http_date(when);
 }
 
 // PostgreSQL did not do it now, and may do it later.
-bool may_pass(const store::Fault& fault) {
+bool may_pass(Phase phase, const store::Fault& fault) {
+  return phase == Phase::claim || phase == Phase::account || fault.sqlstate == "55P03" ||
+         fault.sqlstate == "57014" || fault.sqlstate.starts_with("40") ||
+         store::classify(phase, fault) == store::FailureClass::outage;
+}
+
+// Nobody has answered a COMMIT that was sent.
+bool is_in_doubt(Phase phase, const store::Fault& fault) {
   using Kind = store::Fault::Kind;
-  return fault.kind == Kind::connection || fault.kind == Kind::in_doubt ||
-         fault.sqlstate == "55P03" || fault.sqlstate == "57014" || fault.sqlstate.starts_with("40");
+  return fault.kind == Kind::in_doubt || fault.sqlstate == "40003" ||
+         (fault.kind == Kind::connection && phase == Phase::complete);
 }
 
 }  // namespace
@@ -51,7 +55,10 @@ struct Executor::Run {
         identity{asked.is_guarded() ? key::encode_key(asked.key) : "",
                  key::encode_key(asked.tenant),
                  asked.is_guarded() ? fingerprint_of(asked) : key::Fingerprint{}},
-        source{setup.name, route.topic, 0, 0, number} {}
+        source{setup.name, route.topic, 0, 0, number},
+        publishes_as{setup.outbox_group, route.topic, 0, 0, number},
+        waits_for_outcome(setup.operations != nullptr &&
+                          setup.operations->is_accepting(asked.route)) {}
 
   const Request& request;
   Handler& handler;
@@ -59,12 +66,19 @@ struct Executor::Run {
   const RequestMessage message;
   const key::Identity identity;
   const store::Source source;  // its number tells this run from others
+  const store::Source publishes_as;
+  const bool waits_for_outcome;  // of a worker, from which the key's expiry counts
   Phase phase = Phase::claim;
   int agains = 0;
   int outages = 0;
   bool session_was_new = false;
+  bool in_doubt = false;             // nobody has answered its COMMIT
   std::optional<Response> said;      // by a handler that then threw
   std::optional<Response> rejected;  // to be stored instead of running the handler
+
+  std::chrono::seconds retention() const {
+    return waits_for_outcome && !rejected ? store::kUntilOutcome : route.retention;
+  }
 };
 
 bool Executor::look() {
@@ -101,20 +115,24 @@ Executed Executor::execute(const Request& request, Handler& handler) {
     if (!answer && ++run.agains > 2 * flow::kMaxAgains)
       answer = unavailable("Others are faster again and again. Try again with the same key.");
   }
+  if (run.in_doubt && (answer->how == Answered::unavailable || answer->how == Answered::failed))
+    answer = in_doubt(run);
   return {*std::move(answer), run.identity.fingerprint};
 }
 
 // Nothing: to be run again, at once.
 std::optional<Answer> Executor::attempt(Run& run) {
+  if (setup_.operations != nullptr && setup_.operations->is_own(run.request.route))
+    return setup_.operations->answer(*session_, run.request);
   if (!run.request.is_guarded()) return unguarded(run);
   const store::ClaimRequest request{.identity = run.identity,
                                     .scope = run.route.key.scope,
                                     .source = run.source,
-                                    .retention = run.route.retention,
+                                    .retention = run.retention(),
                                     .prepares_late = run.agains > 0,
                                     .wait = setup_.wait};
   store::Transaction transaction(*session_);
-  const store::Claim claim = store::claim(transaction, request);
+  const store::Claim claim = this->claim(transaction, request);
   if (claim.holder) {
     const std::string& status = claim.holder->status;
     if (status == "completed")
@@ -124,12 +142,26 @@ std::optional<Answer> Executor::attempt(Run& run) {
     if (store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
       return std::nullopt;
   }
+  run.in_doubt = false;  // or the key would be taken
   Answer answer = run.rejected ? store_rejection(run, transaction, request, claim.nonce)
                                : handle_claimed(run, transaction, request, claim.nonce);
-  answer.expires =
-      http_date(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) +
-                run.route.retention);
+  answer.expires = expiry_of(
+      std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) + run.retention());
   return answer;
+}
+
+// Half of the lanes may wait for keys of other processes: those keys may be slow, and the other
+// callers need lanes.
+store::Claim Executor::claim(store::Transaction& transaction, store::ClaimRequest request) const {
+  struct Counted {
+    explicit Counted(std::atomic<std::size_t>& count) : all(count), others(all++) {}
+    ~Counted() { --all; }
+    std::atomic<std::size_t>& all;
+    const std::size_t others;
+  };
+  const Counted counted(*setup_.claiming);
+  if (counted.others >= setup_.lanes / 2) request.wait = std::min(setup_.wait, kShortWait);
+  return store::claim(transaction, request);
 }
 
 // Precondition: the key is ours, in this transaction.
@@ -137,7 +169,9 @@ Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
                                 const store::ClaimRequest& request, const std::string& nonce) {
   run.phase = Phase::handler;
   const Message& message = run.message.message();
-  flow::Publisher publisher(nullptr, request.scope, run.identity, message, run.source);
+  flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, message,
+                            run.publishes_as);
+  if (!request.prepares_late) publisher.prepare(*session_);
   flow::LentContext context(transaction, run.route.max_result_bytes, &publisher);
   try {
     run.handler.handle(message, context);
@@ -149,8 +183,10 @@ Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
   // What the handler deferred fails as the handler's, though it travels with the completion.
   run.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::commit_synchronously(transaction);
+  store::add_published(transaction, publisher.records());
   store::complete(transaction, request, nonce, context.stored_result());
-  return {context.response() ? *context.response() : response_of(context.stored_result()),
+  publisher.committed();
+  return {context.response() ? *context.response() : flow::answer_of(context.stored_result()),
           Answered::executed};
 }
 
@@ -168,16 +204,18 @@ Answer Executor::store_rejection(Run& run, store::Transaction& transaction,
 Answer Executor::unguarded(Run& run) {
   run.phase = Phase::handler;
   store::Transaction transaction(*session_);
-  transaction.run("SET TRANSACTION READ ONLY");
+  const std::string nonce = store::begin_read_only(transaction);
   flow::LentContext context(transaction, run.route.max_result_bytes, nullptr);
   try {
     run.handler.handle(run.message.message(), context);
+    if (transaction.has_pending()) transaction.flush();
   } catch (...) {
     run.said = context.response();
+    store::refuse_ended(transaction, nonce);
     throw;
   }
-  if (transaction.has_pending()) transaction.flush();
-  return {context.response() ? *context.response() : response_of(context.stored_result()),
+  store::refuse_ended(transaction, nonce);  // what follows a COMMIT of its own could write
+  return {context.response() ? *context.response() : flow::answer_of(context.stored_result()),
           Answered::unguarded};
 }
 
@@ -200,14 +238,15 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
   if (stored->holder.fingerprint != run.identity.fingerprint) return drifted();
   // If it is this run's, the answer to its COMMIT was lost.
   const bool own = stored->holder.is(run.source);
-  Answer answer{response_of(stored->result), own ? Answered::executed : Answered::replayed};
-  answer.expires = http_date(stored->expires_at);
+  Answer answer{flow::answer_of(stored->result), own ? Answered::executed : Answered::replayed};
+  answer.expires = expiry_of(stored->expires_at);
   return answer;
 }
 
 // What follows from an exception, by the policy of all handlers. Nothing: run again, at once.
 std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error) {
   const flow::Thrown thrown = flow::thrown_by(error);
+  run.in_doubt = run.in_doubt || is_in_doubt(run.phase, thrown.fault);
   const flow::Decision decision = flow::decide({.of = flow::Failure::Of::message,
                                                 .phase = run.phase,
                                                 .fault = thrown.fault,
@@ -227,21 +266,55 @@ std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error)
   if (decision.lost_in_handler) ++run.outages;
   switch (decision.result) {
     case Result::again: return std::nullopt;
-    case Result::busy: return in_flight();
+    case Result::busy: return run.request.is_guarded() ? in_flight() : failed(run, thrown);
     case Result::outage:
       // The session was lost while nothing ran. Perhaps only the session.
       if (run.phase == Phase::claim && !run.session_was_new) return std::nullopt;
-      setup_.status.postgres_down(thrown.fault.sqlstate, thrown.fault.text);
-      return unavailable("The database is away. Try again with the same key.");
+      return outage(run, thrown);
     default: break;
   }
-  if (decision.reason == "handler_ended_transaction")
+  if (decision.reason == "handler_ended_transaction") {
     setup_.status.close_route(run.route.topic, std::string(decision.reason));
+    return in_part(run);
+  }
   return failed(run, thrown);
+}
+
+// What the statements of one handler meet is no outage for the others: a limit, a session that was
+// ended. Nor may its error, which can quote the request, be logged as PostgreSQL's.
+Answer Executor::outage(const Run& run, const flow::Thrown& thrown) {
+  std::string why;
+  if (run.phase == Phase::claim)
+    setup_.status.postgres_down(thrown.fault.sqlstate, thrown.fault.text);
+  else if (session_.is_reachable(why))
+    return failed(run, thrown);
+  else
+    setup_.status.postgres_down("", why);
+  return unavailable("The database is away. Try again with the same key.");
+}
+
+Answer Executor::in_doubt(const Run& run) const {
+  observe::log::warning(
+      "request_in_doubt", {{"route", run.route.topic}, {"handler", run.route.handler.name}},
+      "PostgreSQL did not answer a request's COMMIT; a retry with its key finds out "
+      "whether it took effect");
+  return unavailable("It is not known whether it took effect. Try again with the same key.");
+}
+
+// Without Retry-After: a retry would repeat that part.
+Answer Executor::in_part(const Run& run) const {
+  observe::log::error("request_in_part",
+                      {{"route", run.route.topic}, {"handler", run.route.handler.name}},
+                      "a handler ended its transaction; part of a request may have taken effect");
+  return problem(500, "in-part", "The request was broken off",
+                 "Its handler ended the transaction, so part of it may have taken effect. Ask the "
+                 "operator before you try again.",
+                 Answered::failed);
 }
 
 // Nothing is stored, so that the retry runs.
 Answer Executor::failed(const Run& run, const flow::Thrown& thrown) const {
+  if (run.in_doubt) return unavailable("");  // execute() says it
   observe::log::warning(
       "request_failed",
       {{"route", run.route.topic},
@@ -254,7 +327,7 @@ Answer Executor::failed(const Run& run, const flow::Thrown& thrown) const {
     return unavailable("The request took no effect. Try again later with the same key.",
                        std::max(kRetryAfter, std::chrono::ceil<std::chrono::seconds>(wait)));
   }
-  if (run.phase == Phase::claim || run.phase == Phase::account || may_pass(thrown.fault))
+  if (may_pass(run.phase, thrown.fault))
     return unavailable("The request took no effect. Try again with the same key.");
   return problem(500, "failed", "The request failed",
                  "The request took no effect. Try again with the same key.", Answered::failed,

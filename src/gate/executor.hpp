@@ -2,7 +2,9 @@
 // promise of the gate lives here; no threads, no HTTP library.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -11,6 +13,7 @@
 #include "flow/lane_session.hpp"
 #include "flow/route.hpp"
 #include "gate/callers.hpp"
+#include "gate/operations.hpp"
 #include "gate/request.hpp"
 #include "gate/status.hpp"
 #include "hapax/handler.hpp"
@@ -26,6 +29,12 @@ struct ExecutorSetup {
   Status& status;
   std::chrono::milliseconds wait;  // for a key that another process has
   bool log_error_text = false;
+  const Operations* operations = nullptr;  // null: no route accepts
+  std::string outbox_group = {};           // whose relay sends what is published
+  std::size_t lanes = 1;
+  // Lanes that claim a key at this moment. Shared by all lanes.
+  std::shared_ptr<std::atomic<std::size_t>> claiming =
+      std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 struct Executed {
@@ -41,8 +50,8 @@ class Executor {
   Executor(const ExecutorSetup& setup, std::uint64_t seed)
       : setup_(setup), session_(setup.connect), random_(seed) {}
 
-  // Answers the request. If the answer is stored, effect, answer and key are committed; if not,
-  // nothing is.
+  // Answers the request. If the answer is stored, effect, answer and key are committed. If not,
+  // nothing is, unless the answer says that this is not known.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   Executed execute(const Request& request, Handler& handler);
@@ -53,6 +62,7 @@ class Executor {
  private:
   struct Run;
   std::optional<Answer> attempt(Run& run);
+  store::Claim claim(store::Transaction& transaction, store::ClaimRequest request) const;
   Answer handle_claimed(Run& run, store::Transaction& transaction,
                         const store::ClaimRequest& request, const std::string& nonce);
   Answer store_rejection(Run& run, store::Transaction& transaction,
@@ -62,6 +72,9 @@ class Executor {
                                      const store::ClaimRequest& request, const std::string& nonce,
                                      const store::KeyHolder& holder);
   std::optional<Answer> after(Run& run, const std::exception_ptr& error);
+  Answer outage(const Run& run, const flow::Thrown& thrown);
+  Answer in_doubt(const Run& run) const;
+  Answer in_part(const Run& run) const;
   Answer failed(const Run& run, const flow::Thrown& thrown) const;
 
   const ExecutorSetup& setup_;

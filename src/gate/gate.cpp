@@ -5,9 +5,18 @@
 #include <random>
 
 namespace hapax::gate {
+namespace {
+
+std::string outbox_group(const config::Config& config) {
+  const auto group = config.kafka.properties.find("group.id");
+  return group == config.kafka.properties.end() ? "" : group->second;
+}
+
+}  // namespace
 
 Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
-           std::function<store::Session()> connect, Status& status, observe::Metrics& metrics)
+           std::function<store::Session()> connect, Status& status, observe::Metrics& metrics,
+           const Operations* operations)
     : config_(config),
       routes_(std::move(routes)),
       connect_(std::move(connect)),
@@ -21,7 +30,10 @@ Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
                       .callers = callers_,
                       .status = status,
                       .wait = config.gate.wait,
-                      .log_error_text = config.base.log.error_text},
+                      .log_error_text = config.base.log.error_text,
+                      .operations = operations,
+                      .outbox_group = outbox_group(config.base),
+                      .lanes = config.gate.lanes},
       desk_(config.gate.queue, config.gate.wait) {
   for (std::size_t lane = 0; lane < config.gate.lanes; ++lane) {
     Handlers& handlers = handlers_.emplace_back();
@@ -42,11 +54,16 @@ void Gate::start() {
         std::make_unique<Lane>(executor_setup_, desk_, metrics_, std::move(handlers),
                                (std::uint64_t{random()} << 32U) | std::uint64_t{random()}));
   metrics_.lanes(lanes_.size());
+  const std::string holder = "gate " + config_.gate.name + " " + std::to_string(getpid());
   // No partition holds its keys, so that they go once they have expired.
   retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
-      connect_, config_.gate.name, "gate " + config_.gate.name + " " + std::to_string(getpid()),
+      connect_, config_.gate.name, holder,
       [] { return std::map<store::TopicPartition, std::int64_t>(); },
       [](const auto&) { return std::map<store::TopicPartition, std::int64_t>(); }});
+  if (executor_setup_.operations != nullptr)
+    outcomes_ = std::make_unique<Outcomes>(OutcomesSetup{connect_, config_.gate.scope,
+                                                         holder + " " + std::to_string(random()),
+                                                         *executor_setup_.operations});
   server_ =
       std::make_unique<Server>(ServerSetup{config_.gate, admission_, desk_, status_, metrics_});
   status_.started();

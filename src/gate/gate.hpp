@@ -11,6 +11,8 @@
 #include "gate/admission.hpp"
 #include "gate/desk.hpp"
 #include "gate/lane.hpp"
+#include "gate/operations.hpp"
+#include "gate/outcomes.hpp"
 #include "gate/server.hpp"
 #include "gate/status.hpp"
 #include "observe/metrics.hpp"
@@ -21,11 +23,12 @@ namespace hapax::gate {
 
 class Gate {
  public:
-  // Makes the handlers. `config`, `status` and `metrics` outlive it. `connect` is called by many
-  // threads.
+  // Makes the handlers. `config`, `status`, `metrics` and `operations` outlive it. `connect` is
+  // called by many threads. `operations`: null if no route accepts.
   // Throws: std::runtime_error that names the handler whose on_start threw.
   Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
-       std::function<store::Session()> connect, Status& status, observe::Metrics& metrics);
+       std::function<store::Session()> connect, Status& status, observe::Metrics& metrics,
+       const Operations* operations = nullptr);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -55,6 +58,7 @@ class Gate {
   Desk desk_;
   std::vector<Handlers> handlers_;  // of each lane, until it starts
   std::unique_ptr<worker::Retention> retention_;
+  std::unique_ptr<Outcomes> outcomes_;
   std::unique_ptr<Server> server_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // before server_ ends, which they answer through
 };

@@ -8,6 +8,11 @@
 #include "gate/request_message.hpp"
 
 namespace hapax::gate {
+namespace {
+
+constexpr std::size_t kMaxDetail = 4096;  // of a Reject's words
+
+}  // namespace
 
 Answer problem(int status, const std::string& type, const std::string& title,
                const std::string& detail, observe::Answered how,
@@ -31,6 +36,11 @@ Answer refused(int status, const std::string& type, const std::string& title,
 Answer unavailable(const std::string& detail, std::chrono::seconds retry_after) {
   return problem(503, "unavailable", "Not now", detail, observe::Answered::unavailable,
                  retry_after);
+}
+
+Answer rejected(const std::string& words) {
+  return problem(422, "rejected", "The request was refused", words.substr(0, kMaxDetail),
+                 observe::Answered::rejected);
 }
 
 Answer in_flight() {

@@ -23,6 +23,9 @@ Answer refused(int status, const std::string& type, const std::string& title,
 Answer unavailable(const std::string& detail,
                    std::chrono::seconds retry_after = std::chrono::seconds(1));
 
+// A handler said no, with these words.
+Answer rejected(const std::string& words);
+
 // Another request has the key now, or had it for another request.
 Answer in_flight();
 Answer drifted();

@@ -32,7 +32,7 @@ struct Request {
 struct Answer {
   Response response;
   observe::Answered how = observe::Answered::refused;
-  std::string expires = {};  // of a stored one: when its key may be forgotten, as HTTP has it
+  std::string expires = {};  // of a stored one: when its key may be forgotten; "": not known yet
 
   // Whether the answer stands with its key, so that each retry gets it.
   bool is_stored() const {

@@ -14,21 +14,28 @@ std::string header_of(const Request& request, std::string_view name) {
   return {};
 }
 
-// Without blanks and in lower case: clients write it in several ways, each always in its own.
-std::string content_type_of(const Request& request) {
+// Without blanks, and in lower case but for the values of parameters: of these, `boundary` is one
+// that means something else in lower case.
+std::string bare(const std::string& content_type) {
   std::string type;
-  for (const char c : header_of(request, "content-type"))
-    if (c != ' ' && c != '\t') type += key::lower_case(c);
+  bool in_value = false, quoted = false, escaped = false;
+  for (const char c : content_type) {
+    if (quoted) {
+      type += c;
+      quoted = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+      continue;
+    }
+    if (c == ' ' || c == '\t') continue;
+    quoted = c == '"';
+    if (c == '=' || c == ';') in_value = c == '=';
+    type += in_value ? c : key::lower_case(c);
+  }
   return type;
 }
 
-bool is_json(const std::string& content_type) {
-  const std::string media = content_type.substr(0, content_type.find(';'));
-  return media == "application/json" || media.ends_with("+json");
-}
-
 std::string body_digest(const Request& request, const std::string& content_type) {
-  if (is_json(content_type) && !request.body.empty()) {
+  if (is_json_type(content_type) && !request.body.empty()) {
     const auto parsed = key::parse_exact(request.body);
     if (const auto* json = std::get_if<nlohmann::json>(&parsed))
       return "json:" + key::hex(key::sha256(key::canonical_json(*json)));
@@ -38,8 +45,14 @@ std::string body_digest(const Request& request, const std::string& content_type)
 
 }  // namespace
 
+bool is_json_type(const std::string& content_type) {
+  const std::string type = bare(content_type);
+  const std::string media = type.substr(0, type.find(';'));
+  return media == "application/json" || media.ends_with("+json");
+}
+
 key::Fingerprint fingerprint_of(const Request& request) {
-  const std::string type = content_type_of(request);
+  const std::string type = bare(header_of(request, "content-type"));
   std::string all;
   for (const std::string& part :
        {request.method, request.path, request.query, type, body_digest(request, type)})

@@ -14,6 +14,9 @@ namespace hapax::gate {
 // Stored with each fingerprint, and named to a client whose request differs.
 inline constexpr const char* kFingerprintRule = "http-1";
 
+// Whether a Content-Type says that the body is JSON. Pure.
+bool is_json_type(const std::string& content_type);
+
 // SHA-256 of method, path, query, content type and body. A JSON body counts as its canonical text,
 // so that blanks and the order of members do not matter. Pure.
 key::Fingerprint fingerprint_of(const Request& request);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "observe/escape.hpp"
+
 namespace hapax::gate {
 namespace {
 
@@ -37,7 +39,22 @@ std::optional<std::string> decoded(const std::string& segment) {
     text += static_cast<char>(high * 16 + low);
     i += 2;
   }
-  return text.empty() ? std::nullopt : std::optional(text);
+  return text;
+}
+
+std::optional<std::vector<std::string>> decoded(std::vector<std::string> segments) {
+  for (std::string& segment : segments) {
+    auto text = decoded(segment);
+    if (!text) return std::nullopt;
+    segment = *std::move(text);
+  }
+  return segments;
+}
+
+// Others mean something else to whoever makes a path or a C string of them.
+bool is_value(const std::string& text) {
+  return !text.empty() && text != "." && text != ".." && text.find('\0') == std::string::npos &&
+         observe::to_valid_utf8(text) == text;
 }
 
 }  // namespace
@@ -52,18 +69,19 @@ Routes::Routes(const std::vector<config::GateRoute>& routes) : routes_(routes) {
 
 std::optional<Routes::Match> Routes::find(std::string_view path) const {
   if (!path.starts_with('/')) return std::nullopt;
-  const std::vector<std::string> segments = segments_of(path);
+  const auto segments = decoded(segments_of(path));
+  if (!segments) return std::nullopt;
   for (const auto& [pattern, route] : templates_) {
     const bool fits = std::ranges::equal(
-        pattern, segments,
+        pattern, *segments,
         [](const std::string& a, const std::string& b) { return is_parameter(a) || a == b; });
     if (!fits) continue;
     Match match{route, {}};
-    for (std::size_t i = 0; i < segments.size(); ++i) {
+    for (std::size_t i = 0; i < segments->size(); ++i) {
+      const std::string& value = (*segments)[i];
       if (!is_parameter(pattern[i])) continue;
-      auto value = decoded(segments[i]);
-      if (!value) return std::nullopt;
-      match.parameters.emplace_back(pattern[i].substr(1, pattern[i].size() - 2), *std::move(value));
+      if (!is_value(value)) return std::nullopt;
+      match.parameters.emplace_back(pattern[i].substr(1, pattern[i].size() - 2), value);
     }
     return match;
   }

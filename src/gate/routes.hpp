@@ -21,8 +21,9 @@ class Routes {
     std::vector<std::pair<std::string, std::string>> parameters;  // decoded
   };
 
-  // A literal segment is compared byte for byte, and comes before a parameter. Nothing: no route
-  // takes the path, or a parameter of it is empty or not well encoded.
+  // Segments are decoded first. A literal one is compared byte for byte, and comes before a
+  // parameter. Nothing: no route takes the path, or a segment is not well encoded, or a parameter
+  // is empty, `.`, `..`, not UTF-8, or has a NUL.
   std::optional<Match> find(std::string_view path) const;
 
   const config::GateRoute& operator[](std::size_t route) const { return routes_[route]; }

@@ -21,6 +21,8 @@ using Error = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kTick{20};
 constexpr std::chrono::milliseconds kAcceptAgain{100};  // after it was refused
+constexpr std::chrono::milliseconds kReadOfDrain{1000};
+constexpr std::chrono::milliseconds kSlow{1000};  // with a first header
 constexpr int kBacklog = 1024;
 
 [[noreturn]] void cannot_listen(const config::Listen& listen, const std::string& why) {
@@ -40,7 +42,7 @@ class Server::Running {
     listen();
     accept();
     tick();
-    thread_ = std::jthread([this] { io_.run(); });
+    thread_ = std::jthread([this] { serve(); });
   }
 
   ~Running() {
@@ -57,16 +59,33 @@ class Server::Running {
       shared_.draining = true;
       Error ignored;
       acceptor_.close(ignored);
-      while (!shared_.idle.empty()) shared_.idle.front()->end();
+      end_all(shared_.idle);
+      end_reading_ = Clock::now() + kReadOfDrain;
     });
     sync::Lock lock(mutex_);
     const auto until = Clock::now() + at_most;
     while (!drained_)
       if (drained_there_.wait_until(lock.waitable(), until) == std::cv_status::timeout) break;
-    return drained_;
+    return drained_ || answered_;
   }
 
  private:
+  static void end_all(std::list<Connection*>& connections) {
+    while (!connections.empty()) connections.front()->end();
+  }
+
+  // An exception ends the connection whose handler threw it, as nobody else knows that. Its text
+  // may quote a request.
+  void serve() {
+    for (;;) try {
+        io_.run();
+        return;
+      } catch (const std::exception&) {
+        observe::log::error("connection_failed", {},
+                            "a connection was ended by an exception; the gate goes on");
+      }
+  }
+
   void listen() {
     const config::Listen& to = setup_.gate.listen;
     try {
@@ -87,8 +106,8 @@ class Server::Running {
     acceptor_.async_accept([this](const Error& error, tcp::socket socket) {
       if (!acceptor_.is_open()) return;
       if (error) return accept_later(error);
-      take(std::move(socket));
       accept();
+      take(std::move(socket));
     });
   }
 
@@ -108,9 +127,12 @@ class Server::Running {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     if (shared_.connections >= setup_.gate.limits.connections) {
-      // The longest idle one has to go. If all are busy, the new one is not read at all.
-      if (shared_.idle.empty()) return;
-      shared_.idle.front()->end();
+      // One that is slow with its first header has to go, or the longest idle one. If all are busy,
+      // the new one is not read at all.
+      auto& slow = shared_.beginning;
+      const bool is_slow = !slow.empty() && slow.front()->began() + kSlow <= Clock::now();
+      if (!is_slow && shared_.idle.empty()) return;
+      (is_slow ? slow : shared_.idle).front()->end();
     }
     std::make_shared<Connection>(std::move(socket), shared_)->start();
   }
@@ -119,17 +141,25 @@ class Server::Running {
     tick_.expires_after(kTick);
     tick_.async_wait([this](const Error& cancelled) {
       if (cancelled) return;
+      tick();
       setup_.desk.expire(Clock::now());
       const Desk::Counts counts = setup_.desk.counts();
       setup_.metrics.gate_has(shared_.connections, counts.queued, counts.waiting,
                               shared_.body_bytes);
-      if (shared_.draining && shared_.connections == 0) {
-        const sync::Lock lock(mutex_);
-        drained_ = true;
-        drained_there_.notify_all();
-      }
-      tick();
+      if (shared_.draining) drain_on();
     });
+  }
+
+  // Whoever sends slowly has time to finish, but not all the time that there is.
+  void drain_on() {
+    if (Clock::now() >= end_reading_) {
+      end_all(shared_.beginning);
+      end_all(shared_.reading);
+    }
+    const sync::Lock lock(mutex_);
+    answered_ = shared_.executing == 0;
+    drained_ = shared_.connections == 0;
+    if (drained_) drained_there_.notify_all();
   }
 
   const ServerSetup setup_;
@@ -143,7 +173,9 @@ class Server::Running {
   sync::Mutex mutex_;
   std::condition_variable drained_there_;
   bool drained_ HAPAX_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // last: it uses all of the above
+  bool answered_ HAPAX_GUARDED_BY(mutex_) = false;  // all that is executed
+  Clock::time_point end_reading_{};                 // on the server's thread
+  std::jthread thread_;                             // last: it uses all of the above
 };
 
 Server::Server(const ServerSetup& setup) : running_(std::make_unique<Running>(setup)) {}

@@ -37,7 +37,8 @@ class Server {
   std::uint16_t port() const;
 
   // Accepts no more and closes idle connections. What is in flight is answered, with
-  // `Connection: close`. False: some of it was not in time.
+  // `Connection: close`. Who still sends a request is cut off after a second. False: a request that
+  // is executed was not answered in time.
   // Blocks: until all connections are closed, at most so long.
   bool drain(std::chrono::milliseconds at_most);
 

@@ -251,6 +251,10 @@ std::optional<Explained> gather_origin(const config::Config& config, const store
     why = "for the message, ask with the configuration of group " + source.group;
     return std::nullopt;
   }
+  if (source.topic.starts_with('/')) {
+    why = "it was a request that a gate of the group took on this path";
+    return std::nullopt;
+  }
   Explained one = gather_one(config, {source.topic, source.partition, source.offset});
   if (one.standing.generation == source.generation) return one;
   why = "the group reads generation " + std::to_string(one.standing.generation) + " of topic " +

@@ -1,4 +1,4 @@
-// SHA-256, on the path of every message. The only place that knows OpenSSL.
+// SHA-256, on the path of every message.
 #pragma once
 
 #include <string>

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "observe/service_manager.hpp"
+
 namespace hapax::observe {
 namespace {
 
@@ -16,7 +18,10 @@ bool nothing_to_do(const PartitionReport& report) {
 Health::Health(HealthBounds bounds, Now now)
     : bounds_(bounds), now_(std::move(now)), poll_turned_(now_()) {}
 
-void Health::poll_turned() { poll_turned_.store(now_(), std::memory_order_relaxed); }
+void Health::poll_turned() {
+  poll_turned_.store(now_(), std::memory_order_relaxed);
+  service_manager::alive();
+}
 
 void Health::started() {
   const sync::Lock lock(mutex_);
@@ -24,6 +29,7 @@ void Health::started() {
 }
 
 void Health::draining() {
+  service_manager::stopping();
   const sync::Lock lock(mutex_);
   board_.draining = true;
 }
@@ -34,6 +40,7 @@ void Health::fatal(std::string_view reason) {
 }
 
 void Health::joined() {
+  service_manager::ready("a member of the group");
   const sync::Lock lock(mutex_);
   board_.joined = true;
   board_.group_error.clear();
@@ -41,6 +48,7 @@ void Health::joined() {
 }
 
 void Health::refused_by_group(std::string_view why) {
+  service_manager::ready("waiting for the group: " + std::string(why));
   const sync::Lock lock(mutex_);
   board_.group_error = why;
 }

@@ -169,11 +169,17 @@ void Relay::move_letters() {
     flow::crash_point("dead_letters_moved");
   } catch (const store::DatabaseError& error) {
     if (error.sqlstate().empty() || error.sqlstate().starts_with("57P")) throw;
-    if (std::exchange(letters_said_, error.what()).empty())
-      log::warning("dead_letters_delayed", {{"error", error.what()}},
-                   "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql): "
-                   "dead letters are not published while this lasts");
+    letters_wait(error.what());
+  } catch (const std::exception& error) {  // a row that was edited by hand
+    letters_wait(error.what());
   }
+}
+
+void Relay::letters_wait(const char* why) {
+  if (std::exchange(letters_said_, why).empty())
+    log::warning("dead_letters_delayed", {{"error", why}},
+                 "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql), or a "
+                 "letter cannot be read: dead letters are not published while this lasts");
 }
 
 bool Relay::is_for_letters(const std::string& topic) const {

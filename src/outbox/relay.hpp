@@ -73,6 +73,7 @@ class Relay {
   bool a_halt_ended(const store::OutboxRead& read);
   void send(store::OutboxRead read, const store::OutboxStep& step);
   void move_letters();
+  void letters_wait(const char* why);
   bool is_for_letters(const std::string& topic) const;
   void look_for_topics();
   void measure();

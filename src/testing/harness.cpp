@@ -56,6 +56,19 @@ Outcome Implementation::run(const Record& record, const std::optional<Fault>& fa
   return lane_->run(delivery_of(record), fault, once);
 }
 
+std::optional<Outcome> Implementation::run(const Record& record, CallFault fault) {
+  lane_->caller().arm(fault);
+  try {
+    Outcome outcome = run(record, std::nullopt, false);
+    lane_->caller().arm({});
+    return outcome;
+  } catch (const Died&) {
+    restart();
+    store::pass_time(database_.owner(), Caller::kLease);
+    return std::nullopt;
+  }
+}
+
 std::vector<Outcome> Implementation::run_in_parallel(const Record& record, int workers) {
   const Delivery delivery = delivery_of(record);
   const auto count = static_cast<std::size_t>(std::max(workers, 1));
@@ -159,7 +172,36 @@ std::vector<Published> Harness::published() { return implementation_->published(
 
 void Harness::restart() { implementation_->restart(); }
 
-Report Harness::examine(const Record& record) { return examine_record(*implementation_, record); }
+namespace {
+
+void refuse_kind(bool calls, bool wanted) {
+  if (calls == wanted) return;
+  throw std::logic_error(
+      calls ? "the handler calls to the outside; use expect_no_blind_repeat or examine_calls"
+            : "the handler does not call to the outside (it is no hapax::OutsideHandler); use "
+              "expect_exactly_once or examine");
+}
+
+}  // namespace
+
+Report Harness::examine(const Record& record) {
+  refuse_kind(implementation_->calls(), false);
+  return examine_record(*implementation_, record);
+}
+
+Report Harness::examine_calls(const Record& record, const OtherSide& other_side) {
+  refuse_kind(implementation_->calls(), true);
+  return testing::examine_calls(*implementation_, record, other_side);
+}
+
+void Harness::expect_no_blind_repeat(const Record& record, const OtherSide& other_side) {
+  Report report = examine_calls(record, other_side);
+  if (report.passed() && report.once.result != Result::completed)
+    report.ways.push_back({"its effect", {"there is none, it is " + report.once.text()}});
+  if (report.passed() && other_side.effects() == 0)
+    report.ways.push_back({"its effect", {"there is none: the other side has had no effect"}});
+  if (!report.passed()) throw NotExactlyOnce(std::move(report));
+}
 
 void Harness::expect_exactly_once(const Record& record) {
   Report report = examine(record);

@@ -21,6 +21,8 @@ class Harness::Implementation {
   Record sent_again(Record record);  // at the next offset
 
   Outcome run(const Record& record, const std::optional<Fault>& fault, bool once);
+  // Nothing: the process has died, and its lease is over. Precondition: the route calls.
+  std::optional<Outcome> run(const Record& record, CallFault fault);
   std::vector<Outcome> run_in_parallel(const Record& record, int workers);
   std::optional<std::string> crash(CrashPoint point, const Record& record);
   void restart();
@@ -33,6 +35,7 @@ class Harness::Implementation {
   std::vector<Published> published();
   int other_sessions();
 
+  bool calls() const { return route_.route.outside.has_value(); }
   Lane& lane() { return *lane_; }
   Database& database() { return database_; }
   const std::vector<std::string>& leaks();
@@ -55,5 +58,9 @@ class Harness::Implementation {
 
 // What Harness::examine promises.
 Report examine_record(Harness::Implementation& harness, const Record& record);
+
+// What Harness::examine_calls promises. Precondition: the route calls.
+Report examine_calls(Harness::Implementation& harness, const Record& record,
+                     const OtherSide& other_side);
 
 }  // namespace hapax::testing

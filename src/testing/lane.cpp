@@ -7,10 +7,13 @@
 namespace hapax::testing {
 namespace {
 
-std::unique_ptr<Probe> make_probe(const TestedRoute& route) {
-  auto handler = route.route.handler.make();
-  handler->on_start(route.setup);
-  return std::make_unique<Probe>(std::move(handler));
+std::unique_ptr<Handler> make_handler(const TestedRoute& route, Probe& probe) {
+  const HandlerFactory& factory = route.route.handler;
+  const auto started = [&](auto handler) {
+    handler->on_start(route.setup);
+    return probed(std::move(handler), probe);
+  };
+  return route.route.outside ? started(factory.make_outside()) : started(factory.make());
 }
 
 store::ConnectOptions options_of(const TestedRoute& route, std::string url) {
@@ -51,14 +54,18 @@ Lane::Lane(const TestedRoute& route, std::string url,
            std::function<void(std::chrono::milliseconds)> pass_time)
     : route_(route),
       pass_time_(std::move(pass_time)),
-      probe_(make_probe(route)),
+      handler_(make_handler(route, probe_)),
       processor_(
-          [this, options = options_of(route, std::move(url))] {
+          [this, options = options_of(route, url)] {
             store::Session session(options);
             new_session_ = store::session_state(session);
             return session;
           },
-          1, {}, [this](store::Session& session) { look_for_leaks(session); }) {}
+          1, {}, [this](store::Session& session) { look_for_leaks(session); }) {
+  if (route.route.outside)
+    caller_ = std::make_unique<Caller>(
+        route, [options = options_of(route, std::move(url))] { return store::Session(options); });
+}
 
 void Lane::look_for_leaks(store::Session& session) {
   for (const std::string& line : store::session_state(session))
@@ -67,17 +74,28 @@ void Lane::look_for_leaks(store::Session& session) {
 }
 
 Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, bool once) {
-  probe_->arm(fault);
+  probe_.arm(fault);
   const Views views(route_, delivery);
   const Message message(views.parts);
   const std::string group = kGroup;
   flow::Task task{.route = route_.route, .message = message, .group = group};
   task.attempts = delivery.attempts;
   task.failing = delivery.failing;
-  const int runs_before = probe_->runs();
+  const int runs_before = probe_.runs();
+  const int calls_before = caller_ ? caller_->calls() : 0;
+  flow::Answered answered;
   Outcome outcome;
   for (int i = 0; i < kMaxRuns; ++i) {
-    flow::Outcome one = processor_.process(task, *probe_);
+    flow::Outcome one = processor_.process(task, *handler_);
+    if (one.to_call) {
+      task.answered = nullptr;
+      auto ended = caller_->call(task, answered);
+      if (!ended) {
+        task.answered = &answered;
+        continue;
+      }
+      one = std::move(*ended);
+    }
     outcome.result = public_result(one.result);
     outcome.reason = std::move(one.reason);
     outcome.detail = std::move(one.detail);
@@ -93,7 +111,8 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
       pass_time_(one.wait);
     }
   }
-  outcome.runs = probe_->runs() - runs_before;
+  outcome.runs = probe_.runs() - runs_before;
+  outcome.calls = caller_ ? caller_->calls() - calls_before : 0;
   return outcome;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flow/processor.hpp"
+#include "testing/caller.hpp"
 #include "testing/probe.hpp"
 #include "testing/route.hpp"
 
@@ -34,10 +35,12 @@ class Lane {
   Lane(const TestedRoute& route, std::string url,
        std::function<void(std::chrono::milliseconds)> pass_time);
 
-  // Until it is settled, halts, or kMaxRuns; or once.
+  // Until it is settled, halts, or kMaxRuns; or once. Throws: Died, as the caller is armed.
   Outcome run(const Delivery& delivery, const std::optional<Fault>& fault, bool once);
 
-  const Probe& probe() const { return *probe_; }
+  const Probe& probe() const { return probe_; }
+  const Handler& handler() const { return *handler_; }
+  Caller& caller() { return *caller_; }  // of an outside route only
 
   // What it left in its session so far, each once.
   const std::vector<std::string>& leaks() const { return leaks_; }
@@ -49,7 +52,9 @@ class Lane {
 
   const TestedRoute& route_;
   std::function<void(std::chrono::milliseconds)> pass_time_;
-  std::unique_ptr<Probe> probe_;
+  Probe probe_;
+  std::unique_ptr<Handler> handler_;
+  std::unique_ptr<Caller> caller_;        // null if the route does not call
   std::vector<std::string> new_session_;  // its state before any message
   std::vector<std::string> leaks_;
   flow::Processor processor_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "flow/booking.hpp"
 #include "flow/lent_context.hpp"
 
 namespace hapax::testing {
@@ -62,6 +63,38 @@ class ProbedContext final : public Context {
   int& statements_;
 };
 
+class ProbedHandler final : public Handler {
+ public:
+  ProbedHandler(std::unique_ptr<Handler> handler, Probe& probe)
+      : handler_(std::move(handler)), probe_(probe) {}
+
+  void handle(const Message& message, Context& context) override {
+    probe_.run(context, [&](Context& probed) { handler_->handle(message, probed); });
+  }
+  bool wants_duplicates() const override { return handler_->wants_duplicates(); }
+  void on_duplicate(const Message& message, const StoredResult& stored, Context& context) override {
+    handler_->on_duplicate(message, stored, context);
+  }
+
+ private:
+  std::unique_ptr<Handler> handler_;
+  Probe& probe_;
+};
+
+class ProbedBooking final : public flow::Booker {
+ public:
+  ProbedBooking(std::unique_ptr<OutsideHandler> handler, Probe& probe)
+      : handler_(std::move(handler)), probe_(probe) {}
+
+  void book(const Message& message, const std::string& answer, Context& context) override {
+    probe_.run(context, [&](Context& probed) { handler_->book_text(message, answer, probed); });
+  }
+
+ private:
+  std::unique_ptr<OutsideHandler> handler_;
+  Probe& probe_;
+};
+
 }  // namespace
 
 void Probe::arm(const std::optional<Fault>& fault) {
@@ -77,19 +110,23 @@ void Probe::arm(const std::optional<Fault>& fault) {
   fault_ = fault;
 }
 
-void Probe::handle(const Message& message, Context& context) {
+void Probe::run(Context& context, const std::function<void(Context&)>& handler) {
   ++runs_;
   statements_ = 0;
   const bool faulty = fault_ && fault_->runs-- > 0;
   auto& lent = dynamic_cast<flow::LentContext&>(context);
   ProbedContext probed(lent, faulty ? &*fault_ : nullptr, statements_);
-  handler_->handle(message, probed);
+  handler(probed);
   if (faulty && fault_->statement == Fault::kAtCommit)
     lent.run("INSERT INTO hapax_testing.commit_faults (sqlstate) VALUES ($1)", {fault_->sqlstate});
 }
 
-void Probe::on_duplicate(const Message& message, const StoredResult& stored, Context& context) {
-  handler_->on_duplicate(message, stored, context);
+std::unique_ptr<Handler> probed(std::unique_ptr<Handler> handler, Probe& probe) {
+  return std::make_unique<ProbedHandler>(std::move(handler), probe);
+}
+
+std::unique_ptr<Handler> probed(std::unique_ptr<OutsideHandler> handler, Probe& probe) {
+  return std::make_unique<ProbedBooking>(std::move(handler), probe);
 }
 
 }  // namespace hapax::testing

@@ -1,35 +1,40 @@
 // Stands between the flow and the handler under test: counts its runs and statements, and makes
-// PostgreSQL fail at a point that a test chooses.
+// PostgreSQL fail at a point that a test chooses. Of a handler that calls to the outside it sees
+// the bookings.
 //
 // Thread safety: none; as a handler, it belongs to one lane.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "hapax/outside.hpp"
 #include "hapax/testing.hpp"
 
 namespace hapax::testing {
 
-class Probe final : public Handler {
+class Probe {
  public:
-  explicit Probe(std::unique_ptr<Handler> handler) : handler_(std::move(handler)) {}
-
   // From now on. Throws: std::invalid_argument if PostgreSQL knows no such SQLSTATE.
   void arm(const std::optional<Fault>& fault);
 
   int runs() const { return runs_; }
   int statements() const { return statements_; }  // of the last run
 
-  void handle(const Message& message, Context& context) override;
-  bool wants_duplicates() const override { return handler_->wants_duplicates(); }
-  void on_duplicate(const Message& message, const StoredResult& stored, Context& context) override;
+  // Counts it as a run, with the fault that is armed.
+  void run(Context& context, const std::function<void(Context&)>& handler);
 
  private:
-  std::unique_ptr<Handler> handler_;
   std::optional<Fault> fault_;  // for fault_->runs more runs
   int runs_ = 0;
   int statements_ = 0;
 };
+
+// The same handler, with `probe` before it. The probe outlives it.
+std::unique_ptr<Handler> probed(std::unique_ptr<Handler> handler, Probe& probe);
+
+// The same of one that calls to the outside: what a lane has of it.
+std::unique_ptr<Handler> probed(std::unique_ptr<OutsideHandler> handler, Probe& probe);
 
 }  // namespace hapax::testing

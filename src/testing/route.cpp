@@ -37,17 +37,8 @@ json route_document(const HandlerFactory& handler, const Options& options) {
   return {{"routes", json::array({route})}};
 }
 
-// Its call and its booking are apart, and the kit runs what takes effect in PostgreSQL.
-void refuse_outside(const HandlerFactory& handler) {
-  if (handler.make_outside)
-    throw std::runtime_error("handler \"" + handler.name +
-                             "\" calls to the outside (hapax::OutsideHandler), which this kit does "
-                             "not run; see docs/outside.md for how to test it");
-}
-
 // Without the servers' addresses: their variables are seldom set in tests.
 config::Config config_of(const HandlerFactory& handler, const Options& options) {
-  refuse_outside(handler);
   if (options.config.empty() == options.route.is_null())
     throw std::runtime_error(
         "a handler is tested on a route: name the worker's configuration in Options::config, or "
@@ -104,6 +95,8 @@ TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
         "; there is: " + routes_text(config.routes) +
         (fitting == 0 ? "" : ". Name the one that is meant in Options::topic."));
   const config::Route& route = *std::ranges::find_if(config.routes, fits);
+  if (const std::string why = flow::mismatch(route, handler); !why.empty())
+    throw std::runtime_error(why);
   store::ConnectOptions connect = worker::connect_options(config);
   connect.application_name = "hapax test kit";
   flow::Route made = flow::make_route(route, handler);

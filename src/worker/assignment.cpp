@@ -64,6 +64,7 @@ void Assignment::revoked(const TopicPartition& id) {
     found->second->end();
     remember_last(*found->second);
   }
+  seen_wal_.erase(id);  // another worker may go on; Kafka's offset tells what it has seen
   partitions_.erase(id);
   fetches_.forget_start(id);
   halted_.erase(id);

@@ -20,6 +20,13 @@ constexpr milliseconds kLastCommitTimeout{2000};  // and of the look before it
 
 bool has_id(const Partition& partition) { return !partition.beginning().topic_id.empty(); }
 
+// Or the partition has started again since, and Kafka's offset tells of the run before.
+bool is_of_this_run(const kafka::Commit& commit, const Partition& partition) {
+  const auto provenance = kafka::Provenance::parse(commit.metadata);
+  return partition.polling.started && provenance &&
+         provenance->epoch == partition.beginning().epoch;
+}
+
 }  // namespace
 
 OffsetCommits::OffsetCommits(const Partitions& partitions, kafka::ConsumerInterface& consumer,
@@ -133,7 +140,8 @@ void OffsetCommits::answered(const std::vector<kafka::Commit>& commits, kafka::C
     case kafka::CommitResult::done:
       metrics_.offset_commit_ended(OffsetCommitResult::committed);
       for (const kafka::Commit& commit : commits)
-        if (const auto found = partitions_.find(commit.partition); found != partitions_.end())
+        if (const auto found = partitions_.find(commit.partition);
+            found != partitions_.end() && is_of_this_run(commit, *found->second))
           found->second->committed(commit.offset);
       break;
     case kafka::CommitResult::dropped:

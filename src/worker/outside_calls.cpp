@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flow/call_account.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
@@ -12,9 +13,7 @@ namespace hapax::worker {
 namespace {
 
 using flow::Outcome;
-using outside::Ended;
 using outside::Step;
-using outside::Then;
 using std::chrono::milliseconds;
 namespace log = observe::log;
 
@@ -301,25 +300,18 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
   if (task.message.offset() < task.doubt_below)
     history = outside::in_doubt(history, age_of(task.message));
   taken.calls = history.calls;
-  const outside::Plan plan = outside::plan(flight->rules(), history, task.route.retry.max_crashes);
-  if (plan.step == Step::book) {
+  flow::Attempt attempt(task, session_, random_, flight->identity);
+  auto next = flow::next_step(attempt, taken, history);
+  if (auto* const ended = std::get_if<Outcome>(&next)) {
+    // What an earlier process has left is no sign of a broken deploy.
+    settle(flights, flight, std::move(*ended), false);
+  } else if (const Step step = std::get<Step>(next); step == Step::book) {
     flight->item().answered = waiting(flight->route(), taken.token, *taken.answer);
     pass_to_lane(flights, flight);
-  } else if (plan.step == Step::give_up) {
-    settle(flights, flight,
-           end(*flight, store::CallEnd::unknown, "outcome_unknown", std::string(plan.why),
-               task.attempts));
-  } else if (task.route.retry.exhausted(task.attempts, task.failing)) {
-    // The process ended between the last attempt and its dead letter, or retry was lowered since.
-    const bool never_called = taken.calls <= 1;
-    settle(flights, flight,
-           end(*flight, never_called ? store::CallEnd::uncalled : store::CallEnd::unknown,
-               never_called ? "attempts_exhausted" : "outcome_unknown", "no attempt is left",
-               task.attempts));
   } else {
     flight->message = &task.message;
     flight->token = taken.token;
-    flight->step = plan.step;
+    flight->step = step;
     flight->max_duration = flight->rules().max_duration;
     metrics_.at(flight->route()).began();
     ++unaccounted_;
@@ -327,9 +319,9 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
   }
 }
 
-Flights::iterator OutsideCalls::settle(Flights& flights, Flights::iterator flight,
-                                       Outcome outcome) {
-  flight->task.breaker->learn(outcome);
+Flights::iterator OutsideCalls::settle(Flights& flights, Flights::iterator flight, Outcome outcome,
+                                       bool tells_of_handler) {
+  if (tells_of_handler) flight->task.breaker->learn(outcome);
   outcome.announced = flight->item().announced;  // a lane's, which withdraws it
   settler_.settle(std::span(&flight->work, 1), std::span(&outcome, 1), Clock::now());
   return finish(flights, flight);

@@ -69,15 +69,14 @@ class OutsideCalls {
   void keep_ended();
   void collect_ended();
   void keep_answers();
+  void log_not_kept(const Flight& flight);
   std::vector<bool> keep(const std::vector<Flight*>& answered);
   flow::Answered waiting(std::size_t route, std::int64_t token, std::string answer) const;
-  flow::Outcome account(Flight& ended);
-  flow::Outcome end(Flight& ended, store::CallEnd how, const char* reason, std::string why,
-                    int attempts);
   void count(const Flight& ended);
   void count_unknown();
 
-  Flights::iterator settle(Flights& flights, Flights::iterator flight, flow::Outcome outcome);
+  Flights::iterator settle(Flights& flights, Flights::iterator flight, flow::Outcome outcome,
+                           bool tells_of_handler = true);
   Flights::iterator pass_to_lane(Flights& flights, Flights::iterator flight);
   Flights::iterator finish(Flights& flights, Flights::iterator flight);
 

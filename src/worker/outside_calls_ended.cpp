@@ -1,4 +1,5 @@
 // What becomes of calls that came back.
+#include "flow/call_account.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
@@ -9,7 +10,6 @@ namespace hapax::worker {
 
 using flow::Outcome;
 using outside::Ended;
-using outside::Then;
 
 namespace {
 
@@ -29,7 +29,8 @@ void OutsideCalls::keep_ended() {
     }
     HAPAX_CHECK(flight->end.how != Ended::How::answered, "an answer is thrown away");
     try {
-      Outcome outcome = account(*flight);
+      flow::Attempt attempt(flight->task, session_, random_, flight->identity);
+      Outcome outcome = flow::account_for_call(attempt, flight->taken, flight->end, flight->failed);
       flight = settle(done_, flight, std::move(outcome));
     } catch (const store::DatabaseError& error) {
       if (error.fault().kind != store::Fault::Kind::sql) throw;
@@ -82,18 +83,27 @@ void OutsideCalls::keep_answers() {
           waiting(flight->route(), flight->taken.token, std::move(flight->end.text));
       flight = pass_to_lane(done_, flight);
     } else {
-      observe::log::warning(
-          "call_superseded",
-          {{"topic", flight->source.topic},
-           {"partition", flight->source.partition},
-           {"offset", flight->source.offset},
-           {"token", flight->taken.token}},
-          "a call was answered after another worker had taken its key over (this worker's "
-          "lease was over)");
+      log_not_kept(*flight);
       flight = settle(done_, flight,
                       flow::to_call("superseded", flight->task.attempts, flow::kKeyHeldWait));
     }
   }
+}
+
+void OutsideCalls::log_not_kept(const Flight& flight) {
+  const bool is_forgotten = !store::read_holder(*session_, flight.claim());
+  observe::log::warning(
+      is_forgotten ? "call_forgotten" : "call_superseded",
+      {{"topic", flight.source.topic},
+       {"partition", flight.source.partition},
+       {"offset", flight.source.offset},
+       {"token", flight.taken.token},
+       {"answer", setup_.log_error_text ? flight.end.text : ""}},
+      is_forgotten
+          ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore): "
+            "the answer is not kept; with log.error_text it is shown here"
+          : "a call was answered after another worker had taken its key over (this worker's "
+            "lease was over)");
 }
 
 // Whether each of those that are `answered` after it is kept. One that PostgreSQL cannot keep (too
@@ -125,72 +135,6 @@ flow::Answered OutsideCalls::waiting(std::size_t route, std::int64_t token,
   return {token, std::move(answer), {nullptr, [counted = answers_[route]](const void* /*none*/) {
                                        --*counted;
                                      }}};
-}
-
-// What becomes of a message whose call was not answered. Throws: DatabaseError.
-Outcome OutsideCalls::account(Flight& ended) {
-  const flow::Task& task = ended.task;
-  const Ended::How how = ended.end.how;
-  const bool uncalled = how == Ended::How::not_called || how == Ended::How::not_begun;
-  Then then = outside::after(ended.rules(), how, ended.taken.calls, false);
-  int attempts = task.attempts;
-  if (then == Then::put_back) {
-    store::give_call_back(*session_, ended.claim(), ended.taken.token, true);
-    return flow::to_call("lease", attempts, flow::kKeyHeldWait);
-  }
-  if (then == Then::try_again) {
-    std::uniform_real_distribution<double> jitter(0.0, 1.0);
-    const auto wait = task.route.retry.wait(attempts + 1, jitter(random_), ended.end.after);
-    if (!ended.failed)
-      ended.failed = store::record_attempt(*session_, {.source = ended.source,
-                                                       .error = ended.end.text,
-                                                       .sqlstate = {},
-                                                       .handler = task.route.handler.name,
-                                                       .wait = wait});
-    const store::FailedRuns& runs = *ended.failed;
-    attempts = runs.count;
-    if (!task.route.retry.exhausted(runs.count, runs.lasting)) {
-      store::give_call_back(*session_, ended.claim(), ended.taken.token, uncalled);
-      return {.result = flow::Result::retry,
-              .reason = "failed",
-              .detail = ended.end.text,
-              .wait = wait,
-              .attempts = runs.count,
-              .to_call = true};
-    }
-    then = outside::after(ended.rules(), how, ended.taken.calls, true);
-  }
-  if (then == Then::refuse)
-    return end(ended, store::CallEnd::refused, "rejected", ended.end.text, attempts + 1);
-  if (then == Then::reject)
-    return end(ended, store::CallEnd::uncalled, "rejected", ended.end.text, attempts + 1);
-  if (then == Then::fail)
-    return end(ended, store::CallEnd::uncalled, "attempts_exhausted", ended.end.text, attempts);
-  return end(ended, store::CallEnd::unknown, "outcome_unknown",
-             "the outcome of the call is unknown: " + ended.end.text, attempts);
-}
-
-Outcome OutsideCalls::end(Flight& ended, store::CallEnd how, const char* reason, std::string why,
-                          int attempts) {
-  flow::Attempt attempt(ended.task, session_, random_);
-  attempt.identity = ended.identity;
-  Outcome outcome = flow::gave_up(reason, std::move(why), attempts);
-  const auto kept = [&] {
-    return store::end_call(*session_, ended.claim(), ended.taken.token, how,
-                           flow::letter_of(attempt, outcome));
-  };
-  std::optional<std::int64_t> letter;
-  try {
-    letter = kept();
-  } catch (const store::DatabaseError& error) {
-    if (!store::is_too_much(error.fault())) throw;
-    attempt.keep_bytes = false;
-    outcome.detail += " (the message itself could not be kept: " + error.fault().text + ")";
-    letter = kept();
-  }
-  if (!letter) return flow::to_call("superseded", ended.task.attempts, flow::kKeyHeldWait);
-  outcome.dead_letter = *letter;
-  return outcome;
 }
 
 }  // namespace hapax::worker

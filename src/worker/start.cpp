@@ -147,36 +147,73 @@ Start number_log(const StartFacts& facts, StartAt start) {
   return start;
 }
 
-// The newest position of PostgreSQL that this process or Kafka's offset tells of.
-std::optional<store::WalPosition> seen_wal(const StartFacts& facts) {
-  auto seen = facts.seen_wal;
+bool is_ours(const StartFacts& facts) {
   const auto& provenance = facts.provenance;
-  if (provenance && provenance->cluster_id == facts.cluster_id &&
-      provenance->store_id == facts.store_id)
-    seen = std::max(seen, store::WalPosition::parse(provenance->wal));
-  return seen;
+  return provenance && provenance->cluster_id == facts.cluster_id &&
+         provenance->store_id == facts.store_id;
+}
+
+// How it shows that PostgreSQL lost its tail; nothing if it does not.
+std::optional<std::string> loss(const StartFacts& facts) {
+  if (!facts.wal) return std::nullopt;
+  auto seen = facts.seen_wal;
+  const auto in_kafka =
+      is_ours(facts) ? store::WalPosition::parse(facts.provenance->wal) : std::nullopt;
+  if (in_kafka && (!seen || seen->is_older_than(*in_kafka) || facts.wal->may_lack(*in_kafka)))
+    seen = in_kafka;
+  if (seen && facts.wal->may_lack(*seen))
+    return "PostgreSQL is at " + facts.wal->text() +
+           " (database/timeline/position), and was seen at " + seen->text() + " before";
+  // Kafka gets an offset only behind its checkpoint, which is written synchronously.
+  const auto& row = facts.row;
+  if (!is_ours(facts) || !row || !row->next_offset || !facts.committed) return std::nullopt;
+  const std::int64_t epoch = facts.provenance->epoch;
+  if (epoch < row->epoch || (epoch == row->epoch && *facts.committed <= *row->next_offset))
+    return std::nullopt;
+  return "Kafka's offset is " + text(*facts.committed) + ", of run " + text(epoch) +
+         ", and the checkpoint behind it is gone: it is " + text(*row->next_offset) + ", of run " +
+         text(row->epoch);
+}
+
+// What an operator is asked, or has decided. Not if a later run has committed Kafka's offset since:
+// PostgreSQL then has an older state back, whose question was about another loss.
+store::Doubt question(const StartFacts& facts, std::int64_t run) {
+  const store::Doubt& doubt = facts.doubt;
+  return doubt.asked > 0 && run > doubt.asked_run ? store::Doubt() : doubt;
+}
+
+// What is in doubt since an earlier start, and was not passed since.
+std::int64_t still_in_doubt(const StartFacts& facts) {
+  // Of a log that was made again nothing was ever in doubt.
+  if (facts.row && facts.row->start_as == "initial") return 0;
+  const std::int64_t below = facts.doubt.below;
+  return facts.row && facts.row->highest.value_or(0) >= below ? 0 : below;
 }
 
 // If PostgreSQL lost its tail, it has forgotten calls for messages from the start to the log's end.
+// If an operator was asked since, nothing was called behind what the log's end was then.
 Start doubt_calls(const StartFacts& facts, StartAt at) {
   if (!facts.repeat) return at;
-  // Of a log that was made again nothing was ever in doubt.
-  const bool is_new_log = facts.row && facts.row->start_as == "initial";
-  std::int64_t below = is_new_log ? 0 : facts.doubt.below;
-  const auto seen = seen_wal(facts);
-  if (facts.wal && seen && facts.wal->may_lack(*seen) && at.offset < facts.high) {
-    if (*facts.repeat == config::Repeat::never && facts.doubt.decided.empty())
+  const auto lost = loss(facts);
+  const std::int64_t run = is_ours(facts) ? facts.provenance->epoch : 0;
+  const store::Doubt asked = question(facts, run);
+  std::int64_t below = asked.asked;
+  if (below == 0 && lost) below = facts.high;
+  if (*facts.repeat == config::Repeat::never) {
+    if (asked.decided == "call") return at;
+    if (asked.decided.empty() && below > at.offset)
       return StartHalt{
           "tail_in_doubt",
-          "PostgreSQL is at " + facts.wal->text() + " (timeline/position), and was seen at " +
-              seen->text() +
-              " before: it failed over or was restored, and lost its tail. Calls for the "
-              "messages " +
-              text(at.offset) + " to " + text(facts.high - 1) +
-              " may have happened that it does not know, and by its route none may be repeated"};
-    below = std::max(below, facts.high);
+          lost.value_or("PostgreSQL was behind a position that was seen before") +
+              ": it failed over or was restored, and lost its tail. Calls for the messages " +
+              text(at.offset) + " to " + text(below - 1) +
+              " may have happened that it does not know, and by its route none may be repeated",
+          0,
+          false,
+          below,
+          run};
   }
-  if (facts.doubt.decided == "call" && *facts.repeat == config::Repeat::never) below = 0;
+  below = std::max(below, still_in_doubt(facts));
   at.doubt_below = below > at.offset ? below : 0;
   return at;
 }

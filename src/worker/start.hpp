@@ -61,6 +61,8 @@ struct StartHalt {
   std::string detail;
   std::int32_t generation = 0;   // 0: the checkpoint's
   bool is_of_short_log = false;  // a broker that does not lead any more may say the same
+  std::int64_t asks_below = 0;   // tail_in_doubt: an operator is asked about calls below
+  std::int64_t asks_run = 0;     // and this run had committed Kafka's offset; 0: none
 };
 
 std::variant<StartAt, StartHalt> decide_start(const StartFacts& facts);

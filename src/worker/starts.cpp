@@ -46,7 +46,8 @@ bool is_committed_first(const StartFacts& facts, const StartAt& at) {
 
 // Nothing if nothing was in doubt, and nothing is.
 std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at) {
-  const bool was = facts.doubt.below > 0 || !facts.doubt.decided.empty();
+  const store::Doubt& doubt = facts.doubt;
+  const bool was = doubt.below > 0 || doubt.asked > 0 || !doubt.decided.empty();
   return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
 }
 
@@ -189,7 +190,10 @@ std::map<TopicPartition, std::string> Starts::commit_first(const std::vector<Sta
   for (const Starting& one : starting) {
     if (!is_committed_first(one.facts, one.at)) continue;
     kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch, one.at.first};
-    if (one.facts.wal) provenance.wal = one.facts.wal->text();
+    // The loss must still show if this start is not agreed.
+    if (one.facts.wal)
+      provenance.wal =
+          (one.at.doubt_below > 0 ? store::WalPosition::lost() : *one.facts.wal).text();
     first.push_back({one.partition->id(), one.at.offset, -1, provenance.text()});
   }
   if (first.empty()) return {};
@@ -267,6 +271,9 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
       acquire({partition}, kStartAgain);
       return std::nullopt;
     }
+    if (refused->asks_below > 0)
+      store::ask_about_doubt(session_.get(), setup_.group, id, refused->asks_below,
+                             refused->asks_run);
     store::Halt halt = halt_of(*partition);
     halt.generation = facts.row ? facts.row->generation : 1;
     if (refused->generation > 0) halt.generation = refused->generation;

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "observe/log.hpp"
+#include "observe/service_manager.hpp"
 #include "worker/connect_options.hpp"
 
 namespace hapax::worker {
@@ -135,8 +136,10 @@ std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
       missing = "Kafka does not answer: " + (cause.empty() ? error.what() : cause);
     }
     if (!config_.kafka.wait_for_topics) return missing;
-    if (missing != said)
+    if (missing != said) {
       log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
+      observe::service_manager::ready("waiting for Kafka: " + missing);
+    }
     said = missing;
     health_.poll_turned();  // a restart would not help
     (void)consumer_.poll(kPollTimeout);

@@ -25,7 +25,7 @@ ALLOWED = {
     "inspect": GROUND | STORES | {"cli"},  # reads and explains, changes nothing
     "tools": GROUND | STORES | {"cli", "flow", "worker", "sandbox"},  # hapax bench, hapax demo
     "app": GROUND | STORES | {"flow", "outbox", "worker", "gate", "cli", "inspect", "tools"},
-    "testing": GROUND | STORES | {"flow", "worker", "sandbox"},
+    "testing": GROUND | STORES | {"outside", "flow", "worker", "sandbox"},
     "sandbox": set(),  # starts servers: for the demo and the tests, and knows nothing of hapax
 }
 

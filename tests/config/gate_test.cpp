@@ -68,6 +68,11 @@ TEST(GateConfig, NamesEveryMistake) {
     EXPECT_TRUE(has(problem, "line 2 is wrong")) << line << problem;
     EXPECT_FALSE(has(problem, "secret"));
   }
+  EXPECT_TRUE(has(gate_problem("/gate/callers/tokens", "x " + kDigest + "\ny " + kDigest,
+                               "gate.callers.tokens"),
+                  "line 2 has the token of another tenant"));
+  EXPECT_TRUE(
+      has(gate_problem("/routes/0/tenants", json::array(), "routes[0].tenants"), "leave it out"));
   for (const char* path :
        {"payments", "/a/", "/a//b", "/a?b", "/{", "/{A}", "/a{b}", "/%41", "/.."})
     EXPECT_NE(gate_problem("/routes/0/path", path, "routes[0].path"), "") << path;
@@ -78,8 +83,76 @@ TEST(GateConfig, NamesEveryMistake) {
   EXPECT_NE(gate_problem("/routes/0/methods", {"HEAD"}, "routes[0].methods[0]"), "");
   EXPECT_NE(gate_problem("/gate/listen", false, "gate.listen"), "");
   EXPECT_NE(gate_problem("/gate/limits/bodies_bytes", "1KiB", "gate.limits"), "");
+  EXPECT_NE(gate_problem("/gate/limits/header_bytes", "61KiB", "gate.limits.header_bytes"), "");
+  EXPECT_EQ(gate_problem("/gate/limits/header_bytes", "60KiB", "gate.limits.header_bytes"), "");
   EXPECT_NE(gate_problem("/gate/rules", "a b", "gate.rules"), "");
   EXPECT_TRUE(has(gate_problem("/gate/lane", 3, "gate.lane"), "did you mean lanes"));
+}
+
+json accepting_gate() {
+  json document = minimal_gate();
+  document["gate"]["operations"] = {{"key", std::string(128, 'a')}};
+  document["kafka"] = {{"bootstrap.servers", "k:9092"}, {"group.id", "bookers"}};
+  document["routes"] = json::parse(
+      R"([{"path": "/payments", "accept": {"topic": "requests", "scope": "booking"}},
+          {"path": "/direct", "handler": "book"}])");
+  return document;
+}
+
+std::string accept_problem(const json& patch, const std::string& path) {
+  json document = accepting_gate();
+  document.merge_patch(patch);
+  std::string messages;
+  for (const Problem& problem : load_gate_json(document).problems)
+    if (problem.path == path) messages += problem.message;
+  return messages;
+}
+
+TEST(GateConfig, ARouteMayAccept) {
+  const LoadedGate loaded = load_gate_json(accepting_gate());
+  ASSERT_TRUE(loaded.config) << format(loaded.problems);
+  const GateConfig& config = *loaded.config;
+  EXPECT_EQ(config.gate.operations_key, std::string(64, '\xAA'));
+  EXPECT_EQ(config.gate.routes.at(0).accept, (GateAccept{"requests", "booking", "", ""}));
+  EXPECT_FALSE(config.gate.routes.at(1).accept);
+  EXPECT_EQ(config.gate.routes.at(2).path, kOperationsPath);
+  EXPECT_EQ(config.gate.routes.at(2).methods, std::vector<std::string>{"GET"});
+  EXPECT_EQ(config.base.routes.at(0).handler, kAcceptHandler);
+  EXPECT_EQ(config.base.routes.at(2).handler, kOperationsHandler);
+  EXPECT_EQ(config.base.publish.topics, std::vector<std::string>{"requests"});
+  EXPECT_EQ(config.base.kafka.properties.at("group.id"), "bookers");
+}
+
+TEST(GateConfig, NamesWhatARouteThatAcceptsLacks) {
+  EXPECT_TRUE(has(accept_problem({{"gate", {{"operations", nullptr}}}}, "gate.operations.key"),
+                  "is missing"));
+  for (const std::string& key : {std::string("secret"), std::string(127, 'a'),
+                                 std::string(129, 'a'), std::string(128, 'g'), std::string()}) {
+    const std::string problem =
+        accept_problem({{"gate", {{"operations", {{"key", key}}}}}}, "gate.operations.key");
+    EXPECT_TRUE(has(problem, std::to_string(key.size()) + " characters")) << problem;
+    EXPECT_TRUE(has(problem, "openssl rand -hex 64"));
+    EXPECT_FALSE(has(problem, "secret"));
+    EXPECT_FALSE(has(problem, "is missing"));
+  }
+  EXPECT_TRUE(has(accept_problem({{"kafka", nullptr}}, "kafka.bootstrap.servers"), "is missing"));
+  const auto of_route = [](const json& route, const std::string& path) {
+    return accept_problem({{"routes", json::array({route})}}, "routes[0]." + path);
+  };
+  EXPECT_TRUE(
+      has(of_route({{"path", "/a"}, {"accept", json::object()}}, "accept.topic"), "is missing"));
+  EXPECT_TRUE(
+      has(of_route({{"path", "/a"}, {"accept", {{"topic", "t"}}}}, "accept.scope"), "is missing"));
+  const json accept{{"topic", "t"}, {"scope", "s"}};
+  EXPECT_TRUE(has(of_route({{"path", "/a"}, {"accept", accept}, {"handler", "x"}}, "handler"),
+                  "is unknown"));
+  EXPECT_TRUE(has(of_route({{"path", "/a"}, {"accept", accept}, {"methods", {"GET"}}}, "methods"),
+                  "no key"));
+  EXPECT_TRUE(
+      has(of_route({{"path", "/operations/{id}"}, {"accept", accept}}, "path"), "gate's own"));
+  json keyed = accept;
+  keyed["record_key"] = {{"json", "account"}};
+  EXPECT_NE(of_route({{"path", "/a"}, {"accept", keyed}}, "accept.record_key.json"), "");
 }
 
 bool is_in(const std::string& network, const std::string& address) {

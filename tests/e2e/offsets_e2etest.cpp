@@ -143,7 +143,15 @@ TEST_F(Offsets, AGroupIsForgottenOnceItIsGone) {
   EXPECT_EQ(forget({}).code, 2) << "asked nobody";
   EXPECT_EQ(forget({"--dry-run"}).code, 0);
   EXPECT_EQ(forget({"--yes", "--topic", "another"}).code, 1) << "it has none of that";
+  site->database().run(
+      "INSERT INTO hapax.outbox (group_id, topic, headers, idempotency_key, source_topic, "
+      "source_generation, source_partition, source_offset) VALUES ('" +
+      site->group() + "', 'receipts', '[]', 'k', '" + site->topic() + "', 1, 0, 1)");
+  const Said unsent = forget({"--yes"});
+  EXPECT_EQ(unsent.code, 1) << "no other relay would send it";
+  EXPECT_THAT(unsent.text, HasSubstr("has 1 published records that are not sent"));
   EXPECT_EQ(checkpoints(), 1);
+  site->database().run("DELETE FROM hapax.outbox");
   const Said gone = forget({"--yes"});
   EXPECT_EQ(gone.code, 0) << gone.text;
   EXPECT_EQ(checkpoints(), 0);

@@ -207,6 +207,17 @@ TEST_F(Retention, HoldsNothingForAPartitionWhoseStartWasNeverAgreed) {
   EXPECT_EQ(key_row("k"), "");
 }
 
+// A gate's scope, for example: no partition of it was ever agreed, so nothing holds its keys.
+TEST_F(Retention, RemovesKeysOfAScopeWhoseOnlyPartitionWasNeverAgreed) {
+  ASSERT_TRUE(store::take_partition(session_, {"halted", {"t", 0}, "w", "spec", "gate", 0}));
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) VALUES ('k', 'gate', 'completed', 'gate', 't', 1, 0, "
+      "0, "
+      "now() - interval '1s')");
+  EXPECT_EQ(store::expire_keys(session_, 10, std::nullopt, "-infinity", "infinity").keys, 1U);
+}
+
 // The clock that expires keys is never later than the caller's.
 TEST_F(Retention, ExpiresNothingByADatabaseClockThatIsDaysAhead) {
   const auto days_ago = std::chrono::system_clock::now() - std::chrono::hours(72);

@@ -44,10 +44,15 @@ TEST(StoredResponse, WhatCannotBeSentOrStoredIsRefused) {
         Response{200, {{"a:", "x"}}}, Response{200, {{"a", "x\r\ny: z"}}},
         Response{200, {{"a", std::string("\0", 1)}}}, Response{200, {{"a", "\xC3\xA9"}}},
         Response{200, {{"Content-length", "1"}}}, Response{200, {{"Transfer-Encoding", "x"}}},
-        Response{200, {{"Idempotent-Replayed", "true"}}}})
+        Response{200, {{"Idempotent-Replayed", "true"}}},
+        Response{200, {{std::string(8193, 'a'), "x"}}},
+        Response{200, {{"X-A", std::string(8193, 'a')}}}, Response{200, {101, {"X-A", "x"}}},
+        Response{200, {5, {"X-A", std::string(8000, 'a')}}}})
     EXPECT_THROW(check(response), std::invalid_argument) << response.status;
   EXPECT_NO_THROW(check({499, {{"X-a", "b\tc"}}, "x"}));
   EXPECT_NO_THROW(check({204}));
+  EXPECT_NO_THROW(check({200, {100, {"X-A", "x"}}}));
+  EXPECT_NO_THROW(check({200, {4, {"Link", std::string(8000, 'a')}}}));
 }
 
 }  // namespace

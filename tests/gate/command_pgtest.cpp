@@ -91,5 +91,20 @@ TEST_F(GateCommand, NamesWhatIsWrong) {
   EXPECT_NE(log().find("gate.listen: cannot listen on 192.0.2.1:1"), std::string::npos) << log();
 }
 
+TEST_F(GateCommand, AcceptsNothingWithoutAnOutbox) {
+  database.run("DELETE FROM hapax.schema_migrations WHERE number > 8");
+  std::ofstream(folder.path() / "gate.json")
+      << R"({"gate": {"callers": {"tokens": "ann )" + std::string(64, 'a') +
+             R"("}, "operations": {"key": ")" + std::string(128, 'a') +
+             R"("}}, "kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"},
+              "postgres": {"url": "${DATABASE_URL}", "wait_at_start": false},
+              "admin": {"listen": "127.0.0.1:0"},
+              "routes": [{"path": "/p", "accept": {"topic": "t", "scope": "s"}}]})";
+  const auto process = start(folder.path() / "gate.json");
+  const auto exit = process->wait(20s);
+  EXPECT_EQ(exit ? exit->code : -1, 4) << log();
+  EXPECT_NE(log().find("hapax migrate up"), std::string::npos) << log();
+}
+
 }  // namespace
 }  // namespace hapax::gate

@@ -281,7 +281,7 @@ TEST_F(Contract, SafeMethodsAreNotGuarded) {
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.header("content-length"), "5");
   EXPECT_EQ(client.read().body, "three");
-  const Reply allowed = ask(request("OPTIONS", "/payments", {}));
+  const Reply allowed = ask(request("OPTIONS", "/payments", as_ann()));
   EXPECT_EQ(allowed.status, 204);
   EXPECT_EQ(allowed.header("allow"), "OPTIONS, GET, HEAD, POST");
   EXPECT_EQ(keys(), 0);

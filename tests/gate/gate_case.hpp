@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "gate/accept.hpp"
 #include "gate/gate.hpp"
 #include "gate/http_client.hpp"
 #include "key/sha256.hpp"
@@ -60,19 +61,37 @@ inline void book(const Message& message, Context& context) {
 // One gate, as one process has it.
 class Running {
  public:
-  Running(const config::GateConfig& config, std::vector<flow::Route> routes,
+  // `booker`: the handler of all routes that do not accept. `largest`: record of any topic.
+  Running(const config::GateConfig& config, const HandlerFactory& booker, std::size_t largest,
           const store::ConnectOptions& options)
       : config_(config),
+        operations_(Operations::of(config_)),
         metrics({}),
         status(metrics),
         gate(
-            config_, std::move(routes), [options] { return store::Session(options); }, status,
-            metrics) {
+            config_, routes(booker, largest), [options] { return store::Session(options); }, status,
+            metrics, operations_ ? &*operations_ : nullptr) {
     gate.start();
   }
 
  private:
+  std::vector<flow::Route> routes(const HandlerFactory& booker, std::size_t largest) const {
+    auto publishing = std::make_shared<flow::Publishing>();
+    for (const std::string& topic : config_.base.publish.topics)
+      publishing->topics[topic] = largest;
+    auto handlers = own_handlers(config_.gate, operations_ ? &*operations_ : nullptr);
+    handlers.push_back(booker);
+    std::vector<flow::Route> made;
+    for (const config::Route& route : config_.base.routes) {
+      const auto own = std::ranges::find(handlers, route.handler, &HandlerFactory::name);
+      made.push_back(flow::make_route(route, own == handlers.end() ? booker : *own));
+      made.back().publishing = publishing;
+    }
+    return made;
+  }
+
   const config::GateConfig config_;
+  const std::optional<Operations> operations_;
 
  public:
   observe::Metrics metrics;
@@ -107,11 +126,8 @@ class GateCase : public testing::Test {
   }
 
   std::unique_ptr<Running> make_gate() {
-    std::vector<flow::Route> routes;
-    for (const config::Route& route : config.base.routes)
-      routes.push_back(flow::make_route(
-          route, {"booker", [this] { return std::make_unique<Counting>(*this); }}));
-    return std::make_unique<Running>(config, std::move(routes), options);
+    const HandlerFactory booker{"booker", [this] { return std::make_unique<Counting>(*this); }};
+    return std::make_unique<Running>(config, booker, largest, options);
   }
 
   Running& gate() {
@@ -162,6 +178,7 @@ class GateCase : public testing::Test {
   config::GateConfig config;
   Body body = book;
   std::atomic<int> runs = 0;
+  std::size_t largest = 1'000'000;  // record of a topic, bytes
 
  private:
   class Counting final : public Handler {

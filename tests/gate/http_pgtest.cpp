@@ -71,13 +71,16 @@ TEST_F(Http, BodiesAreBounded) {
   EXPECT_EQ(endless.read().status, 413);
   EXPECT_TRUE(endless.ends());
   EXPECT_EQ(post("k1", std::string(1000, 'x')).status, 201);
-  // One that has not come keeps room for itself.
+  // What was only announced takes no room from others. What has come does.
   HttpClient slow(port());
-  slow.send(kLine + kCaller + "Content-Length: 1000\r\n\r\n");
+  slow.send(kLine + kCaller + "Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n");
+  EXPECT_EQ(slow.read().status, 100);
+  EXPECT_EQ(post("k3", std::string(1000, 'x')).status, 201);
+  slow.send(std::string(600, 'x'));
   Reply reply;
   for (int i = 0; i < 1000 && reply.status != 503; ++i) reply = post("k2", std::string(1000, 'x'));
   EXPECT_EQ(reply.status, 503);
-  slow.send(std::string(1000, 'x'));
+  slow.send(std::string(400, 'x'));
   EXPECT_EQ(slow.read().status, 201);
 }
 

@@ -180,6 +180,12 @@ TEST_F(Waiting, EveryCommitIsSynchronous) {
   EXPECT_EQ(post("k1").status, 201);
   EXPECT_EQ(post("k2", "reject").status, 422);
   EXPECT_EQ(database.value("SELECT DISTINCT setting FROM commits"), "on");
+  database.run("ALTER ROLE hapax_worker SET synchronous_commit = remote_apply");
+  const auto other = make_gate();
+  database.run("TRUNCATE commits");
+  EXPECT_EQ(ask(request("POST", "/payments", keyed("k3"), "reject"), other->gate.port()).status,
+            422);
+  EXPECT_EQ(database.value("SELECT DISTINCT setting FROM commits"), "remote_apply");
   // What a worker of the same scope completed may not be on the disk yet.
   database.run("UPDATE hapax.idempotency_keys SET group_id = 'worker'");
   database.run("TRUNCATE commits");
@@ -233,6 +239,20 @@ TEST_F(Waiting, ADrainAnswersWhatIsInFlight) {
   EXPECT_EQ(reply.header("connection"), "close");
   EXPECT_TRUE(busy->ends());
   drain.join();
+}
+
+TEST_F(Waiting, ADrainDoesNotWaitForWhoStillSends) {
+  const auto in_header = begin(port(), "POST /payments HTTP/1.1\r\nHost: gate\r\n");
+  Headers headers = keyed("k1", {{"Expect", "100-continue"}});
+  headers.emplace_back("Content-Length", "10");
+  const auto in_body = begin(port(), request("POST", "/payments", headers));
+  EXPECT_EQ(in_body->read().status, 100);
+  in_body->send("1");
+  const auto began = Clock::now();
+  EXPECT_TRUE(gate().gate.drain());
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(5));
+  EXPECT_TRUE(in_header->ends());
+  EXPECT_TRUE(in_body->ends());
 }
 
 TEST_F(Waiting, ADrainEndsInTimeBesideAHandlerThatDoesNot) {

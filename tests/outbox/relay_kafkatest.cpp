@@ -273,6 +273,30 @@ TEST_F(RelayCase, TriesATopicOfDeadLettersAgainThatMayNotBeWritten) {
   EXPECT_EQ(support::read_records(cluster.bootstrap(), "dead", 0).size(), 3U);
 }
 
+// An operator has edited its row.
+TEST_F(RelayCase, SendsRecordsWhileADeadLetterCannotBeRead) {
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, payload, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) VALUES ('g', 'payments', 1, 0, 0, 'none', 'p', '{NULL}', "
+      "'{NULL}', 'rejected', 'no', 1, 'h', '1', 's', now())");
+  database.run(rows("receipts", 0, 10));
+  cluster.create_topic("dead", 1);
+  RelaySetup with_letters = setup();
+  with_letters.letters = {{"payments", "dead"}};
+  std::atomic<int> connections = 0;
+  with_letters.connect = [&connections, connect = with_letters.connect] {
+    ++connections;
+    return connect();
+  };
+  Running relay(std::move(with_letters), "w");
+  await_sent();
+  expect_exact("receipts", 10);
+  EXPECT_EQ(connections, 1) << "it began again because of the letter";
+  database.run("UPDATE hapax.dead_letters SET header_names = '{}', header_values = '{}'");
+  database.wait_until("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL", "0");
+}
+
 // SKIP LOCKED would let both send, and split a key between them.
 TEST_F(RelayCase, OfTwoRelaysOneWorksAndTheOtherTakesOverAtOnce) {
   database.run(rows("receipts", 0, 3000));

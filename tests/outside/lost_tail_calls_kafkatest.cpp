@@ -23,6 +23,7 @@ struct Inheritance : Shop {
   void begin() {
     nlohmann::json both = patch();
     both["kafka"]["session.timeout.ms"] = 10'000;
+    both["route"]["breaker"] = 3;  // what was in doubt is no sign of a broken deploy
     both["postgres"]["url"] =
         "postgresql://hapax_worker@127.0.0.1:" + std::to_string(test::postgres().port()) +
         ",127.0.0.1:" + std::to_string(heir->port()) + "/" + site.database().name();
@@ -118,23 +119,27 @@ TEST(LostCalls, HaltOnceIfTheGatewayCanDoNeitherAndAreListed) {
   shop.keeper->start_again();
   shop.await_halts(2);
   EXPECT_EQ(shop.gateway.calls(), kMade);
+  shop.send(kMade + 1);  // surely never called, as all stands
+  shop.send(kMade + 2);
   EXPECT_EQ(shop.resume("skip").code, 1);
   const Said said = shop.resume("as_unknown");
   EXPECT_EQ(said.code, 0) << said.text;
   shop.site.await("SELECT count(*) FROM hapax.dead_letters WHERE reason = 'outcome_unknown'",
                   std::to_string(kMade + 1 - kKnown));
+  shop.await_charges(kKnown + 2);
   shop.site.await_no_lag();
-  EXPECT_EQ(shop.gateway.calls(), kMade) << "nothing is called before somebody decides";
+  EXPECT_EQ(shop.gateway.calls(), kMade + 2) << "nothing else is called before somebody decides";
+  EXPECT_EQ(shop.keeper->count("halted", {{"reason", "breaker"}}), 0U);
   EXPECT_EQ(decide(shop, *shop.keeper, "p5", {"--happened", R"({"charge": "c-p5-1"})"}).code, 0);
   EXPECT_EQ(decide(shop, *shop.keeper, "p10", {"--did-not-happen"}).code, 0);
-  shop.await_charges(kKnown + 2);
+  shop.await_charges(kKnown + 4);
   EXPECT_EQ(shop.gateway.calls("p5"), 1);
   EXPECT_EQ(shop.gateway.calls("p10"), 1);
 
   shop.keeper->kill();
   shop.keeper->start_again();
-  shop.send(kMade + 1);
-  shop.await_charges(kKnown + 3);
+  shop.send(kMade + 3);
+  shop.await_charges(kKnown + 5);
   shop.await_halts(0);
 }
 
@@ -169,6 +174,40 @@ TEST(LostCalls, ThereAreNoneAfterACrashOfTheSameServer) {
   shop.expect_exact(kMade);
   EXPECT_EQ(shop.gateway.calls(), kMade);
   EXPECT_EQ(worker->count("halted") + worker->count("calls_in_doubt"), 0U) << worker->output();
+}
+
+// A copy's log is ahead of the original's: the position proves nothing.
+TEST(LostCalls, OfADatabaseThatADumpPutBackHalt) {
+  Shop shop(kNever, false);
+  const auto worker = shop.worker("w");
+  for (int i = 0; i < kKnown; ++i) shop.send(i);
+  shop.await_charges(kKnown);
+  shop.site.await_no_lag();
+  expect_leaves(*worker);
+  const auto copy = shop.site.database().copy();
+  worker->start_again();
+  for (int i = kKnown; i < kMade; ++i) shop.send(i);
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  expect_leaves(*worker);
+
+  nlohmann::json on_copy = shop.patch();
+  on_copy["postgres"]["url"] = copy->worker().url;
+  const auto heir = shop.site.worker("x", on_copy);
+  const auto resume = [&](const char* decision) {
+    const Said said = hapax({"resume", shop.site.topic(), "--decision", decision, "--why", "a dump",
+                             "--yes", "--url", copy->owner().url},
+                            heir->config());
+    EXPECT_EQ(said.code, 0) << said.text;
+  };
+  copy->wait_until("SELECT count(*) FROM hapax.halts WHERE reason = 'store_copied'", "2");
+  resume("moved");
+  copy->wait_until("SELECT count(*) FROM hapax.halts WHERE reason = 'tail_in_doubt'", "2");
+  resume("as_unknown");
+  copy->wait_until("SELECT count(*) FROM hapax.dead_letters WHERE reason = 'outcome_unknown'",
+                   std::to_string(kMade - kKnown));
+  EXPECT_EQ(shop.gateway.calls(), kMade);
+  expect_leaves(*heir);
 }
 
 // The timeline is the same, and the position is behind.

@@ -120,6 +120,8 @@ CREATE TABLE hapax.doubts (
     partition integer NOT NULL,
     below bigint DEFAULT 0 NOT NULL,
     decided text COLLATE pg_catalog."C",
+    asked bigint,
+    asked_run bigint,
     CONSTRAINT doubts_decided_check CHECK ((decided = ANY (ARRAY['call'::text, 'as_unknown'::text])))
 );
 CREATE TABLE hapax.forgotten (

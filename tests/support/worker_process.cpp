@@ -36,7 +36,7 @@ void WorkerProcess::start() {
   sandbox::Program program;
   program.argv = {
       std::string(HAPAX_BINARY_DIR "/bin/hapax") + (options_.crash_at.empty() ? "" : "_crashable"),
-      "run", "-c", folder_.path() / "worker.json"};
+      options_.command, "-c", folder_.path() / "worker.json"};
   if (!options_.crash_at.empty()) program.environment["HAPAX_CRASH_AT"] = options_.crash_at;
   program.output = output_file(folder_.path(), starts_);
   process_ = std::make_unique<sandbox::ChildProcess>(program);

@@ -20,6 +20,7 @@ namespace hapax::support {
 struct WorkerOptions {
   nlohmann::json config;      // as in worker.json, beside admin and log, which are set
   std::string crash_at = {};  // "claimed:3": a binary that kills itself there (crash_point.hpp)
+  std::string command = "run";
 };
 
 struct Answer {

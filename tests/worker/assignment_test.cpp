@@ -42,7 +42,7 @@ TEST_F(AssignmentTest, ATopicWithoutARouteIsNotTaken) {
   EXPECT_EQ(keeper.acquired[0].second, milliseconds(0));
 }
 
-TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecordAndHowFarPostgresWas) {
+TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecord) {
   const auto partition = run(id(0));
   partition->polling.last = ReadRecord{1, 41, {}, 10};
   partition->saw({1, 0xFF});
@@ -51,6 +51,14 @@ TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecordAndHowFarPostgre
   EXPECT_TRUE(partitions.empty());
   assignment.assigned({id(0)});
   EXPECT_EQ(partitions.at(id(0))->handover.read_before, partition->polling.last);
+  EXPECT_FALSE(partitions.at(id(0))->handover.seen_wal)
+      << "another worker may have started it meanwhile, after a loss that is settled by now";
+}
+
+TEST_F(AssignmentTest, APartitionThatStartsAgainKnowsHowFarPostgresWas) {
+  const auto partition = run(id(0));
+  partition->saw({1, 0xFF});
+  assignment.start_again(partition, {});
   EXPECT_EQ(partitions.at(id(0))->handover.seen_wal, (store::WalPosition{1, 0xFF}));
 }
 

@@ -56,6 +56,17 @@ TEST_F(OffsetCommitsTest, AFirstCommitIsDueAlsoAtOffsetZero) {
   EXPECT_EQ(sent_offset(), 0);
 }
 
+// Else Kafka would keep what the run before knew of PostgreSQL.
+TEST_F(OffsetCommitsTest, AnAnswerToTheRunBeforeCountsForNothing) {
+  start(0, with_id());
+  ASSERT_TRUE(turn());
+  Beginning again = with_id();
+  again.epoch = 4;
+  const auto partition = start(0, again);
+  answer(kafka::CommitResult::done);
+  EXPECT_NE(partition->committed(), 0);
+}
+
 TEST_F(OffsetCommitsTest, WhatIsCommittedIsNotDueAgain) {
   const auto partition = start(0, with_id());
   ASSERT_TRUE(turn());

@@ -1,64 +1,11 @@
 // The start table: Kafka's offset against the checkpoint, row by row.
-#include "worker/start.hpp"
-
-#include <gtest/gtest.h>
-
+#include "start_case.hpp"
 #include "worker/watermark.hpp"
 
 namespace hapax::worker {
 namespace {
 
-using store::Jump;
-
-constexpr const char* kStore = "store-1";
-constexpr const char* kCluster = "cluster-1";
-constexpr const char* kSpec = "spec-1";
-
-StartFacts facts() {
-  StartFacts facts;
-  facts.low = 0;
-  facts.high = 100;
-  facts.cluster_id = kCluster;
-  facts.topic_id = "topic-1";
-  facts.store_id = kStore;
-  facts.key_spec = kSpec;
-  return facts;
-}
-
-store::CheckpointRow row(std::optional<std::int64_t> next) {
-  store::CheckpointRow row;
-  row.epoch = 3;
-  row.next_offset = next;
-  row.highest = next;
-  row.key_spec = kSpec;
-  row.topic_id = "topic-1";
-  row.cluster_id = kCluster;
-  return row;
-}
-
-StartFacts with(std::optional<std::int64_t> committed, bool ours,
-                std::optional<store::CheckpointRow> checkpoint) {
-  StartFacts all = facts();
-  all.committed = committed;
-  if (ours) all.provenance = kafka::Provenance{kStore, kCluster, 3};
-  all.row = std::move(checkpoint);
-  return all;
-}
-
-StartAt at(const StartFacts& all) {
-  const auto decision = decide_start(all);
-  if (const auto* halt = std::get_if<StartHalt>(&decision)) {
-    ADD_FAILURE() << "halted: " << halt->reason << ": " << halt->detail;
-    return {-1, false, 0};
-  }
-  return std::get<StartAt>(decision);
-}
-
-std::string halt(const StartFacts& all) {
-  const auto decision = decide_start(all);
-  const auto* halt = std::get_if<StartHalt>(&decision);
-  return halt != nullptr ? halt->reason : "started";
-}
+using namespace start_case;
 
 TEST(Start, OursStartsAtTheCheckpointWhetherKafkaIsAheadOrBehind) {
   EXPECT_EQ(at(with(60, true, row(50))), (StartAt{50, false, 0}));
@@ -275,90 +222,6 @@ TEST(Start, OnlyKeysOfCoordinatesAskForTheLogsNumber) {
   all.row->topic_id.reset();
   EXPECT_EQ(at(all).generation, 2);
   EXPECT_EQ(at(all).guard_below, 100) << "what was settled beyond it has other keys";
-}
-
-// Of a route that calls to the outside, with the checkpoint at 50 and the log's end at 100.
-StartFacts calling(config::Repeat repeat, const char* seen, const char* now) {
-  StartFacts all = with(60, true, row(50));
-  all.repeat = repeat;
-  all.provenance->wal = seen;
-  all.wal = store::WalPosition::parse(now);
-  return all;
-}
-
-TEST(Start, OnlyALostTailPutsCallsInDoubt) {
-  struct Row {
-    const char* seen;
-    const char* now;
-    bool is_in_doubt;
-  };
-  for (const Row& row :
-       {Row{"1/0/FF", "1/0/FF", false}, Row{"1/0/FF", "1/1/0", false}, Row{"1/1/0", "1/0/FF", true},
-        Row{"1/0/FF", "2/0/FF", true}, Row{"2/0/1", "1/0/FF", true}, Row{"", "1/0/1", false},
-        Row{"1/0/FF", "", false}, Row{"what?", "1/0/1", false}}) {
-    SCOPED_TRACE(std::string(row.seen) + " → " + row.now);
-    for (const auto repeat : {config::Repeat::idempotent, config::Repeat::queryable})
-      EXPECT_EQ(at(calling(repeat, row.seen, row.now)).doubt_below, row.is_in_doubt ? 100 : 0);
-    const StartFacts never = calling(config::Repeat::never, row.seen, row.now);
-    EXPECT_EQ(halt(never), row.is_in_doubt ? "tail_in_doubt" : "started");
-    StartFacts here = never;  // Kafka's offset tells an older position than this process saw
-    here.provenance->wal = "";
-    here.seen_wal = store::WalPosition::parse(row.seen);
-    EXPECT_EQ(halt(here), halt(never));
-  }
-}
-
-TEST(Start, TheNewestPositionThatWasSeenCounts) {
-  StartFacts all = calling(config::Repeat::queryable, "2/0/5", "2/0/6");
-  all.seen_wal = store::WalPosition{1, 9};  // before the partition was another's
-  EXPECT_EQ(at(all).doubt_below, 0);
-  all.seen_wal = store::WalPosition{2, 7};
-  EXPECT_EQ(at(all).doubt_below, 100);
-}
-
-TEST(Start, WhatAnotherStoreSawPutsNothingInDoubt) {
-  StartFacts all = calling(config::Repeat::never, "9/0/0", "1/0/1");
-  all.provenance->store_id = "store-2";
-  all.row->start_as = "checkpoint";
-  EXPECT_EQ(halt(all), "started");
-  all.provenance->store_id = kStore;
-  all.provenance->cluster_id = "cluster-2";
-  EXPECT_EQ(halt(all), "started");
-}
-
-TEST(Start, NothingIsInDoubtWithoutAMessageOrWithoutACall) {
-  StartFacts all = calling(config::Repeat::never, "1/1/0", "1/0/1");
-  all.high = 50;
-  EXPECT_EQ(at(all), (StartAt{50, false, 0}));
-  all.high = 51;
-  EXPECT_EQ(halt(all), "tail_in_doubt");
-  all.repeat.reset();
-  EXPECT_EQ(at(all), (StartAt{50, false, 0}));
-}
-
-TEST(Start, ADoubtLastsUntilTheCheckpointHasPassedIt) {
-  StartFacts all = calling(config::Repeat::queryable, "1/0/1", "1/0/2");
-  all.doubt.below = 51;
-  EXPECT_EQ(at(all).doubt_below, 51);
-  all.row->next_offset = 51;
-  EXPECT_EQ(at(all).doubt_below, 0);
-  all.doubt.below = 200;  // and a second loss does not end it
-  all.wal = store::WalPosition{2, 2};
-  EXPECT_EQ(at(all).doubt_below, 200);
-  all.row->start_as = "initial";  // the topic was made again
-  all.wal = store::WalPosition{1, 2};
-  EXPECT_EQ(at(all).doubt_below, 0);
-}
-
-TEST(Start, AnOperatorDecidesOnTheCallsThatMustNotBeRepeated) {
-  StartFacts all = calling(config::Repeat::never, "1/0/1", "2/0/1");
-  EXPECT_EQ(halt(all), "tail_in_doubt");
-  all.doubt.decided = "as_unknown";
-  EXPECT_EQ(at(all).doubt_below, 100);
-  all.doubt.decided = "call";
-  EXPECT_EQ(at(all).doubt_below, 0);
-  all.repeat = config::Repeat::queryable;  // declared since: it can be asked
-  EXPECT_EQ(at(all).doubt_below, 100);
 }
 
 TEST(Start, AHaltNamesBothFacts) {

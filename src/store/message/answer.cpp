@@ -13,8 +13,18 @@ std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimReq
       std::chrono::sys_seconds(std::chrono::seconds(rows[0]["expires_at"].as<std::int64_t>()))};
 }
 
+std::string begin_read_only(Transaction& transaction) {
+  prepare_completion(transaction.session());
+  std::string nonce = transaction.session().next_nonce();
+  transaction.add("SET TRANSACTION READ ONLY");
+  transaction.run(sql::kArm, {nonce});
+  return nonce;
+}
+
 void commit_synchronously(Transaction& transaction) {
-  transaction.add("SET LOCAL synchronous_commit = on");
+  transaction.add(
+      "SELECT pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting("
+      "'synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)");
 }
 
 }  // namespace hapax::store

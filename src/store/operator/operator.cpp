@@ -135,6 +135,15 @@ json delete_group(Transaction& transaction, const ForgottenGroup& gone) {
 
 }  // namespace
 
+json read_left_of_group(Session& session, const ForgottenGroup& gone) {
+  Transaction transaction(session);
+  const Row row = transaction.run(sql::kCountLeftOfGroup, {gone.group, Parameter(gone.topic)})[0];
+  json left;
+  for (const char* const what : {"unsent", "letters", "calls"})
+    left[what] = row[what].as<std::int64_t>();
+  return left;
+}
+
 json read_group(Session& session, const ForgottenGroup& gone) {
   Transaction transaction(session);  // and rolls back
   json rows = delete_group(transaction, gone);

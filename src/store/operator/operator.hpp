@@ -68,6 +68,10 @@ struct ForgottenGroup {
   std::string why;
 };
 
+// What it leaves that only its own workers carry out: {"unsent": records, "letters": open dead
+// letters, "calls": open calls to the outside}. Throws: DatabaseError.
+nlohmann::json read_left_of_group(Session& session, const ForgottenGroup& gone);
+
 // The group's checkpoints. Throws: Refused if there is none, DatabaseError.
 nlohmann::json read_group(Session& session, const ForgottenGroup& gone);
 

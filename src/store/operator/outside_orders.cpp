@@ -10,6 +10,10 @@ using What = CallDecision::What;
 
 void check(const Json& found, const CallDecision& decision) {
   const std::string status = found.at("status");
+  if (decision.token && found.at("token") != *decision.token)
+    throw Refused("it was called or decided about meanwhile: its token is " +
+                  std::to_string(found.at("token").get<std::int64_t>()) + ", not " +
+                  std::to_string(*decision.token) + "; look again with `hapax outside list`");
   if (status != "started" && status != "answered" && status != "unknown")
     throw Refused("the key is `" + status + "`; there is no open call to decide about");
   if (!found.at("called_by").is_null())
@@ -19,6 +23,11 @@ void check(const Json& found, const CallDecision& decision) {
     throw Refused(
         "the other side has answered, so it happened; a worker books it, or decide --happened or "
         "--give-up");
+  if (!found.at("dead_letter").is_null() && found.at("group_id") != decision.group)
+    throw Refused("its dead letter is of group \"" + found.at("group_id").get<std::string>() +
+                  "\", whose workers carry a decision out, and this configuration is of group \"" +
+                  decision.group +
+                  "\": decide with that group's configuration, and run a worker with it");
   if (status == "unknown" && found.at("dead_letter").is_null() && decision.what != What::give_up)
     throw Refused(
         "its message's dead letter was discarded or removed, so no worker would carry the decision "
@@ -55,10 +64,13 @@ Parameter answer_of(const Json& found, const CallDecision& decision) {
 void order_letter(Transaction& transaction, const Json& letter, const CallDecision& decision) {
   const std::string ids = "{" + std::to_string(letter.get<std::int64_t>()) + "}";
   transaction.run(sql::kLockOpenDeadLetters, {ids});
-  if (decision.what == What::give_up)
-    transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why});
-  else
+  if (decision.what == What::give_up) {
+    transaction.run(sql::kCancelReplays, {ids, "the operation was given up by " + decision.who});
+    if (transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why}).empty())
+      throw Refused("a worker runs a replay of its dead letter now; wait until that has ended");
+  } else {
     transaction.run(sql::kInsertReplays, {ids, decision.who, decision.why, false, nullptr});
+  }
 }
 
 }  // namespace

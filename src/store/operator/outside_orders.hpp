@@ -29,8 +29,9 @@ struct CallDecision {
     give_up,         // neither; the operation is closed
   };
   What what = What::give_up;
-  OptionalText answer;  // JSON
-  std::string group;    // of the operator's configuration
+  OptionalText answer;                // JSON
+  std::string group;                  // of the operator's configuration
+  std::optional<std::int64_t> token;  // as the operator saw it; another one is refused
   std::string who, why;
   std::chrono::seconds retention{0};
   bool dry_run = false;

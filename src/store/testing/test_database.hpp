@@ -76,7 +76,7 @@ void restore_tables(Session& owner);
 // Sessions of this database that belong to others than `application_name`.
 int count_other_sessions(Session& owner, const std::string& application_name);
 
-// Lets time pass for the failed runs in hapax.attempts.
+// Lets time pass for failed runs, calls and leases.
 void pass_time(Session& owner, std::chrono::milliseconds time);
 
 // What would be left for the next message, a line each. Precondition: no transaction is open.

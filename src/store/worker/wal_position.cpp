@@ -1,5 +1,6 @@
 #include "store/worker/wal_position.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -20,14 +21,20 @@ std::string WalPosition::text() const {
   char text[40];
   std::snprintf(text, sizeof text, "%u/%X/%X", timeline, static_cast<std::uint32_t>(lsn >> 32U),
                 static_cast<std::uint32_t>(lsn));
-  return text;
+  return database.empty() ? text : database + "/" + text;
 }
 
 std::optional<WalPosition> WalPosition::parse(std::string_view text) {
+  WalPosition position;
+  if (std::ranges::count(text, '/') == 3) {
+    const std::size_t end = text.find('/');
+    if (end == 0) return std::nullopt;
+    position.database = text.substr(0, end);
+    text.remove_prefix(end + 1);
+  }
   const std::size_t first = text.find('/');
   const std::size_t second = text.find('/', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-  WalPosition position;
   std::uint32_t high = 0;
   std::uint32_t low = 0;
   if (!take(text.substr(0, first), 10, position.timeline) ||

@@ -9,10 +9,11 @@
 #include "sandbox/postgres_server.hpp"
 #include "sandbox/temporary_folder.hpp"
 #include "tools/demo/broker.hpp"
+#include "tools/demo/gate_demo.hpp"
 #include "tools/demo/handler.hpp"
 #include "tools/demo/ledger.hpp"
 #include "tools/demo/messages.hpp"
-#include "tools/demo/worker.hpp"
+#include "tools/demo/process.hpp"
 #include "tools/screen.hpp"
 
 namespace hapax::app {
@@ -27,24 +28,12 @@ constexpr seconds kStandstillTimeout{60};  // so long nothing may move
 constexpr seconds kShutdown{20};
 constexpr int kAims = 50;  // tries to hit a worker in the middle of a transaction
 constexpr milliseconds kAim{1};
-constexpr const char* kDemoWorkerRole = "hapax_worker";
 
 struct DemoOptions {
   std::size_t messages = 20'000;
   int workers = 2;
   bool keep = false;
 };
-
-std::unique_ptr<sandbox::PostgresServer> start_postgres() {
-  try {
-    auto server = std::make_unique<sandbox::PostgresServer>();
-    server->create_database("demo");
-    return server;
-  } catch (const std::exception& error) {
-    throw Stop(kUnreachable,
-               std::string("the demo needs a PostgreSQL server of its own: ") + error.what());
-  }
-}
 
 std::int64_t sum(const std::map<std::int32_t, std::int64_t>& offsets) {
   std::int64_t all = 0;
@@ -65,7 +54,7 @@ class Demo {
     send();
     start_workers();
     await_payments(payments() / 2);
-    DemoWorker& killed = kill_one();
+    DemoProcess& killed = kill_one();
     killed.start();
     screen_.line(killed.text() + " started again; the group misses the dead one after " +
                  std::to_string(kDemoSessionTimeout.count()) + " s");
@@ -83,7 +72,7 @@ class Demo {
   std::int64_t messages() const { return static_cast<std::int64_t>(plan_.messages.size()); }
 
   void set_up() {
-    postgres_ = start_postgres();
+    postgres_ = start_demo_postgres();
     ledger_ = std::make_unique<DemoLedger>(postgres_->url("demo"), kDemoWorkerRole);
     screen_.line("PostgreSQL " + ledger_->server_version() + " on 127.0.0.1:" +
                  std::to_string(postgres_->port()) + ", a throw-away with schema and worker role");
@@ -112,9 +101,10 @@ class Demo {
   void start_workers() {
     std::string names;
     for (int i = 1; i <= options_.workers; ++i) {
-      workers_.push_back(std::make_unique<DemoWorker>(folder_.path(), "worker-" + std::to_string(i),
-                                                      broker_->bootstrap(),
-                                                      postgres_->url("demo", kDemoWorkerRole)));
+      const std::string name = "worker-" + std::to_string(i);
+      workers_.push_back(std::make_unique<DemoProcess>(
+          folder_.path(), name, "run",
+          demo_worker(name, broker_->bootstrap(), postgres_->url("demo", kDemoWorkerRole))));
       workers_.back()->start();
       names += (i == 1 ? "" : ", ") + workers_.back()->text();
     }
@@ -155,11 +145,11 @@ class Demo {
     throw Stop(kFailed, why + " since " + std::to_string(kStandstillTimeout.count()) + " s" + logs);
   }
 
-  DemoWorker& kill_one() {
+  DemoProcess& kill_one() {
     const DemoOwner owner = ledger_->owner_of_most();
     const auto found = std::ranges::find_if(
         workers_, [&](const auto& worker) { return worker->name() == owner.worker; });
-    DemoWorker& worker = found != workers_.end() ? **found : *workers_.front();
+    DemoProcess& worker = found != workers_.end() ? **found : *workers_.front();
     DemoUnfinished unfinished;
     for (int i = 0; i < kAims && unfinished.open_transactions == 0; ++i) {
       worker.thaw();
@@ -203,7 +193,7 @@ class Demo {
   std::unique_ptr<sandbox::PostgresServer> postgres_;
   std::unique_ptr<DemoLedger> ledger_;
   std::unique_ptr<DemoBroker> broker_;
-  std::vector<std::unique_ptr<DemoWorker>> workers_;
+  std::vector<std::unique_ptr<DemoProcess>> workers_;
 };
 
 // Every claim is checked against what was sent, not against what hapax reports of itself.
@@ -288,8 +278,10 @@ void add_demo(CLI::App& app, CommandLine& line) {
       "Exit code 0 only if the ledger is exact.\n\n"
       "Example:\n  hapax demo --messages 50000 --workers 3");
   line.linked_handlers.push_back(demo_handler());
-  command->callback(
-      [&line, options] { line.command = [options] { return Demo(*options).run(); }; });
+  const CLI::App* const gate = add_gate_demo(*command, line);
+  command->callback([&line, options, gate] {
+    if (!gate->parsed()) line.command = [options] { return Demo(*options).run(); };
+  });
 }
 
 }  // namespace hapax::app

@@ -105,6 +105,17 @@ TEST_F(Publications, LeaveOutALetterWhoseReplayHasNotEnded) {
   EXPECT_EQ(next({"a"}), Letters{1}) << "its replay has failed";
 }
 
+// A relay looks each second, for months.
+TEST_F(Publications, WriteNothingIfThereIsNone) {
+  letters("a", 0, 1);
+  const OutboxLease mine = lease();
+  const auto writers = [&] { return database.value("SELECT xmin, xmax FROM hapax.leases"); };
+  const std::string before = writers();
+  EXPECT_EQ(move(mine, {"b"}), Letters{});
+  EXPECT_EQ(writers(), before);
+  EXPECT_EQ(move(mine, {"a"}), Letters{1});
+}
+
 // An operator discards it, for example.
 TEST_F(Publications, LeaveOutALetterThatIsLocked) {
   letters("a", 0, 2);

@@ -13,11 +13,13 @@ namespace {
 TEST(WalPosition, IsReadAsItIsWritten) {
   for (const WalPosition& position :
        {WalPosition{}, WalPosition{1, 0x16B3748}, WalPosition{7, 0x1'0000'00FF},
-        WalPosition{0xFFFFFFFF, 0xFFFFFFFF'FFFFFFFF}})
+        WalPosition{0xFFFFFFFF, 0xFFFFFFFF'FFFFFFFF}, WalPosition{2, 1, "7395012345678901234.5"}})
     EXPECT_EQ(WalPosition::parse(position.text()), position) << position.text();
   EXPECT_EQ((WalPosition{2, 0x1'0000'00FF}.text()), "2/1/FF");
-  for (const char* text : {"", "1", "1/", "1/2", "1/2/", "/1/2", "1//2", "1/2/3/4", "1/2/x",
-                           "-1/0/1", "1/0/100000000", "4294967296/0/1", " 1/0/1", "1/0/1 "})
+  EXPECT_EQ((WalPosition{2, 1, "7.5"}.text()), "7.5/2/0/1");
+  for (const char* text :
+       {"", "1", "1/", "1/2", "1/2/", "/1/2", "1//2", "1/2/3/4/5", "/1/0/1", "1/2/x", "-1/0/1",
+        "1/0/100000000", "4294967296/0/1", " 1/0/1", "1/0/1 "})
     EXPECT_FALSE(WalPosition::parse(text)) << text;
 }
 
@@ -42,7 +44,11 @@ TEST_F(Doubts, ThePositionIsOnDiskAndGrowsWithACheckpoint) {
   const StoreIdentity store = read_store(session, true);
   ASSERT_TRUE(store.position);
   EXPECT_EQ(store.position->timeline, 1U);
-  EXPECT_EQ(database.value("SELECT '" + store.position->text().substr(2) +
+  const std::string text = store.position->text();
+  EXPECT_EQ(store.position->database,
+            database.value("SELECT concat((SELECT system_identifier FROM pg_control_system()), "
+                           "'.', oid) FROM pg_database WHERE datname = current_database()"));
+  EXPECT_EQ(database.value("SELECT '" + text.substr(text.find("/1/") + 3) +
                            "'::pg_lsn <= pg_current_wal_flush_lsn()"),
             "t");
   EXPECT_FALSE(read_store(session).position) << "it was not asked for";
@@ -73,6 +79,27 @@ TEST_F(Doubts, AreKeptWithTheStartAndUseTheDecisionUp) {
   start(0);
   EXPECT_EQ(doubt().below, 0);
   EXPECT_EQ(doubt().decided, "");
+}
+
+TEST_F(Doubts, TheFirstQuestionCountsUntilAStartIsAgreed) {
+  ask_about_doubt(session, "g", kPlace, 50, 3);
+  database.run("UPDATE hapax.doubts SET decided = 'call'");
+  ask_about_doubt(session, "g", kPlace, 60, 3);
+  EXPECT_EQ(doubt().asked, 50);
+  EXPECT_EQ(doubt().decided, "call");
+  ask_about_doubt(session, "g", kPlace, 70, 4);
+  EXPECT_EQ(doubt().asked, 70) << "a later run had gone on";
+  EXPECT_EQ(doubt().decided, "") << "that was about another loss";
+  EXPECT_EQ(doubt().asked_run, 4);
+  EXPECT_EQ(doubt().below, 0);
+  Session owner(database.owner());
+  EXPECT_THROW(migrate_down(owner, 11), DatabaseError);
+  start(50);
+  EXPECT_EQ(doubt().asked, 0);
+  EXPECT_EQ(doubt().below, 50);
+  EXPECT_EQ(doubt().asked_run, 0);
+  ask_about_doubt(session, "g", kPlace, 60, 4);
+  EXPECT_EQ(doubt().asked, 60);
 }
 
 TEST_F(Doubts, AreNotTakenBackBeforeTheCheckpointHasPassedThem) {

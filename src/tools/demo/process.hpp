@@ -1,13 +1,15 @@
-// A worker of `hapax demo`: this binary once more, as `hapax run` with a configuration of its own.
+// A worker or a gate of `hapax demo`: this binary once more, with a configuration of its own.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "sandbox/child_process.hpp"
+#include "sandbox/postgres_server.hpp"
 
 namespace hapax::app {
 
@@ -15,12 +17,18 @@ namespace hapax::app {
 // built-in broker keeps the first who joins waiting for 3 s.
 inline constexpr std::chrono::seconds kDemoSessionTimeout{6};
 
+// Whom workers and gates connect as.
+inline constexpr const char* kDemoWorkerRole = "hapax_worker";
+
+// With an empty database "demo". Throws: Stop.
+std::unique_ptr<sandbox::PostgresServer> start_demo_postgres();
+
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
-class DemoWorker {
+class DemoProcess {
  public:
-  // Writes <folder>/<name>.json. Throws: std::runtime_error.
-  DemoWorker(const std::filesystem::path& folder, std::string name, const std::string& bootstrap,
-             const std::string& postgres_url);
+  // `hapax <command>`. Writes <folder>/<name>.json. Throws: std::runtime_error.
+  DemoProcess(const std::filesystem::path& folder, std::string name, std::string command,
+              const nlohmann::ordered_json& config);
 
   // Throws: std::system_error.
   void start();
@@ -50,9 +58,14 @@ class DemoWorker {
 
  private:
   std::string name_;
+  std::string command_;
   std::filesystem::path config_;
   std::filesystem::path log_;
   std::unique_ptr<sandbox::ChildProcess> process_;
 };
+
+// What a worker of this name is told.
+nlohmann::ordered_json demo_worker(const std::string& name, const std::string& bootstrap,
+                                   const std::string& postgres_url);
 
 }  // namespace hapax::app

@@ -1,0 +1,16 @@
+// The handler of a route with "accept": makes a record of the request, for a worker.
+#pragma once
+
+#include <vector>
+
+#include "config/gate.hpp"
+#include "gate/operations.hpp"
+#include "hapax/handler.hpp"
+
+namespace hapax::gate {
+
+// The handlers that routes of a gate name and no user writes: kAcceptHandler and
+// kOperationsHandler. Both arguments outlive what the factories make.
+std::vector<HandlerFactory> own_handlers(const config::Gate& gate, const Operations* operations);
+
+}  // namespace hapax::gate

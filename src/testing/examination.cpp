@@ -1,0 +1,77 @@
+#include "testing/examination.hpp"
+
+#include <stdexcept>
+
+namespace hapax::testing {
+
+Examination::Examination(Harness::Implementation& harness, const Record& record)
+    : harness_(harness), record_(record), before_(harness.tables()) {
+  for (const std::string& column : harness_.ignored_columns()) {
+    if (!before_.contains(column.substr(0, column.rfind('.'))))
+      throw std::runtime_error("Options::ignored_columns names \"" + column +
+                               "\", and there is no such table; write public.payments.number");
+    without_.insert(column);
+  }
+  without_.merge(drawn_columns(before_));
+  harness_.save();
+}
+
+void Examination::way(const std::string& name, const Deliver& deliver) {
+  harness_.restore();
+  same_way(name, deliver);
+}
+
+void Examination::same_way(const std::string& name, const Deliver& deliver) {
+  Report::Way way{name, {}};
+  try {
+    deliver(way.problems);
+  } catch (const std::exception& error) {
+    way.problems.emplace_back(error.what());
+  }
+  report_.ways.push_back(std::move(way));
+}
+
+void Examination::keep_first(Problems& problems) {
+  report_.once = deliver();
+  after_ = harness_.tables();
+  report_.effects = changed_tables(before_, after_);
+  if (report_.once.result == Result::waiting || report_.once.result == Result::halted)
+    problems.push_back("it does not settle: " + report_.once.text());
+  else if (report_.once.result == Result::duplicate)
+    problems.emplace_back(
+        "its key was completed before: give each examined record a key of its own");
+  if (const int others = harness_.other_sessions(); others > 0)
+    problems.push_back(
+        "the handler holds " + std::to_string(others) +
+        (others == 1 ? " connection" : " connections") +
+        " of its own to the database: what it writes there stays when the message's transaction "
+        "is rolled back");
+}
+
+void Examination::leave_out_varying() {
+  for (const std::string& column : varying_columns(after_, harness_.tables()))
+    if (without_.insert(column).second) report_.varying.push_back(column);
+}
+
+void Examination::expect_end(const Outcome& outcome, Problems& problems) const {
+  if (outcome.result != report_.once.result)
+    problems.push_back("it ends as " + outcome.text() + ", delivered once as " +
+                       report_.once.text());
+}
+
+void Examination::expect_contents(const Tables& expected, const std::string& when,
+                                  Problems& problems) {
+  for (const std::string& difference : differences(expected, harness_.tables(), without_))
+    problems.push_back(when + " " + difference);
+}
+
+void Examination::look_at_the_session() {
+  same_way("the session afterwards", [&](Problems& problems) {
+    for (const std::string& leak : harness_.leaks())
+      problems.push_back(
+          "the handler leaves " + leak +
+          " behind; use SET LOCAL, ON COMMIT DROP, pg_advisory_xact_lock and the like");
+  });
+}
+
+}  // namespace hapax::testing

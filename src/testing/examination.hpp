@@ -1,0 +1,47 @@
+// What all examinations share: ways from the same beginning, held against one delivery.
+//
+// Thread safety: as Harness.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "testing/contents.hpp"
+#include "testing/implementation.hpp"
+
+namespace hapax::testing {
+
+class Examination {
+ protected:
+  using Problems = std::vector<std::string>;
+  using Deliver = std::function<void(Problems&)>;
+
+  // Saves the state of the database. Throws: std::runtime_error if an ignored column is wrong.
+  Examination(Harness::Implementation& harness, const Record& record);
+
+  // Runs one way from the beginning; what it throws is a problem, too.
+  void way(const std::string& name, const Deliver& deliver);
+  // The same, from what the way before has left.
+  void same_way(const std::string& name, const Deliver& deliver);
+
+  Outcome deliver() { return harness_.run(record_, std::nullopt, false); }
+  // Of the first delivery, which the others are held against. Reports what makes that impossible.
+  void keep_first(Problems& problems);
+  // Columns that differ now, though this was a good delivery, are not compared from now on.
+  void leave_out_varying();
+  void expect_end(const Outcome& outcome, Problems& problems) const;
+  void expect_contents(const Tables& expected, const std::string& when, Problems& problems);
+  void look_at_the_session();
+
+  Harness::Implementation& harness_;
+  const Record& record_;
+  Report report_;
+  Tables before_;
+  Tables after_;  // one delivery
+
+ private:
+  Columns without_;
+};
+
+}  // namespace hapax::testing

@@ -1,0 +1,99 @@
+// The base of the tests of requests that a gate accepts. A worker is a Processor that takes the
+// records out of the outbox, as if Kafka had brought them.
+#pragma once
+
+#include "flow/processor.hpp"
+#include "gate/gate_case.hpp"
+#include "store/worker/outbox_headers.hpp"
+
+namespace hapax::gate {
+
+class AcceptCase : public GateCase {
+ protected:
+  AcceptCase() {
+    config.base.kafka.properties["group.id"] = "bookers";
+    config.base.publish.topics = {"requests"};
+    config.gate.operations_key = std::string(64, 'k');
+    config.gate.routes.clear();
+    config.base.routes.clear();
+    add_accepting("/payments", {"requests", "booking", "", ""});
+    config::GateRoute own{config::kOperationsPath, {"GET"}};
+    add_route(own);
+    config.base.routes.back().handler = config::kOperationsHandler;
+    worker_route.topic = "requests";
+    worker_route.key.scope = "booking";
+    worker_route.key.sources = {{key::Source::Kind::header, {"idempotency-key"}}};
+    worker_route.handler = {"booker", {}, "v1"};
+    worker_route.retry = {.max_attempts = 1};
+    worker_route.retention = std::chrono::hours(24);
+    worker_route.max_result_bytes = 10'000;
+  }
+
+  // In front of the operations, whose route is the last.
+  void add_accepting(const std::string& path, const config::GateAccept& accept) {
+    config::GateRoute route{path};
+    route.accept = accept;
+    config.gate.routes.insert(config.gate.routes.begin(), route);
+    config::Route base;
+    base.topic = path;
+    base.handler = config::kAcceptHandler;
+    base.key.scope = config.gate.scope;
+    base.retention = config.gate.retention;
+    config.base.routes.insert(config.base.routes.begin(), base);
+  }
+
+  // Runs all records that wait in the outbox in the worker, in order, and removes them.
+  flow::Outcome work(const std::function<void(const Message&, Context&)>& handle) {
+    struct Lambda final : Handler {
+      explicit Lambda(const std::function<void(const Message&, Context&)>& with) : handle_(with) {}
+      void handle(const Message& message, Context& context) override { handle_(message, context); }
+      const std::function<void(const Message&, Context&)>& handle_;
+    } handler(handle);
+    flow::Processor processor([connect = options] { return store::Session(connect); }, 1);
+    flow::Outcome outcome;
+    const int rows = database.count("SELECT count(*) FROM hapax.outbox");
+    for (int row = 0; row < rows; ++row) {
+      const std::string payload = database.value(
+          "SELECT convert_from(payload, 'UTF8') FROM hapax.outbox ORDER BY id LIMIT 1");
+      const auto sent = store::outbox_headers_of(
+          database.value("SELECT headers FROM hapax.outbox ORDER BY id LIMIT 1"));
+      const std::string key =
+          database.value("SELECT idempotency_key FROM hapax.outbox ORDER BY id LIMIT 1");
+      std::vector<Header> headers{{"idempotency-key", key}};
+      for (const auto& [name, value] : sent) headers.push_back({name, value});
+      const std::string group = "bookers";
+      const Message message(Message::Parts{.coordinates = {worker_route.topic, 0, offset_++},
+                                           .payload = payload,
+                                           .headers = headers});
+      outcome = processor.process(
+          flow::Task{.route = worker_route, .message = message, .group = group}, handler);
+      database.run("DELETE FROM hapax.outbox WHERE id = (SELECT min(id) FROM hapax.outbox)");
+    }
+    return outcome;
+  }
+
+  // Of ann.
+  Reply look(const std::string& location) { return ask(request("GET", location, as_ann())); }
+  static Headers as_bob(Headers headers = {}) {
+    headers.emplace_back("Authorization", "Bearer token-of-bob");
+    return headers;
+  }
+
+  // As the outbox has it.
+  std::string record(const std::string& columns) {
+    return database.value("SELECT " + columns + " FROM hapax.outbox ORDER BY id");
+  }
+  std::string expires() {
+    return database.value(
+        "SELECT CASE WHEN expires_at > now() + interval '50 years' THEN 'waits' ELSE "
+        "(expires_at - now() > interval '167 hours')::text END FROM hapax.idempotency_keys "
+        "WHERE scope = 'gate'");
+  }
+
+  flow::Route worker_route;
+
+ private:
+  std::int64_t offset_ = 0;
+};
+
+}  // namespace hapax::gate

@@ -1,0 +1,159 @@
+// When keys of accepted requests expire, and that only durable outcomes are told.
+#include "gate/accept_case.hpp"
+#include "store/worker/retention.hpp"
+
+namespace hapax::gate {
+namespace {
+
+class OperationsKept : public AcceptCase {
+ protected:
+  // What the gate does every 10 s.
+  void look_for_outcomes() {
+    store::Session session(options);
+    const auto operations = Operations::of(config);
+    store::WaitingOperation after;
+    while (!operations->settle_page(session, after)) {
+    }
+  }
+
+  // As if so much time had passed for the worker's and the gate's keys.
+  void pass(const std::string& interval) {
+    database.run("UPDATE hapax.idempotency_keys SET expires_at = expires_at - interval '" +
+                 interval + "', updated_at = updated_at - interval '" + interval +
+                 "', created_at = created_at - interval '" + interval + "'");
+  }
+  void remove_expired() {
+    store::Session session(options);
+    store::expire_keys(session, 1000, std::nullopt, "-infinity",
+                       database.value("SELECT now()::text"));
+  }
+  int keys_of(const std::string& scope) {
+    return database.count("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = '" + scope +
+                          "'");
+  }
+};
+
+TEST_F(OperationsKept, AKeyWaitsForTheOutcomeAndCountsFromIt) {
+  const std::string at = post("k1").header("location");
+  pass("300 days");
+  look_for_outcomes();
+  remove_expired();
+  EXPECT_EQ(keys_of("gate"), 1);
+  EXPECT_EQ(look(at).status, 202);
+  EXPECT_EQ(post("k1").header("idempotent-replayed"), "true");
+  work(book);
+  EXPECT_EQ(expires(), "waits");
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "true");  // a week from now
+  EXPECT_NE(post("k1").header("idempotency-key-expires"), "");
+  EXPECT_EQ(look(at).status, 200);
+}
+
+TEST_F(OperationsKept, AnOutcomeThatIsTakenBackIsNone) {
+  const std::string at = post("k1").header("location");
+  work(book);
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten' WHERE scope = 'booking'");
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_EQ(look(at).status, 202);
+}
+
+TEST_F(OperationsKept, TheFirstLookAtAnOutcomeCountsToo) {
+  const std::string at = post("k1").header("location");
+  work([](const Message&, Context&) { throw Reject("no"); });
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_EQ(look(at).status, 200);
+  EXPECT_EQ(expires(), "true");
+}
+
+TEST_F(OperationsKept, AResultIsGoneWithEitherKey) {
+  const std::string at = post("k1").header("location");
+  const std::string other = post("k2").header("location");
+  work(book);
+  look_for_outcomes();
+  pass("25 hours");  // the worker keeps its keys for a day
+  remove_expired();
+  EXPECT_EQ(keys_of("booking"), 0);
+  EXPECT_EQ(look(at).status, 410);
+  pass("144 hours");
+  remove_expired();
+  EXPECT_EQ(keys_of("gate"), 0);
+  EXPECT_EQ(look(other).status, 410);
+  EXPECT_EQ(ask(request("GET", at, as_bob())).status, 404);
+}
+
+// The gate has forgotten the key, and a client comes again. The worker has not.
+TEST_F(OperationsKept, ASecondAcceptanceIsTheSameOperation) {
+  config.gate.retention = std::chrono::hours(1);
+  for (config::Route& route : config.base.routes) route.retention = config.gate.retention;
+  const std::string at = post("k1").header("location");
+  work(book);
+  look_for_outcomes();
+  pass("2 hours");
+  remove_expired();
+  const Reply again = post("k1");
+  EXPECT_EQ(again.header("idempotent-replayed"), "");
+  EXPECT_EQ(again.header("location"), at);
+  EXPECT_EQ(work(book).result, flow::Result::duplicate);
+  EXPECT_EQ(database.count("SELECT count(*) FROM effects"), 1);
+  EXPECT_EQ(look(at).status, 200);
+}
+
+TEST_F(OperationsKept, ManyAreLookedAtPageByPage) {
+  (void)port();
+  constexpr int kMany = 1203;  // three pages
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, group_id, topic, "
+      "generation, "
+      "partition, kafka_offset, expires_at) SELECT 'k' || i, 'gate', 'ann', 'completed', 'gate', "
+      "'/payments', 0, 0, i, now() + interval '100 years' FROM generate_series(1, " +
+      std::to_string(kMany) + ") i");
+  const std::string record = flow::published_key("gate", {"k999", "ann", {}}, kAcceptedName, 0);
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) VALUES ('" +
+      record +
+      "', 'booking', 'completed', 'bookers', 'requests', 1, 0, 7, now() + interval '1 day')");
+  look_for_outcomes();
+  EXPECT_EQ(database.value("SELECT key FROM hapax.idempotency_keys WHERE scope = 'gate' AND "
+                           "expires_at < now() + interval '50 years'"),
+            "k999");
+}
+
+TEST_F(OperationsKept, OnlyAResultOnTheDiskIsAnswered) {
+  const std::string at = post("k1").header("location");
+  work(book);
+  database.run(
+      "CREATE TABLE commits (setting text); GRANT INSERT ON commits TO hapax_worker;"
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER last AFTER INSERT OR UPDATE ON hapax.idempotency_keys "
+      "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note();"
+      "ALTER ROLE hapax_worker SET synchronous_commit = off");
+  const auto fresh = make_gate();
+  const std::string text = request("GET", at, as_ann());
+  {
+    // The write does not come through, so there is no answer.
+    store::Session holder(database.owner());
+    store::Transaction held(holder);
+    held.run("SELECT FROM hapax.idempotency_keys WHERE scope = 'gate' FOR UPDATE");
+    EXPECT_EQ(ask(text, fresh->gate.port()).status, 503);
+    held.rollback();
+  }
+  EXPECT_EQ(ask(text, fresh->gate.port()).status, 200);
+  EXPECT_EQ(database.value("SELECT DISTINCT setting FROM commits"), "on");
+  database.run("TRUNCATE commits");
+  EXPECT_EQ(ask(text, fresh->gate.port()).status, 200);
+  EXPECT_EQ(database.count("SELECT count(*) FROM commits"), 0);
+  // A replay changes the outcome, and its COMMIT may be asynchronous, too.
+  database.run(
+      "UPDATE hapax.idempotency_keys SET updated_at = now() + interval '1 s' WHERE scope = "
+      "'booking'");
+  database.run("TRUNCATE commits");
+  EXPECT_EQ(ask(text, fresh->gate.port()).status, 200);
+  EXPECT_EQ(database.value("SELECT DISTINCT setting FROM commits"), "on");
+  database.run("ALTER ROLE hapax_worker RESET synchronous_commit");
+}
+
+}  // namespace
+}  // namespace hapax::gate
