@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -50,6 +52,22 @@ TEST_F(Inspect, WorkersRoleHasAllItsRights) {
 TEST_F(Inspect, SeesAMissingRight) {
   database.run("REVOKE UPDATE ON hapax.halts FROM hapax_worker");
   EXPECT_EQ(read_missing_rights(session), Json({{{"table", "halts"}, {"privilege", "UPDATE"}}}));
+}
+
+TEST_F(Inspect, SeesEachRightThatRolesGive) {
+  std::istringstream rights(
+      database.value("SELECT privilege_type, table_name FROM information_schema.table_privileges"
+                     " WHERE grantee = 'hapax_worker' AND table_schema = 'hapax'"));
+  int seen = 0;
+  for (std::string right, table; std::getline(rights, right, '|') && std::getline(rights, table);) {
+    ++seen;
+    const std::string what = right + " ON hapax." + table;
+    database.run("REVOKE " + what + " FROM hapax_worker");
+    EXPECT_EQ(read_missing_rights(session), Json({{{"table", table}, {"privilege", right}}}))
+        << what;
+    database.run("GRANT " + what + " TO hapax_worker");
+  }
+  EXPECT_GT(seen, 30);
 }
 
 TEST_F(Inspect, SeesUnloggedTablesThatTheRoleMayWrite) {
