@@ -50,37 +50,63 @@ std::string KafkaReader::errors() const {
   return text;
 }
 
-std::int64_t KafkaReader::read(const kafka::TopicPartition& partition, std::int64_t from,
-                               std::int64_t to, const Take& take) {
-  if (from >= to) return to;
-  consumer_.assign({{partition, from}});
-  std::optional<std::int64_t> ended;  // where reading did
+std::vector<std::int64_t> KafkaReader::read(const std::vector<Stretch>& stretches,
+                                            const Take& take) {
+  std::vector<std::int64_t> ends;
+  std::map<kafka::TopicPartition, std::size_t> open;  // those that are read, by their places
+  std::vector<kafka::Position> positions;
+  for (const Stretch& stretch : stretches) {
+    if (stretch.from < stretch.to) {
+      open[stretch.partition] = ends.size();
+      positions.push_back({stretch.partition, stretch.from});
+    }
+    ends.push_back(stretch.from < stretch.to ? stretch.from : stretch.to);
+  }
+  if (!open.empty()) consumer_.assign(positions);
   auto silent_since = std::chrono::steady_clock::now();
-  while (!ended) {
+  const auto place_of = [&](const kafka::TopicPartition& partition) -> std::optional<std::size_t> {
+    const auto found = open.find(partition);
+    return found == open.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto close = [&](const kafka::TopicPartition& partition, std::int64_t end) {
+    ends[open.at(partition)] = end;
+    open.erase(partition);
+    consumer_.pause({partition});
+  };
+  while (!open.empty()) {
     kafka::Event event = consumer_.poll(kPoll);
     if (!std::holds_alternative<std::monostate>(event)) {
       silent_since = std::chrono::steady_clock::now();
     } else if (std::chrono::steady_clock::now() - silent_since > kSilence) {
+      const auto& [partition, place] = *open.begin();
       throw std::runtime_error("nothing comes of " + name_of(partition) + " from " +
-                               std::to_string(from) + " on, though its log is longer" +
+                               std::to_string(ends[place]) + " on, though its log is longer" +
                                (errors_.empty() ? "" : ": " + errors_.front()));
     }
     if (auto* record = std::get_if<std::unique_ptr<kafka::Record>>(&event)) {
-      const std::int64_t offset = (*record)->message().offset();
+      const Message& message = (*record)->message();
+      const kafka::TopicPartition partition(message.topic(), message.partition());
+      const std::int64_t offset = message.offset();
+      const auto place = place_of(partition);
+      if (!place) continue;  // it was on its way
+      const std::int64_t to = stretches[*place].to;
       if (offset < to) take(std::move(*record));
-      if (offset + 1 >= to) ended = to;
-      from = offset + 1;
+      ends[*place] = offset + 1;
+      if (offset + 1 >= to) close(partition, to);
     } else if (const auto* end = std::get_if<kafka::EndOfPartition>(&event)) {
-      ended = std::min(to, end->offset);
+      if (const auto place = place_of(end->partition))
+        close(end->partition, std::min(stretches[*place].to, end->offset));
     } else if (const auto* error = std::get_if<kafka::PartitionError>(&event)) {
-      throw std::runtime_error("cannot read " + name_of(partition) + " at offset " +
-                               std::to_string(std::max(error->offset, from)) + ": " + error->text);
+      if (const auto place = place_of(error->partition))
+        throw std::runtime_error("cannot read " + name_of(error->partition) + " at offset " +
+                                 std::to_string(std::max(error->offset, ends[*place])) + ": " +
+                                 error->text);
     } else if (const auto* client = std::get_if<kafka::ClientError>(&event); client != nullptr) {
       if (client->fatal) throw std::runtime_error(client->text);
     }
   }
   consumer_.assign({});  // fetches no more
-  return *ended;
+  return ends;
 }
 
 std::map<std::string, std::string> KafkaReader::refusals(

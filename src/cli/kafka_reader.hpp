@@ -34,14 +34,20 @@ class KafkaReader final : kafka::Listener {
 
   using Take = std::function<void(std::unique_ptr<kafka::Record>)>;
 
-  // Hands the records of [from, to) to `take`, in their order: what a worker would see, so nothing
-  // for control records, aborted transactions and what compaction removed. Commits nothing.
-  // Returns `to`, or where the log ends before it.
-  // Throws: std::runtime_error where Kafka is silent for kSilence, has deleted `from`, or cannot
-  // read an offset; what `take` throws. Blocks: as long as it takes.
-  // Precondition: `from` is in the log.
-  std::int64_t read(const kafka::TopicPartition& partition, std::int64_t from, std::int64_t to,
-                    const Take& take);
+  // The offsets [from, to) of one partition.
+  struct Stretch {
+    kafka::TopicPartition partition;
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+  };
+
+  // Reads several partitions at once. Hands their records to `take`, each partition's in order:
+  // what a worker would see, so nothing for control records, aborted transactions and what
+  // compaction removed. Commits nothing. Returns for each stretch its `to`, or where the log ends
+  // before it. Throws: std::runtime_error where Kafka is silent for kSilence, has deleted `from`,
+  // or cannot read an offset; what `take` throws. Blocks: as long as it takes. Precondition: each
+  // `from` is in its log; no partition stands there twice.
+  std::vector<std::int64_t> read(const std::vector<Stretch>& stretches, const Take& take);
   static constexpr std::chrono::seconds kSilence{30};
 
   // The topics that Kafka does not let this user read, and its words: who may describe a topic need

@@ -13,7 +13,9 @@
 namespace hapax::app {
 namespace {
 
-constexpr std::size_t kBatch = 1'000;
+constexpr std::size_t kAtOnce = 50;                        // partitions
+constexpr std::size_t kBatch = 1'000;                      // messages of a partition
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of payloads
 // So that the dead letters of one batch are few, however sparse the log is.
 constexpr std::int64_t kMaxStretch = 100'000;
 // How old an answer about a log may be: Kafka deletes its beginning meanwhile.
@@ -58,7 +60,13 @@ void Accounting::run() {
   for (std::int32_t partition = 0; partition < count; ++partition)
     if (!wanted_.partition || *wanted_.partition == partition)
       partitions_.emplace_back(route_.topic, partition);
-  for (const kafka::TopicPartition& partition : partitions_) account_for(partition);
+  for (std::size_t done = 0; done < partitions_.size(); done += kAtOnce) {
+    const auto first = partitions_.begin() + static_cast<std::ptrdiff_t>(done);
+    const std::size_t many = std::min(kAtOnce, partitions_.size() - done);
+    account_for({first, first + static_cast<std::ptrdiff_t>(many)});
+  }
+  std::ranges::sort(unaccounted_, {},
+                    [](const Unaccounted& one) { return std::pair(one.partition, one.offset); });
 }
 
 std::int64_t Accounting::sum(Verdict verdict) const {
@@ -119,26 +127,59 @@ void Accounting::ask_of_logs(const kafka::TopicPartition& first) {
                              std::to_string(first.second));
 }
 
-void Accounting::account_for(const kafka::TopicPartition& id) {
-  const std::int32_t partition = id.second;
-  Account account = opened(id);
+void Accounting::account_for(const std::vector<kafka::TopicPartition>& partitions) {
+  std::map<std::int32_t, Open> opens;
+  std::vector<KafkaReader::Stretch> stretches;
+  for (const kafka::TopicPartition& id : partitions) {
+    Open& open = opens[id.second];
+    open.account = opened(id);
+    open.counted = open.account.from;
+    stretches.push_back({id, open.account.from, open.account.to});
+  }
   Progress progress(wanted_.progress);
-  std::vector<std::unique_ptr<kafka::Record>> records;
-  std::int64_t counted = account.from;  // below it every offset is
-  const auto count_up_to = [&](std::int64_t end) {
-    count(account, counted, end, records);
-    records.clear();
-    counted = end;
-    progress.show(partition, counted, account.to);
+  const auto count_on = [&](Open& open, std::int64_t end) {
+    count_up_to(open, end);
+    progress.show(open.account.partition, end, open.account.to);
   };
-  account.to = reader_.read(id, account.from, account.to, [&](auto record) {
-    const std::int64_t offset = record->message().offset();
-    while (offset - counted >= kMaxStretch) count_up_to(counted + kMaxStretch);
-    records.push_back(std::move(record));
-    if (records.size() == kBatch) count_up_to(offset + 1);
+  std::size_t bytes = 0;  // since all were counted
+  const auto ends = reader_.read(stretches, [&](auto record) {
+    const Message& message = record->message();
+    Open& open = opens.at(message.partition());
+    const std::int64_t offset = message.offset();
+    while (offset - open.counted >= kMaxStretch) count_on(open, open.counted + kMaxStretch);
+    bytes += message.payload().value_or("").size();
+    open.records.push_back(std::move(record));
+    if (open.records.size() == kBatch) count_on(open, offset + 1);
+    if (bytes < kMostBytes) return;
+    for (auto& [number, one] : opens)
+      if (!one.records.empty()) count_on(one, one.records.back()->message().offset() + 1);
+    bytes = 0;
   });
-  while (counted < account.to) count_up_to(std::min(counted + kMaxStretch, account.to));
-  accounts_.push_back(std::move(account));
+  for (std::size_t place = 0; place < ends.size(); ++place) {
+    Open& open = opens.at(stretches[place].partition.second);
+    open.account.to = ends[place];
+    while (open.counted < ends[place])
+      count_on(open, std::min(open.counted + kMaxStretch, ends[place]));
+    accounts_.push_back(std::move(open.account));
+  }
+}
+
+void Accounting::count_up_to(Open& open, std::int64_t end) {
+  const auto add = [&](Verdict verdict, std::int64_t offsets) {
+    open.account.counts[static_cast<std::size_t>(verdict)] += offsets;
+  };
+  const Standing& standing = open.account.standing;
+  const auto known = gather(session_, standing, route_, open.counted, end, open.records);
+  for (const Facts& facts : known) {
+    const Verdict verdict = classify(standing, facts);
+    add(verdict, 1);
+    if (verdict == Verdict::unaccounted && unaccounted_.size() < wanted_.limit)
+      unaccounted_.push_back(
+          {open.account.partition, facts.offset, tell(standing, facts, verdict)});
+  }
+  add(Verdict::not_a_message, end - open.counted - static_cast<std::int64_t>(known.size()));
+  open.records.clear();
+  open.counted = end;
 }
 
 std::optional<Accounting::Bounds> Accounting::bounds(
@@ -158,22 +199,6 @@ std::optional<Accounting::Bounds> Accounting::bounds(
   }
   const std::int64_t time = parsed ? parsed->value : started_ms_ - ago->count();
   return reader_.consumer().offsets_at(partitions, time, kKafkaTimeout);
-}
-
-void Accounting::count(Account& account, std::int64_t from, std::int64_t to,
-                       const std::vector<std::unique_ptr<kafka::Record>>& records) {
-  const auto add = [&](Verdict verdict, std::int64_t offsets) {
-    account.counts[static_cast<std::size_t>(verdict)] += offsets;
-  };
-  const std::vector<Facts> known = gather(session_, account.standing, route_, from, to, records);
-  for (const Facts& facts : known) {
-    const Verdict verdict = classify(account.standing, facts);
-    add(verdict, 1);
-    if (verdict == Verdict::unaccounted && unaccounted_.size() < wanted_.limit)
-      unaccounted_.push_back(
-          {account.partition, facts.offset, tell(account.standing, facts, verdict)});
-  }
-  add(Verdict::not_a_message, to - from - static_cast<std::int64_t>(known.size()));
 }
 
 }  // namespace hapax::app

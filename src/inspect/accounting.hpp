@@ -1,14 +1,15 @@
 // Accounts for the offsets of a topic: Kafka read from end to end, and each message held against
 // what PostgreSQL knows.
 //
-// Partitions one after the other, kBatch messages at a time, so that memory does not grow with the
-// topic. Owned by the command's thread.
+// kAtOnce partitions at once, because each takes a round trip or more. What is read is counted
+// soon, so that memory does not grow with the topic. Owned by the command's thread.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,15 +65,21 @@ class Accounting {
   bool proven() const { return sum(Verdict::unaccounted) == 0 && lost() == 0 && unstarted() == 0; }
 
  private:
-  void account_for(const kafka::TopicPartition& id);
+  // One partition that is read.
+  struct Open {
+    Account account;
+    std::int64_t counted = 0;                             // below it every offset is
+    std::vector<std::unique_ptr<kafka::Record>> records;  // that are not counted yet
+  };
+
+  void account_for(const std::vector<kafka::TopicPartition>& partitions);
+  void count_up_to(Open& open, std::int64_t end);
   Account opened(const kafka::TopicPartition& partition);
   bool told(const kafka::TopicPartition& partition) const;
   void ask_of_logs(const kafka::TopicPartition& first);
   using Bounds = std::map<kafka::TopicPartition, std::int64_t>;
   std::optional<Bounds> bounds(const char* option, const std::string& text,
                                const std::vector<kafka::TopicPartition>& partitions) const;
-  void count(Account& account, std::int64_t from, std::int64_t to,
-             const std::vector<std::unique_ptr<kafka::Record>>& records);
 
   const AuditWanted& wanted_;
   const std::string& group_;

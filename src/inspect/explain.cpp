@@ -50,7 +50,7 @@ Explained gather_one(const config::Config& config, const Place& place) {
     one.standing = read_standing(session, group_of(config), route, *place.partition, now_ms());
     if (offset < one.log.low || offset >= one.log.high) return;
     const auto take = [&](auto record) { one.records.push_back(std::move(record)); };
-    written = reader.read(partition, offset, offset + 1, take) > offset;
+    written = reader.read({{partition, offset, offset + 1}}, take).at(0) > offset;
   });
   const auto known = gather(session, one.standing, route, offset, offset + 1, one.records);
   if (!known.empty()) one.facts = known.front();

@@ -19,7 +19,7 @@ std::unique_ptr<kafka::Record> read_one(const config::Config& config, const Plac
     const kafka::TopicPartition partition(place.topic, *place.partition);
     const kafka::OffsetRange log = reader.consumer().range(partition, kKafkaTimeout);
     if (*place.offset >= log.low && *place.offset < log.high)
-      reader.read(partition, *place.offset, *place.offset + 1,
+      reader.read({{partition, *place.offset, *place.offset + 1}},
                   [&](auto record) { found = std::move(record); });
     if (!found)
       throw Stop(kFailed, "Kafka has no record there; the log holds " + std::to_string(log.low) +

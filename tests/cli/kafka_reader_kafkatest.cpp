@@ -39,8 +39,9 @@ TEST(KafkaReader, ReadsARangeAgainAndAgainAndCommitsNothing) {
   std::string read;
   const auto from_to = [&](std::int64_t from, std::int64_t to) {
     read.clear();
-    return reader.read({"t", 0}, from, to,
-                       [&](auto record) { read += *record->message().payload(); });
+    return reader
+        .read({{{"t", 0}, from, to}}, [&](auto record) { read += *record->message().payload(); })
+        .at(0);
   };
   EXPECT_EQ(from_to(1, 4), 4);
   EXPECT_EQ(read, "123");
@@ -51,6 +52,34 @@ TEST(KafkaReader, ReadsARangeAgainAndAgainAndCommitsNothing) {
   EXPECT_EQ(from_to(2, 2), 2);
   EXPECT_EQ(read, "");
   EXPECT_FALSE(reader.consumer().committed({{"t", 0}}, milliseconds(10'000)).at({"t", 0}).offset);
+}
+
+TEST(KafkaReader, ReadsOfEachPartitionWhatIsAskedAndNoMore) {
+  constexpr int kPartitions = 60, kRecords = 20;
+  kafka::MockCluster cluster;
+  cluster.create_topic("t", kPartitions);
+  support::Producer producer(cluster.bootstrap());
+  for (int i = 0; i < kPartitions * kRecords; ++i)
+    producer.send(
+        {.topic = "t", .payload = std::to_string(i / kPartitions), .partition = i % kPartitions});
+  KafkaReader reader(config_for(cluster.bootstrap()));
+  for (int again = 0; again < 2; ++again) {  // what ended the reading of a partition does not last
+    std::vector<KafkaReader::Stretch> stretches;
+    for (std::int32_t one = 0; one < kPartitions; ++one)
+      stretches.push_back({{"t", one}, one % 10, 15 + one % 10});  // some end behind the log
+    std::map<std::int32_t, std::int64_t> next;
+    const auto ends = reader.read(stretches, [&](auto record) {
+      const Message& message = record->message();
+      const std::int32_t one = message.partition();
+      const auto place = next.try_emplace(one, one % 10).first;
+      EXPECT_EQ(message.offset(), place->second++) << one;
+      EXPECT_EQ(*message.payload(), std::to_string(message.offset()));
+    });
+    for (std::int32_t one = 0; one < kPartitions; ++one) {
+      EXPECT_EQ(ends.at(static_cast<std::size_t>(one)), std::min(kRecords, 15 + one % 10)) << one;
+      EXPECT_EQ(next[one], std::min(kRecords, 15 + one % 10)) << one;
+    }
+  }
 }
 
 TEST(KafkaReader, NamesTheCauseWhereNobodyListens) {
