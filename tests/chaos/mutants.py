@@ -7,7 +7,8 @@
 
 Each is a textual edit. One of C++ is built in a copy of the source tree under build/mutants; one of SQL
 alone is written into a copy of the binary, which carries its statements. A mutant is found when a run says BROKEN,
-or when the simulation fails that is to find it. Exit codes: 0 all were found; 1 one was not.
+or when the simulation fails that is to find it. A run in which the harness itself failed shows nothing,
+and is counted. Exit codes: 0 all were found; 1 one was not.
 """
 
 import argparse
@@ -85,7 +86,7 @@ def build(name, texts, simulated):
 
 
 def simulate(name):
-    """As hunt(), by the simulation."""
+    """As the first of hunt(), by the simulation."""
     began = time.monotonic()
     done = subprocess.run([PLACE / name / "bin/hapax_tests", "--gtest_filter=PollSimulation.*"],
                           capture_output=True, text=True)
@@ -94,10 +95,12 @@ def simulate(name):
 
 
 def hunt(name, mutant, seeds, minutes):
-    """(seed, seconds, what was found) of the first run that found it, or None."""
+    """(seed, seconds, what was found) of the first run that found it, or None; and what the harness
+    itself complained of, for each run in which it failed."""
     results = PLACE / name / "results"
     results.unlink(missing_ok=True)
     began = time.monotonic()
+    failures = []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         how = [ROOT / "tests/chaos/run", f"SEED={seed}", f"MINUTES={minutes}",
                "--world", mutant.world]
@@ -109,9 +112,11 @@ def hunt(name, mutant, seeds, minutes):
                         "--variant", json.dumps(mutant.variant), "--no-keep"],
                        stdout=open(PLACE / name / "log", "a"), stderr=subprocess.STDOUT)
         broken = json.loads(results.read_text().splitlines()[-1])["broken"]
-        if broken and "the harness itself" not in broken[0]:
-            return seed, time.monotonic() - began, broken[0]
-    return None
+        if broken and "the harness itself" in broken[0]:
+            failures.append(broken[0])
+        elif broken:
+            return (seed, time.monotonic() - began, broken[0]), failures
+    return None, failures
 
 
 def main():
@@ -139,10 +144,12 @@ def main():
         return
     missed = 0
     for name, mutant in wanted.items():
-        found = (simulate(name) if mutant.world == "simulation"
-                 else hunt(name, mutant, options.seeds, options.minutes))
+        found, failures = ((simulate(name), []) if mutant.world == "simulation"
+                           else hunt(name, mutant, options.seeds, options.minutes))
         missed += found is None
         told = f"seed {found[0]}, {found[1]:.0f} s: {found[2][:160]}" if found else "NOT FOUND"
+        if failures:
+            told += f"; the harness failed {len(failures)} times, such as: {failures[0][:160]}"
         print(f"{name:32} {told}", flush=True)
     sys.exit(1 if missed else 0)
 
