@@ -185,6 +185,30 @@ void check_handler_tables(store::Session& session, Findings& findings) {
       "and the keys of its messages stay, so the effects are lost");
 }
 
+// What a message would meet as 42P01 or 42501.
+void check_declared_tables(const config::Config& config, store::Session& session,
+                           Findings& findings) {
+  Json declared = Json::array();
+  for (const config::Route& route : config.routes)
+    for (const auto& [table, rights] : route.tables)
+      for (const std::string& right : rights)
+        declared.push_back({{"table", table}, {"privilege", right}});
+  if (declared.empty()) return;
+  const Json missing = store::read_missing_table_rights(session, declared);
+  for (const Json& one : missing) {
+    const std::string table = cell(one.at("table"));
+    if (one.at("privilege").is_null()) {
+      findings.fail("table " + table, "there is none of this name in the search_path",
+                    "create it, or correct routes[].tables");
+    } else {
+      const std::string right = cell(one.at("privilege"));
+      findings.fail("table " + table, "this role has no " + right + " on it",
+                    "GRANT " + right + " ON " + table + " to the role of postgres.url");
+    }
+  }
+  if (missing.empty()) findings.ok("routes[].tables", "all there, with the rights that they need");
+}
+
 void check_seal(store::Session& session, Findings& findings) {
   const Json seal = store::read_seal_trigger(session);
   const bool there = !seal.is_null();
@@ -274,6 +298,8 @@ void check_schema(const config::Config& config, store::Session& session, Finding
   findings.ok("schema", "version that this binary knows");
   findings.attempt("tables are logged", kMigrate, [&] { check_tables(session, findings); });
   findings.attempt("handlers' tables", kRoles, [&] { check_handler_tables(session, findings); });
+  findings.attempt("routes[].tables", "correct the names",
+                   [&] { check_declared_tables(config, session, findings); });
   findings.attempt("seal", kMigrate, [&] { check_seal(session, findings); });
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
   findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });

@@ -17,6 +17,25 @@ struct Options {
   }
 };
 
+// Of `tables`: "payments": ["SELECT", "INSERT"].
+struct Rights {
+  std::optional<std::vector<std::string>> operator()(Reader& reader, const Value& value) const {
+    const Choice<std::string> words{
+        {{"SELECT", "SELECT"}, {"INSERT", "INSERT"}, {"UPDATE", "UPDATE"}, {"DELETE", "DELETE"}}};
+    std::vector<std::string> rights;
+    for (const Value& element :
+         reader.elements(value, "an array of \"SELECT\", \"INSERT\", \"UPDATE\", \"DELETE\""))
+      if (auto right = words(reader, element)) rights.push_back(*std::move(right));
+    return rights;
+  }
+};
+
+void read_tables(Object& section, Route& route) {
+  for (const auto& [table, rights] : section.members().items())
+    section.read(table, route.tables[table], Rights{});
+  section.finish();
+}
+
 void read_retry(Object& section, Retry& retry) {
   section.read("max_attempts", retry.max_attempts, Whole{1, 1'000'000});
   section.read("max_crashes", retry.max_crashes, Whole{1, 1'000});
@@ -98,6 +117,7 @@ void read_route(Object& section, Route& route) {
   section.read("retention", route.retention, Duration{1min, 24h * 3650});
   section.read("batch", route.batch, Whole{1, 10'000});
   section.read("breaker", route.breaker, Whole{0, 1'000'000});
+  section.section("tables", [&](Object& tables) { read_tables(tables, route); });
   if (section.find("outside"))
     section.section("outside",
                     [&](Object& outside) { read_outside(outside, route.outside.emplace()); });

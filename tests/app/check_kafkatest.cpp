@@ -62,6 +62,26 @@ TEST_F(CheckThroughAPooler, TakesSessionMode) {
   EXPECT_THAT(check("session").text, HasSubstr("ok    pooler: cannot tell"));
 }
 
+TEST(CheckTables, NamesATableAndARightThatAreMissing) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("CREATE TABLE booked (id int); GRANT INSERT (id) ON booked TO hapax_worker");
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  const auto check = [&](const std::string& tables) {
+    nlohmann::json config = site.options("w").config;
+    config["routes"][0]["tables"] = nlohmann::json::parse(tables);
+    std::ofstream(file) << config;
+    return hapax({"check"}, file);
+  };
+  const Said wrong = check(R"({"booked": ["INSERT", "DELETE"], "bookings": ["SELECT"]})");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_THAT(wrong.text, HasSubstr("FAIL  table bookings: there is none of this name"));
+  EXPECT_THAT(wrong.text, HasSubstr("FAIL  table booked: this role has no DELETE on it → GRANT"));
+  EXPECT_THAT(wrong.text, testing::Not(HasSubstr("no INSERT")));
+  EXPECT_THAT(check(R"({"booked": ["INSERT"]})").text,
+              HasSubstr("ok    routes[].tables: all there"));
+}
+
 TEST(CheckAtStart, WarnsOfWhatWouldBreakThePromise) {
   Site site = Site::on_mock_cluster(1);
   site.database().run("ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal");

@@ -111,7 +111,8 @@ bool same(const Config& a, const Config& b) {
   const auto fields = [](const Route& r) {
     return std::tie(r.topic, r.handler, r.plugin, r.dead_letter_topic, r.retry, r.retention,
                     r.options, r.max_result_bytes, r.batch, r.breaker, r.key.scope, r.key.sources,
-                    r.key.tenant, r.key.missing_key, r.key.tombstone, r.key.fingerprint, r.outside);
+                    r.key.tenant, r.key.missing_key, r.key.tombstone, r.key.fingerprint, r.outside,
+                    r.tables);
   };
   return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&
          a.admin == b.admin && a.log == b.log && a.publish == b.publish &&

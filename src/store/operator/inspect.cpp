@@ -56,6 +56,10 @@ Json read_seal_trigger(Session& session) { return first(read(session, sql::kRead
 
 Json read_missing_rights(Session& session) { return read(session, sql::kReadMissingRights); }
 
+Json read_missing_table_rights(Session& session, const Json& declared) {
+  return read(session, sql::kReadMissingTableRights, {declared.dump()});
+}
+
 Json read_unlogged_tables(Session& session) { return read(session, sql::kReadUnloggedTables); }
 
 Json read_other_groups(Session& session, const std::string& group,

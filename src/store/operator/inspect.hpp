@@ -28,6 +28,9 @@ std::optional<int> dialled_port(const std::string& url);
 Json read_tables(Session& session);
 Json read_seal_trigger(Session& session);  // null: it is gone
 Json read_missing_rights(Session& session);
+// `declared`: [{"table": "payments", "privilege": "INSERT"}]. A table that is not there comes with
+// null.
+Json read_missing_table_rights(Session& session, const Json& declared);
 Json read_unlogged_tables(Session& session);  // outside of hapax's schema
 Json read_other_groups(Session& session, const std::string& group,
                        const std::vector<std::string>& topics);
