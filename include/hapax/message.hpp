@@ -12,8 +12,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "hapax/errors.hpp"
+#include "hapax/typed.hpp"
 
 namespace hapax {
 
@@ -104,6 +106,29 @@ class Message {
       return nlohmann::json::parse(*parts_.payload);
     } catch (const nlohmann::json::exception& error) {
       throw BadPayload(std::string("the payload is not JSON: ") + error.what());
+    }
+  }
+
+  // The payload as a T, by T's from_json. NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Payment, id, amount)
+  // writes one for a struct, with a to_json. Throws: BadPayload as json() does, and if a member is
+  // missing or of another type. If T has a to_json, the text names the place of such a member. A
+  // number that its member cannot hold, such as 12.7 for an integer, is refused then, too.
+  template <class T>
+  [[gnu::visibility("hidden")]] T as() const {
+    constexpr bool has_to_json = std::is_constructible_v<nlohmann::json, const T&>;
+    const nlohmann::json document = json();
+    try {
+      T read = document.get<T>();
+      if constexpr (has_to_json)
+        if (const auto changed = detail::changed_number(document, nlohmann::json(read)))
+          throw BadPayload("the payload does not fit: " + *changed);
+      return read;
+    } catch (const nlohmann::json::exception& error) {
+      std::string place;
+      if constexpr (has_to_json && std::is_default_constructible_v<T>)
+        if (const auto other = detail::other_kind(document, nlohmann::json(T())))
+          place = " at \"" + *other + "\"";
+      throw BadPayload("the payload does not fit" + place + ": " + error.what());
     }
   }
 

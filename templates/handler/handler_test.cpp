@@ -39,8 +39,9 @@ TEST_F(@Class@Test, AddsUpDifferentMessages) {
 
 TEST_F(@Class@Test, RejectsWhatCanNeverWork) {
   EXPECT_EQ(harness.deliver(message("m1", -1)).reason, "rejected");
-  EXPECT_EQ(harness.deliver({.payload = "{}", .headers = {{"idempotency-key", "m2"}}}).reason,
-            "rejected");
+  const auto incomplete = harness.deliver({.payload = R"({"id": "m2", "account": "ada", "amount": 1.5})",
+                                           .headers = {{"idempotency-key", "m2"}}});
+  EXPECT_EQ(incomplete.reason, "rejected");
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+// Payloads as types of the handler's author.
+#include "hapax/message.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hapax {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Item {
+  std::string what;
+  int count = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Item, what, count)
+
+struct Order {
+  std::string id;
+  std::int64_t amount = 0;
+  std::uint64_t number = 0;
+  double rate = 0;
+  bool express = false;
+  std::vector<Item> items;
+  std::map<std::string, std::int16_t> votes;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Order, id, amount, number, rate, express, items,
+                                                votes)
+
+struct ReadOnly {
+  int count = 0;
+};
+void from_json(const nlohmann::json& json, ReadOnly& into) { json.at("count").get_to(into.count); }
+
+template <class T>
+T as(const std::string& payload) {
+  Message::Parts parts;
+  parts.payload = payload;
+  return Message(parts).as<T>();
+}
+
+template <class T>
+std::string refusal(const std::string& payload) {
+  try {
+    as<T>(payload);
+  } catch (const BadPayload& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(TypedPayload, IsRead) {
+  const auto order = as<Order>(
+      R"({"id": "o1", "amount": 1250.0, "number": 18446744073709551615, "rate": 0.1, "express": true,
+          "items": [{"what": "pen", "count": -3, "more": 1.5}], "votes": {"a": 7}, "other": 2.5})");
+  EXPECT_EQ(order.id, "o1");
+  EXPECT_EQ(order.amount, 1250);
+  EXPECT_EQ(order.number, 18446744073709551615U);
+  EXPECT_EQ(order.rate, 0.1);
+  EXPECT_TRUE(order.express);
+  EXPECT_EQ(order.items.at(0).count, -3);
+  EXPECT_EQ(order.votes.at("a"), 7);
+  EXPECT_EQ(as<ReadOnly>(R"({"count": 12})").count, 12);
+}
+
+TEST(TypedPayload, ThatDoesNotFitNamesTheMember) {
+  EXPECT_THAT(refusal<Item>(R"({"what": "pen"})"), HasSubstr("key 'count' not found"));
+  EXPECT_THAT(refusal<Item>(R"({"what": 1, "count": 1})"),
+              AllOf(HasSubstr("does not fit at \"/what\""), HasSubstr("must be string")));
+  EXPECT_THAT(refusal<Order>(R"({"express": "yes"})"), HasSubstr("does not fit at \"/express\""));
+  EXPECT_THAT(refusal<Item>("[]"), HasSubstr("does not fit"));
+  EXPECT_THAT(refusal<Item>("{"), HasSubstr("is not JSON"));
+  EXPECT_THROW(Message(Message::Parts()).as<Item>(), BadPayload);
+}
+
+TEST(TypedPayload, NumbersThatTheirMembersCannotHoldAreRefused) {
+  const std::map<std::string, std::string> refused = {
+      {R"({"amount": 12.7})", "/amount is 12.7, which its type would make 12"},
+      {R"({"items": [{"what": "a", "count": true}]})",
+       "/items/0/count is true, which its type would make 1"},
+      {R"({"amount": 9223372036854775808})", "/amount is 9223372036854775808"},
+      {R"({"amount": 18446744073709551615})", "/amount is 18446744073709551615"},
+      {R"({"number": -1})", "/number is -1"},
+      {R"({"items": [{"what": "a", "count": 1}, {"what": "b", "count": 3000000000}]})",
+       "/items/1/count is 3000000000"},
+      {R"({"votes": {"a/b": 40000}})", "/votes/a~1b is 40000"}};
+  for (const auto& [payload, why] : refused)
+    EXPECT_THAT(refusal<Order>(payload), HasSubstr(why)) << payload;
+}
+
+}  // namespace
+}  // namespace hapax
