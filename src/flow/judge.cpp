@@ -57,6 +57,15 @@ std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& 
                   "could double an effect that retention has forgotten");
 }
 
+// A relay that dies sends records again. What was given up on stays so until an operator replays
+// it.
+bool is_copy_of_given_up(const Task& task, const store::ClaimRequest& request,
+                         const store::KeyHolder& holder, store::Transaction& transaction) {
+  const auto origin = task.message.header("hapax-origin");
+  return origin && is_same(task, request, holder) &&
+         store::gave_up_on_record(transaction, holder, *origin);
+}
+
 Outcome judge_completed(Attempt& attempt, const store::ClaimRequest& request,
                         const store::KeyHolder& holder, store::Transaction& transaction) {
   if (is_same(attempt.task, request, holder)) return Outcome::of(Result::duplicate);
@@ -94,6 +103,8 @@ std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& reques
   if (holder.status == "started" || holder.status == "answered" || holder.status == "unknown")
     return judge_called(attempt, request, holder, transaction);
   if (holder.status == "failed" && holder.is(request.source)) return redelivered(task.attempts);
+  if (holder.status == "failed" && is_copy_of_given_up(task, request, holder, transaction))
+    return redelivered(task.attempts);
   if (holder.status == "failed")  // by another, perhaps after this one
     if (auto decided = judge_coordinates(task, request.source, transaction)) return decided;
   switch (store::take_over(transaction, request, holder)) {

@@ -239,5 +239,20 @@ TEST_F(Claim, TakesAnUnknownFingerprintRuleForADuplicate) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+TEST_F(Claim, OfARecordThatWasGivenUpOnIsNotTakenOverByItsCopies) {
+  const auto sent = [](std::int64_t offset, const char* origin, const char* payload = "10") {
+    return Sent{.payload = payload, .offset = offset, .headers = {{"hapax-origin", origin}}};
+  };
+  const auto reject = [](const Message&, Context&) { throw Reject("no"); };
+  EXPECT_EQ(process(sent(1, "g/t/1/0/5"), reject).result, Result::failed);
+  EXPECT_EQ(process(sent(2, "g/t/1/0/5"), book).reason, "redelivered");
+  EXPECT_EQ(database.value("SELECT status, kafka_offset FROM hapax.idempotency_keys"), "failed|1");
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.dead_letters"), 1);
+  EXPECT_EQ(runs, 1);
+  // Another payload is no copy, and another origin is another message of the operation.
+  EXPECT_EQ(process(sent(3, "g/t/1/0/5", "20"), reject).result, Result::failed);
+  EXPECT_EQ(process(sent(4, "g/t/1/0/6", "20"), book).result, Result::completed);
+}
+
 }  // namespace
 }  // namespace hapax::flow

@@ -158,6 +158,13 @@ Known known_coordinates(Transaction& transaction, const Source& source, const st
   return {rows[0]["dead"].as<bool>(), rows[0]["attempted"].as<bool>()};
 }
 
+bool gave_up_on_record(Transaction& transaction, const KeyHolder& holder, std::string_view origin) {
+  return transaction
+      .run(sql::kGaveUpOnRecord, {holder.group, holder.topic, holder.generation, holder.partition,
+                                  holder.offset, Parameter::bytes(origin)})[0]["copy"]
+      .as<bool>();
+}
+
 void refuse_ended(Transaction& transaction, const std::string& nonce) {
   transaction.drop_pending();
   try {

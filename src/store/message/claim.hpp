@@ -100,6 +100,9 @@ struct Known {
 Known known_coordinates(Transaction& transaction, const Source& source, const std::string& scope,
                         std::chrono::seconds retention);
 
+// Whether the holder was given up on, and is the record of an outbox that has this hapax-origin.
+bool gave_up_on_record(Transaction& transaction, const KeyHolder& holder, std::string_view origin);
+
 // The completion: what was added to the transaction, the result, the seal and COMMIT, together.
 // Throws: DatabaseError (Phase::complete).
 void complete(Transaction& transaction, const ClaimRequest& request, const std::string& nonce,

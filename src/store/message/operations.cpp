@@ -5,57 +5,62 @@
 #include "store/message/answer.hpp"
 
 namespace hapax::store {
-namespace {
-
-Parameter array_of_texts(const std::vector<std::string>& texts) {
-  return array_of(texts, [](const std::string& text) { return text; });
-}
-
-}  // namespace
-
-std::optional<OperationState> read_operation(Session& session, const OperationsScope& in,
-                                             const OperationKey& key) {
+std::optional<Acceptance> read_acceptance(Session& session, const OperationKey& key) {
   Transaction transaction(session);
-  const Rows rows = transaction.run_outside(session.execute(
-      sql::kReadOperation, {key.key, in.scope, key.tenant, key.record, array_of_texts(in.paths),
-                            array_of_texts(in.scopes), in.retention.count()}));
+  const Rows rows = transaction.run_outside(
+      session.execute(sql::kReadAcceptance, {key.key, key.scope, key.tenant}));
   if (rows.empty()) return std::nullopt;
   const Row row = rows[0];
-  OperationState operation{.waits = row["waits"].as<bool>(),
-                           .scope = row["scope"].text(),
-                           .status = row["status"].as<std::optional<std::string>>(),
-                           .result = row["result"].as<std::optional<std::string>>(),
-                           .settled = row["settled"].as<bool>()};
-  operation.refused = operation.status == "completed" && row["refused"].as<bool>();
-  if (operation.status == "failed" && row["rejected"].as<std::optional<bool>>().value_or(false))
-    operation.rejected = row["error"].as<std::optional<std::string>>();
-  return operation;
+  return Acceptance{row["path"].text(), row["fingerprint"].text(), row["waits"].as<bool>()};
 }
 
-std::size_t settle_operations(Session& session, const OperationsScope& in,
-                              const std::vector<OperationKey>& keys,
-                              const std::vector<std::string>& scopes) {
+OperationOutcome read_outcome(Session& session, const OperationKey& key, const OutcomePlace& place,
+                              std::chrono::seconds retention) {
+  Transaction transaction(session);
+  const Rows rows = transaction.run_outside(session.execute(
+      sql::kReadOutcome,
+      {key.key, key.scope, key.tenant, place.record, place.scope, retention.count()}));
+  if (rows.empty()) return {};
+  const Row row = rows[0];
+  OperationOutcome outcome{.status = row["status"].as<std::optional<std::string>>(),
+                           .result = row["result"].as<std::optional<std::string>>(),
+                           .settled = row["settled"].as<bool>()};
+  outcome.given_up = outcome.status == "completed" && row["given_up"].as<bool>();
+  outcome.refused =
+      outcome.status == "completed" && row["has_error"].as<bool>() && !outcome.given_up;
+  if (outcome.status == "failed" && row["rejected"].as<std::optional<bool>>().value_or(false))
+    outcome.rejected = row["error"].as<std::optional<std::string>>();
+  return outcome;
+}
+
+std::size_t settle_operations(Session& session, const std::vector<OperationKey>& keys,
+                              const std::vector<OutcomePlace>& places,
+                              std::chrono::seconds retention) {
   Transaction transaction(session);
   commit_synchronously(transaction);
-  const Rows rows = transaction.run(sql::kSettleOperations,
-                                    {array_of(keys, [](const auto& one) { return one.key; }),
-                                     array_of(keys, [](const auto& one) { return one.tenant; }),
-                                     array_of(keys, [](const auto& one) { return one.record; }),
-                                     array_of_texts(scopes), in.scope, in.retention.count()});
+  const Rows rows = transaction.run(
+      sql::kSettleOperations,
+      {array_of(keys, [](const auto& one) { return one.key; }),
+       array_of(keys, [](const auto& one) { return one.scope; }),
+       array_of(keys, [](const auto& one) { return one.tenant; }),
+       array_of(places, [](const auto& one) { return one.record; }),
+       array_of(places, [](const auto& one) { return one.scope; }), retention.count()});
   transaction.commit();
   return rows[0]["settled"].as<std::size_t>();
 }
 
-std::vector<WaitingOperation> list_waiting_operations(Session& session, const OperationsScope& in,
+std::vector<WaitingOperation> list_waiting_operations(Session& session, const std::string& scope,
+                                                      const std::vector<std::string>& paths,
                                                       const WaitingOperation& after,
                                                       std::size_t limit) {
   Transaction transaction(session);
   std::vector<WaitingOperation> waiting;
-  for (const Row row : transaction.run(
-           sql::kListWaitingOperations,
-           {in.scope, array_of_texts(in.paths), after.expires_at, after.key, after.tenant, limit}))
-    waiting.push_back(
-        {row["expires_at"].text(), row["key"].text(), row["tenant"].text(), row["topic"].text()});
+  for (const Row row :
+       transaction.run(sql::kListWaitingOperations,
+                       {scope, array_of(paths, [](const std::string& path) { return path; }),
+                        after.expires_at, after.key, after.tenant, limit}))
+    waiting.push_back({row["expires_at"].text(), row["key"].text(), row["tenant"].text(),
+                       row["topic"].text(), row["fingerprint"].text()});
   transaction.commit();
   return waiting;
 }
