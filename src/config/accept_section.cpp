@@ -6,6 +6,7 @@
 #include "config/rules.hpp"
 #include "config/sections.hpp"
 #include "key/json_pointer.hpp"
+#include "key/key_source.hpp"
 
 namespace hapax::config {
 namespace {
@@ -70,6 +71,7 @@ void read_accept(Object& section, GateAccept& accept) {
     key.read("json", accept.key_pointer, Pointer{});
     key.read("header", accept.key_header,
              Text{"the name of a header of the record, such as \":tenant\"", 200});
+    std::ranges::transform(accept.key_header, accept.key_header.begin(), key::lower_case);
     key.finish();
     if (!accept.key_pointer.empty() && !accept.key_header.empty())
       key.reader().problem(key.path(), "\"json\" and \"header\" exclude each other");

@@ -14,7 +14,7 @@ namespace {
 // What a worker gets to see of the headers, beside those of the trace: what the gate says itself.
 // A client cannot name one that begins with a colon.
 bool is_handed_on(std::string_view header) {
-  return header.starts_with(':') || header == "content-type";
+  return (header.starts_with(':') && header != ":fingerprint") || header == "content-type";
 }
 
 // Of a text, itself; of another value, as it is written in canonical JSON. Nothing: it is not
@@ -45,9 +45,11 @@ class Accept final : public Handler {
   void handle(const Message& message, Context& context) override {
     const std::string tenant(message.header(":tenant").value_or(""));
     const std::string key(message.header("idempotency-key").value_or(""));
-    Outgoing record{.key = key_of(message).value_or(operations_.record_key(tenant, key)),
-                    .payload = std::string(*message.payload()),
-                    .name = kAcceptedName};
+    const std::string fingerprint(message.header(":fingerprint").value_or(""));
+    Outgoing record{
+        .key = key_of(message).value_or(operations_.record_key(tenant, key, fingerprint)),
+        .payload = std::string(*message.payload()),
+        .name = kAcceptedName + (" " + fingerprint)};
     for (const Header& header : message.headers())
       if (is_handed_on(header.name))
         record.headers.emplace_back(header.name, std::string(header.value.value_or("")));

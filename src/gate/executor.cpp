@@ -51,10 +51,10 @@ struct Executor::Run {
       : request(asked),
         handler(by),
         route(setup.routes[asked.route]),
-        message(asked, setup.callers, route.topic, number),
         identity{asked.is_guarded() ? key::encode_key(asked.key) : "",
                  key::encode_key(asked.tenant),
                  asked.is_guarded() ? fingerprint_of(asked) : key::Fingerprint{}},
+        message(asked, setup.callers, route.topic, number, identity.fingerprint),
         source{setup.name, route.topic, 0, 0, number},
         publishes_as{setup.outbox_group, route.topic, 0, 0, number},
         waits_for_outcome(setup.operations != nullptr &&
@@ -63,8 +63,8 @@ struct Executor::Run {
   const Request& request;
   Handler& handler;
   const flow::Route& route;
-  const RequestMessage message;
   const key::Identity identity;
+  const RequestMessage message;
   const store::Source source;  // its number tells this run from others
   const store::Source publishes_as;
   const bool waits_for_outcome;  // of a worker, from which the key's expiry counts
@@ -239,6 +239,10 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
   // If it is this run's, the answer to its COMMIT was lost.
   const bool own = stored->holder.is(run.source);
   Answer answer{flow::answer_of(stored->result), own ? Answered::executed : Answered::replayed};
+  // The key of the ids may have been changed since.
+  for (auto& [name, value] : answer.response.headers)
+    if (run.waits_for_outcome && name == "Location")
+      value = setup_.operations->location_of(run.request.tenant, run.request.key);
   answer.expires = expiry_of(stored->expires_at);
   return answer;
 }

@@ -61,9 +61,9 @@ void Gate::start() {
       [] { return std::map<store::TopicPartition, std::int64_t>(); },
       [](const auto&) { return std::map<store::TopicPartition, std::int64_t>(); }});
   if (executor_setup_.operations != nullptr)
-    outcomes_ = std::make_unique<Outcomes>(OutcomesSetup{connect_, config_.gate.scope,
-                                                         holder + " " + std::to_string(random()),
-                                                         *executor_setup_.operations});
+    outcomes_ = std::make_unique<Outcomes>(
+        OutcomesSetup{connect_, config_.gate.scope + "/" + config_.gate.name,
+                      holder + " " + std::to_string(random()), *executor_setup_.operations});
   server_ =
       std::make_unique<Server>(ServerSetup{config_.gate, admission_, desk_, status_, metrics_});
   status_.started();

@@ -19,17 +19,6 @@ using nlohmann::ordered_json;
 constexpr std::size_t kPage = 500;
 constexpr int kLooks = 3;  // until the outcome stands still
 
-store::OperationsScope scope_of(const config::GateConfig& config) {
-  store::OperationsScope scope{
-      config.gate.scope, std::chrono::ceil<std::chrono::seconds>(config.gate.retention), {}, {}};
-  for (const config::GateRoute& route : config.gate.routes) {
-    if (!route.accept) continue;
-    scope.paths.push_back(route.path);
-    scope.scopes.push_back(route.accept->scope);
-  }
-  return scope;
-}
-
 Answer shown(int status, std::string body) {
   Answer answer{{.status = status, .body = std::move(body) + "\n"}, observe::Answered::unguarded};
   answer.response.headers = {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}};
@@ -43,8 +32,10 @@ Answer still_pending() {
 }
 
 Answer gone() {
-  return refused(410, "operation-gone", "The result is not kept any more",
-                 "The operation ended longer ago than results are kept.");
+  return refused(
+      410, "operation-gone", "The result is not kept any more",
+      "The operation ended longer ago than results are kept, or the database was restored "
+      "since. Ask before you send it again.");
 }
 
 // The same for an id that was never made, and for one of another caller.
@@ -94,18 +85,25 @@ std::string completed(const Response& response) {
          ",\"headers\":" + text_of(headers) + body_members(response, content_type) + "}}";
 }
 
-std::string failed(const store::OperationState& operation) {
-  const Answer answer = operation.rejected || operation.refused
-                            ? rejected(operation.rejected.value_or("The other side refused it."))
-                            : problem(500, "failed", "The request failed",
-                                      "The request took no effect.", observe::Answered::failed);
-  return R"({"status":"failed","problem":)" +
+std::string failed(const store::OperationOutcome& outcome) {
+  const Answer answer =
+      outcome.rejected || outcome.refused
+          ? rejected(outcome.rejected.value_or("The other side refused it."))
+      : outcome.given_up
+          ? problem(409, "outcome-unknown", "The outcome is not known",
+                    "The request may have taken effect. Ask before you send it under another key.",
+                    observe::Answered::failed)
+          : problem(500, "failed", "The request failed", "The request took no effect.",
+                    observe::Answered::failed);
+  return R"({"status":")" + std::string(outcome.given_up ? "unknown" : "failed") +
+         R"(","problem":)" +
          answer.response.body.substr(0, answer.response.body.find_last_not_of('\n') + 1) + "}";
 }
 
-Answer ended(const store::OperationState& operation) {
-  if (operation.status == "failed" || operation.refused) return shown(200, failed(operation));
-  return shown(200, completed(flow::answer_of(operation.result)));
+Answer ended(const store::OperationOutcome& outcome) {
+  if (outcome.status == "failed" || outcome.refused || outcome.given_up)
+    return shown(200, failed(outcome));
+  return shown(200, completed(flow::answer_of(outcome.result)));
 }
 
 }  // namespace
@@ -118,12 +116,10 @@ std::optional<Operations> Operations::of(const config::GateConfig& config) {
 }
 
 Operations::Operations(const config::GateConfig& config)
-    : siv_(config.gate.operations_key),
-      context_("hapax-operation-1 " + config.gate.scope),
-      scope_(scope_of(config)) {
-  for (const config::GateRoute& route : config.gate.routes)
-    accepting_.push_back(route.accept.has_value());
-}
+    : gate_(config.gate),
+      retention_(std::chrono::ceil<std::chrono::seconds>(config.gate.retention)),
+      siv_(config.gate.operations_key),
+      context_("hapax-operation-1 " + config.gate.scope) {}
 
 std::string Operations::location_of(const std::string& tenant, const std::string& key) const {
   const std::string stored = key::encode_key(tenant);
@@ -136,46 +132,61 @@ std::optional<store::OperationKey> Operations::opened(const std::string& id) con
   const auto text = sealed ? siv_.open(*sealed, context_) : std::nullopt;
   if (!text) return std::nullopt;
   const std::size_t tenant = static_cast<unsigned char>(text->front());
-  return named(text->substr(1 + tenant), text->substr(1, tenant));
+  return store::OperationKey{text->substr(1 + tenant), gate_.scope, text->substr(1, tenant)};
 }
 
-// The record's key is made of the gate's, so that it is the same however often it is accepted.
-store::OperationKey Operations::named(std::string key, std::string tenant) const {
-  std::string record = flow::published_key(scope_.scope, {key, tenant, {}}, kAcceptedName, 0);
-  return {std::move(key), std::move(tenant), std::move(record)};
+// Made of the gate's key and the request, so that it is the same however often it is accepted.
+std::string Operations::record_of(const store::OperationKey& key,
+                                  const std::string& fingerprint) const {
+  return flow::published_key(key.scope, {key.key, key.tenant, {}},
+                             kAcceptedName + (" " + fingerprint), 0);
 }
 
-std::string Operations::record_key(const std::string& tenant, const std::string& key) const {
-  return named(key::encode_key(key), key::encode_key(tenant)).record;
+std::string Operations::record_key(const std::string& tenant, const std::string& key,
+                                   const std::string& fingerprint) const {
+  return record_of({key::encode_key(key), gate_.scope, key::encode_key(tenant)}, fingerprint);
+}
+
+const config::GateRoute* Operations::route_of(const std::string& path) const {
+  const auto route = std::ranges::find(gate_.routes, path, &config::GateRoute::path);
+  return route == gate_.routes.end() || !route->accept ? nullptr : &*route;
 }
 
 Answer Operations::answer(store::Session& session, const Request& request) const {
   const auto key = opened(request.parameters.front().second);
   if (!key || key->tenant != key::encode_key(request.tenant)) return nothing_here();
   for (int look = 0; look < kLooks; ++look) {
-    const auto operation = store::read_operation(session, scope_, *key);
-    if (!operation) return gone();
-    if (!operation->has_outcome()) return operation->waits ? still_pending() : gone();
-    if (operation->settled) return ended(*operation);
-    if (store::settle_operations(session, scope_, {*key}, {operation->scope}) == 1)
-      return ended(*operation);
+    const auto accepted = store::read_acceptance(session, *key);
+    if (!accepted) return gone();
+    const config::GateRoute* const route = route_of(accepted->path);
+    if (route == nullptr)
+      return unavailable("This gate does not have the route of the operation. Try again.");
+    if (!route->tenants.empty() && std::ranges::count(route->tenants, request.tenant) == 0)
+      return nothing_here();
+    const store::OutcomePlace place{record_of(*key, accepted->fingerprint), route->accept->scope};
+    const auto outcome = store::read_outcome(session, *key, place, retention_);
+    if (!outcome.is_one()) return accepted->waits ? still_pending() : gone();
+    if (outcome.settled) return ended(outcome);
+    if (store::settle_operations(session, {*key}, {place}, retention_) == 1) return ended(outcome);
   }
   return unavailable("The operation is being changed. Try again.");
 }
 
-bool Operations::settle_page(store::Session& session, store::WaitingOperation& after) const {
-  const auto page = store::list_waiting_operations(session, scope_, after, kPage);
+Page Operations::settle_page(store::Session& session, store::WaitingOperation& after) const {
+  std::vector<std::string> paths;
+  for (const config::GateRoute& route : gate_.routes)
+    if (route.accept) paths.push_back(route.path);
+  const auto page = store::list_waiting_operations(session, gate_.scope, paths, after, kPage);
   std::vector<store::OperationKey> keys;
-  std::vector<std::string> scopes;
+  std::vector<store::OutcomePlace> places;
   for (const store::WaitingOperation& one : page) {
-    const auto path = std::ranges::find(scope_.paths, one.path);
-    keys.push_back(named(one.key, one.tenant));
-    scopes.push_back(scope_.scopes[static_cast<std::size_t>(path - scope_.paths.begin())]);
+    keys.push_back({one.key, gate_.scope, one.tenant});
+    places.push_back({record_of(keys.back(), one.fingerprint), route_of(one.path)->accept->scope});
   }
-  if (!page.empty()) store::settle_operations(session, scope_, keys, scopes);
-  const bool last = page.size() < kPage;
-  after = last ? store::WaitingOperation() : page.back();
-  return last;
+  Page done{.was_last = page.size() < kPage};
+  if (!page.empty()) done.settled = store::settle_operations(session, keys, places, retention_);
+  after = done.was_last ? store::WaitingOperation() : page.back();
+  return done;
 }
 
 }  // namespace hapax::gate

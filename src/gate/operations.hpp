@@ -3,6 +3,8 @@
 // An id is the tenant and the key, encrypted: it hides both, and needs no row to be found by.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,43 +16,52 @@
 
 namespace hapax::gate {
 
-// How the publish of an accepted request is named; the record's idempotency key is made of it.
+// How the publish of an accepted request is named, with the request's fingerprint behind it; the
+// record's idempotency key is made of both.
 inline constexpr const char* kAcceptedName = "request";
+
+struct Page {
+  bool was_last = false;
+  std::size_t settled = 0;
+};
 
 // Thread safety: all of it.
 class Operations {
  public:
-  // Nothing: no route of the gate accepts.
+  // Nothing: no route of the gate accepts. `config` outlives it.
   static std::optional<Operations> of(const config::GateConfig& config);
 
   // Whether the route accepts, or is that of the operations.
-  bool is_accepting(std::size_t route) const { return accepting_[route]; }
-  bool is_own(std::size_t route) const { return route + 1 == accepting_.size(); }
+  bool is_accepting(std::size_t route) const { return gate_.routes[route].accept.has_value(); }
+  bool is_own(std::size_t route) const { return route + 1 == gate_.routes.size(); }
 
   // The path that shows the client what becomes of its request. Pure.
   std::string location_of(const std::string& tenant, const std::string& key) const;
 
-  // The idempotency key of the record that is made of the request. Pure.
-  std::string record_key(const std::string& tenant, const std::string& key) const;
+  // The idempotency key of the record that is made of the request. `fingerprint`: the request's, in
+  // hex. After the gate has forgotten a key, another request under it is another record. Pure.
+  std::string record_key(const std::string& tenant, const std::string& key,
+                         const std::string& fingerprint) const;
 
   // GET of an operation. What a worker committed asynchronously is answered only once it is
   // durable. Throws: store::DatabaseError. Blocks: for PostgreSQL's answers.
   Answer answer(store::Session& session, const Request& request) const;
 
   // Lets the keys of accepted requests expire, whose outcome is there: of the next ones behind
-  // `after`, which begins as {}. True if these were the last, and `after` stands at the first
-  // again. Throws: store::DatabaseError. Blocks: for PostgreSQL's answers.
-  bool settle_page(store::Session& session, store::WaitingOperation& after) const;
+  // `after`, which begins as {}, and stands at the first again behind the last. Throws:
+  // store::DatabaseError. Blocks: for PostgreSQL's answers.
+  Page settle_page(store::Session& session, store::WaitingOperation& after) const;
 
  private:
   explicit Operations(const config::GateConfig& config);
   std::optional<store::OperationKey> opened(const std::string& id) const;
-  store::OperationKey named(std::string key, std::string tenant) const;
+  std::string record_of(const store::OperationKey& key, const std::string& fingerprint) const;
+  const config::GateRoute* route_of(const std::string& path) const;
 
+  const config::Gate& gate_;
+  const std::chrono::seconds retention_;
   const key::Siv siv_;
   const std::string context_;  // of the encryption
-  const store::OperationsScope scope_;
-  std::vector<bool> accepting_;  // by route
 };
 
 }  // namespace hapax::gate

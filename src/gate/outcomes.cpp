@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kBetweenLooks = 10s;
 constexpr auto kLease = 60s;
-constexpr int kPages = 20;  // a look, so that a long backlog is not walked each time
+constexpr int kPages = 20;  // in a row that settle nothing: a long backlog is not walked each time
 
 }  // namespace
 
@@ -40,9 +40,14 @@ void Outcomes::run(const std::stop_token& stop) {
 
 void Outcomes::look(const std::stop_token& stop) {
   store::Session session = setup_.connect();
-  if (!store::take_lease(session, "outcomes of " + setup_.scope, setup_.holder, kLease)) return;
-  for (int page = 0; page < kPages && !stop.stop_requested(); ++page)
-    if (setup_.operations.settle_page(session, after_)) return;
+  const std::string name = "outcomes of " + setup_.gate;
+  if (!store::take_lease(session, name, setup_.holder, kLease)) return;
+  for (int idle = 0; idle < kPages && !stop.stop_requested();) {
+    const Page page = setup_.operations.settle_page(session, after_);
+    if (page.was_last) return;
+    idle = page.settled > 0 ? 0 : idle + 1;
+    if (!store::take_lease(session, name, setup_.holder, kLease)) return;
+  }
 }
 
 }  // namespace hapax::gate

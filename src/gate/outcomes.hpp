@@ -13,7 +13,7 @@ namespace hapax::gate {
 
 struct OutcomesSetup {
   std::function<store::Session()> connect;
-  std::string scope;   // of the gate: one process at a time looks
+  std::string gate;    // its scope and name: one of its processes at a time looks
   std::string holder;  // unlike that of any other process
   const Operations& operations;
 };

@@ -61,11 +61,14 @@ key::Fingerprint fingerprint_of(const Request& request) {
 }
 
 RequestMessage::RequestMessage(const Request& request, const Callers& callers,
-                               const std::string& topic, std::int64_t offset) {
+                               const std::string& topic, std::int64_t offset,
+                               const key::Fingerprint& fingerprint)
+    : fingerprint_(key::hex(fingerprint.digest)) {
   for (const auto& [name, value] : request.headers)
     if (name != "idempotency-key" && !callers.is_credential(name))
       headers_.push_back({name, value});
   if (request.is_guarded()) headers_.push_back({"idempotency-key", request.key});
+  if (request.is_guarded()) headers_.push_back({":fingerprint", fingerprint_});
   headers_.push_back({":method", request.method});
   headers_.push_back({":path", request.path});
   headers_.push_back({":query", request.query});

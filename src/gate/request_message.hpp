@@ -23,18 +23,20 @@ key::Fingerprint fingerprint_of(const Request& request);
 
 // The headers of the request in lower case, without what tells who calls, and as `idempotency-key`
 // the key that the client means. Beside them, as no client can name one: `:method`, `:path`,
-// `:query`, `:tenant`, and for each parameter of the path `:path.<name>`.
+// `:query`, `:tenant`, `:fingerprint` (in hex), and for each parameter of the path `:path.<name>`.
 class RequestMessage {
  public:
-  // All outlive it. `topic`: the route's path. `offset`: names this run.
+  // All outlive it. `topic`: the route's path. `offset`: names this run. `fingerprint`: of the
+  // request, if it is guarded.
   RequestMessage(const Request& request, const Callers& callers, const std::string& topic,
-                 std::int64_t offset);
+                 std::int64_t offset, const key::Fingerprint& fingerprint);
   RequestMessage(const RequestMessage&) = delete;
   RequestMessage& operator=(const RequestMessage&) = delete;
 
   const Message& message() const { return *message_; }
 
  private:
+  const std::string fingerprint_;
   std::vector<std::string> names_;  // of the parameters
   std::vector<Header> headers_;
   std::optional<Message> message_;

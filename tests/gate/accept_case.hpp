@@ -23,7 +23,7 @@ class AcceptCase : public GateCase {
     // The gate's own thread looks at no outcome, so that only a test does.
     database.run(
         "INSERT INTO hapax.leases (name, holder, until)"
-        " VALUES ('outcomes of gate', 'the test', 'infinity')");
+        " VALUES ('outcomes of gate/gate', 'the test', 'infinity')");
     worker_route.topic = "requests";
     worker_route.key.scope = "booking";
     worker_route.key.sources = {{key::Source::Kind::header, {"idempotency-key"}}};
@@ -81,6 +81,15 @@ class AcceptCase : public GateCase {
   static Headers as_bob(Headers headers = {}) {
     headers.emplace_back("Authorization", "Bearer token-of-bob");
     return headers;
+  }
+
+  // The idempotency key of the record that ann's request became.
+  std::string record_key(const std::string& key) {
+    return Operations::of(config)->record_key(
+        "ann", key,
+        database.value(
+            "SELECT encode(fingerprint, 'hex') FROM hapax.idempotency_keys WHERE key = '" + key +
+            "' AND scope = 'gate' AND tenant = 'ann'"));
   }
 
   // As the outbox has it.

@@ -93,7 +93,10 @@ class HttpClient {
  private:
   bool receive() {
     char bytes[16384];
-    const ssize_t now = ::recv(socket_, bytes, sizeof bytes, 0);
+    ssize_t now = 0;
+    do {
+      now = ::recv(socket_, bytes, sizeof bytes, 0);
+    } while (now < 0 && errno == EINTR);
     closed_ = now == 0 || (now < 0 && errno == ECONNRESET);
     if (now <= 0) return false;
     received_.append(bytes, static_cast<std::size_t>(now));

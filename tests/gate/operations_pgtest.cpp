@@ -1,9 +1,13 @@
 // When keys of accepted requests expire, and that only durable outcomes are told.
+#include <gmock/gmock.h>
+
 #include "gate/accept_case.hpp"
 #include "store/worker/retention.hpp"
 
 namespace hapax::gate {
 namespace {
+
+using testing::HasSubstr;
 
 class OperationsKept : public AcceptCase {
  protected:
@@ -12,7 +16,7 @@ class OperationsKept : public AcceptCase {
     store::Session session(options);
     const auto operations = Operations::of(config);
     store::WaitingOperation after;
-    while (!operations->settle_page(session, after)) {
+    while (!operations->settle_page(session, after).was_last) {
     }
   }
 
@@ -82,6 +86,89 @@ TEST_F(OperationsKept, AResultIsGoneWithEitherKey) {
   EXPECT_EQ(ask(request("GET", at, as_bob())).status, 404);
 }
 
+// The gate forgets its key an hour after the outcome, and the worker a day after it.
+class OperationsForgotten : public OperationsKept {
+ protected:
+  OperationsForgotten() {
+    config.gate.retention = std::chrono::hours(1);
+    for (config::Route& route : config.base.routes) route.retention = config.gate.retention;
+  }
+  void forget() {
+    look_for_outcomes();
+    pass("2 hours");
+    remove_expired();
+    ASSERT_EQ(keys_of("gate"), 0);
+    ASSERT_EQ(keys_of("booking"), 1);
+  }
+  static void refuse(const Message& /*message*/, Context& /*context*/) { throw Reject("no"); }
+};
+
+TEST_F(OperationsForgotten, AnotherRequestUnderTheKeyIsAnotherOperation) {
+  const std::string at = post("k1", "10").header("location");
+  work(book);
+  forget();
+  EXPECT_EQ(post("k1", "20").header("location"), at);
+  EXPECT_EQ(look(at).status, 202);
+  EXPECT_EQ(expires(), "waits");
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_EQ(work(book).result, flow::Result::completed);
+  EXPECT_EQ(look(at).status, 200);
+  EXPECT_EQ(database.count("SELECT count(*) FROM effects"), 2);
+}
+
+// The record takes the failed key over and runs, so what came of the first is no answer.
+TEST_F(OperationsForgotten, WhatWasGivenUpBeforeIsNotTheOutcome) {
+  const std::string at = post("k1").header("location");
+  work(refuse);
+  forget();
+  EXPECT_EQ(post("k1").status, 202);
+  EXPECT_THAT(look(at).body, HasSubstr("pending"));
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_EQ(work(book).result, flow::Result::completed);
+  EXPECT_THAT(look(at).body, HasSubstr("completed"));
+}
+
+TEST_F(OperationsKept, WhatAnOperatorGaveUpIsNeitherCompletedNorRefused) {
+  const std::string at = post("k1").header("location");
+  work(book);
+  database.run(
+      "UPDATE hapax.idempotency_keys SET error = 'given up by ops: booked by hand', result = NULL "
+      "WHERE scope = 'booking'");
+  const Reply reply = look(at);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(reply.body, HasSubstr(R"("status":"unknown")"));
+  EXPECT_THAT(reply.body, HasSubstr("urn:hapax:gate:outcome-unknown"));
+  EXPECT_THAT(reply.body, testing::Not(HasSubstr("by hand")));
+}
+
+TEST_F(OperationsKept, ARetryIsToldThePlaceByTheKeyOfToday) {
+  const std::string at = post("k1").header("location");
+  config.gate.operations_key = std::string(64, 'x');
+  const auto rotated = make_gate();
+  const Reply again = ask(request("POST", "/payments", keyed("k1"), "10"), rotated->gate.port());
+  EXPECT_EQ(again.header("idempotent-replayed"), "true");
+  EXPECT_NE(again.header("location"), at);
+  const std::string there = request("GET", again.header("location"), as_ann());
+  EXPECT_EQ(ask(there, rotated->gate.port()).status, 202);
+}
+
+TEST_F(OperationsKept, AGateWithoutTheRouteDoesNotSayThatItIsGone) {
+  const std::string at = post("k1").header("location");
+  config.gate.routes.front().path = config.base.routes.front().topic = "/refunds";
+  const auto other = make_gate();
+  EXPECT_EQ(ask(request("GET", at, as_ann()), other->gate.port()).status, 503);
+  EXPECT_EQ(look(at).status, 202);
+}
+
+TEST_F(OperationsKept, WhoMayNotCallTheRouteSeesNothingOfIt) {
+  const std::string at = post("k1").header("location");
+  config.gate.routes.front().tenants = {"bob"};
+  const auto other = make_gate();
+  EXPECT_EQ(ask(request("GET", at, as_ann()), other->gate.port()).status, 404);
+}
+
 // The gate has forgotten the key, and a client comes again. The worker has not.
 TEST_F(OperationsKept, ASecondAcceptanceIsTheSameOperation) {
   config.gate.retention = std::chrono::hours(1);
@@ -105,10 +192,12 @@ TEST_F(OperationsKept, ManyAreLookedAtPageByPage) {
   database.run(
       "INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, group_id, topic, "
       "generation, "
-      "partition, kafka_offset, expires_at) SELECT 'k' || i, 'gate', 'ann', 'completed', 'gate', "
-      "'/payments', 0, 0, i, now() + interval '100 years' FROM generate_series(1, " +
+      "partition, kafka_offset, fingerprint, expires_at) SELECT 'k' || i, 'gate', 'ann', "
+      "'completed', "
+      "'gate', '/payments', 0, 0, i, '\\xab', now() + interval '100 years' FROM "
+      "generate_series(1, " +
       std::to_string(kMany) + ") i");
-  const std::string record = flow::published_key("gate", {"k999", "ann", {}}, kAcceptedName, 0);
+  const std::string record = record_key("k999");
   database.run(
       "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
       "partition, kafka_offset, expires_at) VALUES ('" +
