@@ -15,12 +15,16 @@
 #include "kafka/consumer.hpp"
 #include "observe/log.hpp"
 #include "observe/service_manager.hpp"
+#include "store/fault.hpp"
+#include "worker/connect_options.hpp"
 #include "worker/worker.hpp"
 
 namespace hapax::app {
 namespace {
 
 namespace log = observe::log;
+
+constexpr int kTurnsBetweenLooks = 50;  // of a relay, at PostgreSQL: five seconds
 
 // What `hapax check` calls a failure does not keep a worker from starting, but nobody shall learn
 // of it from a doubled payment.
@@ -34,7 +38,7 @@ void warn_of_failed_checks(const config::Config& config) {
 }
 
 observe::AdminAnswers answers_of(const observe::Health& health, const observe::Metrics& metrics) {
-  return {[&] { return metrics.text(); }, [&] { return health.live(); },
+  return {[&] { return metrics.text(health.ready().ok); }, [&] { return health.live(); },
           [&] { return health.ready(); }};
 }
 
@@ -60,6 +64,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, answers_of(health, metrics));
   await_schema(config, oldest_schema(config), [&] { health.poll_turned(); });
+  metrics.postgres_came_up();  // Kafka may be awaited for long
   if (stop_signal == 0) warn_of_failed_checks(config);
   const auto publishing = look_up_publishing(config, health, stop_signal);
   std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
@@ -94,6 +99,19 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   std::_Exit(kFailed);  // a handler may hang, and to destroy its lane would wait for it
 }
 
+// The relay itself waits for PostgreSQL without a word to the probes.
+void look_for_postgres(const config::Config& config, observe::Health& health,
+                       observe::Metrics& metrics) {
+  try {
+    const store::Session session(worker::connect_options(config));
+    health.postgres(true, true);
+    metrics.postgres_came_up();
+  } catch (const store::DatabaseError& error) {
+    health.postgres(false, false, error.sqlstate());
+    metrics.postgres_went_down();
+  }
+}
+
 // The relay alone: for a group whose workers may not write to the topics.
 ExitCode relay(const ConfigOption& option) {
   const config::Config config = load(option);
@@ -111,10 +129,12 @@ ExitCode relay(const ConfigOption& option) {
   if (stop_signal != 0) return kDone;
   std::optional<RelayThread> thread;
   thread.emplace(config, publishing.get(), metrics);
+  health.consumes_nothing();
   health.started();
   log::info("relay", {{"group", config.kafka.properties.at("group.id")}}, "the relay works");
   observe::service_manager::ready("the relay works");
-  while (stop_signal == 0) {
+  for (int turn = 0; stop_signal == 0; ++turn) {
+    if (turn % kTurnsBetweenLooks == 0) look_for_postgres(config, health, metrics);
     health.poll_turned();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

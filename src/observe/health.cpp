@@ -39,6 +39,11 @@ void Health::fatal(std::string_view reason) {
   if (!board_.fatal) board_.fatal = std::string(reason);
 }
 
+void Health::consumes_nothing() {
+  const sync::Lock lock(mutex_);
+  board_.consumes = false;
+}
+
 void Health::joined() {
   service_manager::ready("a member of the group");
   const sync::Lock lock(mutex_);

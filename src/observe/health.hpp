@@ -31,6 +31,9 @@ class Health {
   void draining();     // for good: there is no way back
   void fatal(std::string_view reason);  // the worker can't go on; the first reason stays
 
+  // It joins no group, so neither that nor Kafka counts: a relay waits for Kafka for days, if need
+  // be.
+  void consumes_nothing();
   // A join completed, with any number of partitions; it proves that Kafka is reachable.
   void joined();
   // The group has gone on without this member, which must join again.

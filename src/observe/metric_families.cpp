@@ -94,6 +94,7 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       rebalances(counter_each<3>(
           counters(registry, "hapax_rebalances_total", "Changes of the assignment."), "event",
           {"assigned", "revoked", "lost"})),
+      ready(gauge(registry, "hapax_ready", "1 while /readyz answers 200, else 0.")),
       postgres_up(gauge(registry, "hapax_postgres_up", "1 while PostgreSQL answers, else 0.")),
       postgres_outages(
           counter(registry, "hapax_postgres_outages_total", "Times PostgreSQL went away.")),

@@ -63,6 +63,7 @@ struct MetricFamilies {
   prometheus::Histogram& checkpoint_seconds;
   std::array<prometheus::Counter*, 4> offset_commits;  // by OffsetCommitResult
   std::array<prometheus::Counter*, 3> rebalances;      // by RebalanceEvent
+  prometheus::Gauge& ready;
   prometheus::Gauge& postgres_up;
   prometheus::Counter& postgres_outages;
   prometheus::Counter& serialization_retries;

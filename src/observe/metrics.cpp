@@ -170,6 +170,10 @@ void Metrics::offset_commit_ended(OffsetCommitResult result) {
 }
 void Metrics::rebalanced(RebalanceEvent event) { pick(families_->rebalances, event).Increment(); }
 
+std::string Metrics::text(bool ready) const {
+  families_->ready.Set(ready ? 1 : 0);
+  return text();
+}
 void Metrics::postgres_came_up() {
   families_->postgres_down = false;
   families_->postgres_up.Set(1);

@@ -175,6 +175,7 @@ class Metrics {
 
   // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.
   std::string text() const;
+  std::string text(bool ready) const;  // with whether /readyz answers 200
 
  private:
   std::unique_ptr<MetricFamilies> families_;

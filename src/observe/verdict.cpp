@@ -131,7 +131,7 @@ Verdict judge_ready(const HealthBoard& board, TimePoint now, const HealthBounds&
   Verdict verdict;
   judge_course(verdict, board);
   judge_poll_loop(verdict, board, now, bounds);
-  judge_kafka(verdict, board);
+  if (board.consumes) judge_kafka(verdict, board);
   judge_postgres(verdict, board, now);
   judge_partitions(verdict, board, now, bounds);
   verdict.ok = verdict.reasons.empty();

@@ -61,6 +61,7 @@ struct HealthBoard {
   std::optional<std::string> fatal;       // why the worker can't go on
   bool started = false;                   // start-up went through
   bool draining = false;                  // told to stop
+  bool consumes = true;                   // a relay does not, so it joins no group
   bool joined = false;                    // a join of the consumer group has completed
   std::string group_error;                // why there is none; "": not known
   std::optional<bool> kafka_reachable;    // nothing: not known
@@ -74,9 +75,9 @@ struct HealthBoard {
 Verdict judge_live(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
 
 // Ready: started and not draining, live, Kafka reachable, PostgreSQL there and writable, a join has
-// completed (with no partition at all too: a spare worker), and each partition advances or is idle
-// at its end. A partition with work (in flight, or lag) whose watermark stood still for `stall` is
-// not.
+// completed (with no partition at all too: a spare worker; a relay needs neither), and each
+// partition advances or is idle at its end. A partition with work (in flight, or lag) whose
+// watermark stood still for `stall` is not.
 Verdict judge_ready(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
 
 }  // namespace hapax::observe

@@ -55,6 +55,15 @@ TEST(Ready, NamesWhyTheGroupDoesNotLetItJoinUntilItHasJoined) {
   EXPECT_TRUE(has(worker.health.ready().reasons, "kafka: no assignment yet"));
 }
 
+TEST(Ready, OfARelayNeedsNoGroup) {
+  Health health;
+  health.consumes_nothing();
+  health.started();
+  EXPECT_EQ(health.ready().reasons, std::vector<std::string>{"postgres: not connected yet"});
+  health.postgres(true, true);
+  EXPECT_TRUE(health.ready().ok);
+}
+
 TEST(Ready, FailsClosedWhileNothingIsKnown) {
   const Health health;
   const Verdict verdict = health.ready();
