@@ -199,6 +199,10 @@ MUTANTS = {
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),
+    "goes-on-in-a-topic-made-again": Mutant([(
+        "src/worker/partition_errors.cpp", "if (error.kind == Kind::gone || error.kind == Kind::refused)",
+        "if (error.kind == Kind::gone) return log_error(error);\n  if (error.kind == Kind::refused)")],
+        "topic-made-again", {}, world="logs"),
     "resumed-and-not-fetched": simulated(
         "src/worker/fetches.cpp", "  consumer_.resume(partition.id());\n", ""),
     "resumed-before-its-start": simulated(

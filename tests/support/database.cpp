@@ -138,7 +138,7 @@ std::string Database::value(const std::string& sql) {
 }
 
 void Database::wait_until(const std::string& sql, const std::string& wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::string found;
   while (std::chrono::steady_clock::now() < deadline) {
     found = value(sql);

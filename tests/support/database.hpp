@@ -53,7 +53,7 @@ class Database {
   int count(const std::string& sql) { return std::stoi(value(sql)); }
 
   // Returns once `sql` gives `wanted`. Polls, as PostgreSQL tells nobody who waits for whom.
-  // Throws: std::runtime_error after ten seconds.
+  // Throws: std::runtime_error after a minute.
   void wait_until(const std::string& sql, const std::string& wanted);
 
  private:

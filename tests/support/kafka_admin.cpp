@@ -1,9 +1,12 @@
 #include "support/kafka_admin.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "support/client.hpp"
 
@@ -53,6 +56,16 @@ kafka::EventHandle answer(rd_kafka_queue_t* queue, const std::string& what) {
   if (!event) throw std::runtime_error(what + ": no answer");
   check(rd_kafka_event_error(event.get()), what);
   return event;
+}
+
+// The controller answers before the broker has taken a change over. Polls, as Kafka does not tell.
+void until(const std::string& what, const std::function<bool()>& broker_knows) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (!broker_knows()) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error(what + ": the broker has not taken it over");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 kafka::ListHandle one(const std::string& topic, std::int32_t partition) {
@@ -111,6 +124,22 @@ Acl acl(rd_kafka_ResourceType_t type, const std::string& name, rd_kafka_AclOpera
   return made;
 }
 
+// Whether the broker refuses this to all users.
+bool denies(rd_kafka_t* admin, rd_kafka_ResourceType_t type, const std::string& name,
+            rd_kafka_AclOperation_t operation) {
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin));
+  char error[512];
+  const Acl filter(rd_kafka_AclBindingFilter_new(
+      type, name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL, nullptr, nullptr, operation,
+      RD_KAFKA_ACL_PERMISSION_TYPE_DENY, error, sizeof error));
+  if (!filter) throw std::runtime_error(error);
+  rd_kafka_DescribeAcls(admin, filter.get(), nullptr, queue.get());
+  const auto event = answer(queue.get(), "denies");
+  std::size_t count = 0;
+  rd_kafka_DescribeAcls_result_acls(rd_kafka_event_DescribeAcls_result(event.get()), &count);
+  return count > 0;
+}
+
 // Everything is allowed but this.
 void deny(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std::string& name,
           rd_kafka_AclOperation_t operation) {
@@ -121,6 +150,7 @@ void deny(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std:
   rd_kafka_AclBinding_t* both[] = {allow.get(), denied.get()};
   rd_kafka_CreateAcls(admin.get(), both, 2, nullptr, queue.get());
   (void)answer(queue.get(), "deny");
+  until("deny " + name, [&] { return denies(admin.get(), type, name, operation); });
 }
 
 void allow(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std::string& name,
@@ -135,6 +165,7 @@ void allow(const std::string& bootstrap, rd_kafka_ResourceType_t type, const std
   rd_kafka_AclBindingFilter_t* filters[] = {filter.get()};
   rd_kafka_DeleteAcls(admin.get(), filters, 1, nullptr, queue.get());
   (void)answer(queue.get(), "allow " + name);
+  until("allow " + name, [&] { return !denies(admin.get(), type, name, operation); });
 }
 
 }  // namespace
@@ -163,13 +194,37 @@ void allow_group(const std::string& bootstrap, const std::string& group) {
   allow(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_READ);
 }
 
+namespace {
+
+using Config =
+    std::unique_ptr<rd_kafka_ConfigResource_t, kafka::Destroyer<rd_kafka_ConfigResource_destroy>>;
+
+// Whether these, and no others, are set for the topic.
+bool has_configs(rd_kafka_t* admin, const std::string& topic,
+                 const std::map<std::string, std::string>& configs) {
+  const kafka::QueueHandle queue(rd_kafka_queue_new(admin));
+  const Config asked(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  rd_kafka_ConfigResource_t* resources[] = {asked.get()};
+  rd_kafka_DescribeConfigs(admin, resources, 1, nullptr, queue.get());
+  const auto event = answer(queue.get(), "has_configs");
+  std::size_t count = 0;
+  const auto* const found = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event.get()), &count)[0];
+  const auto* const entries = rd_kafka_ConfigResource_configs(found, &count);
+  std::map<std::string, std::string> set;
+  for (std::size_t i = 0; i < count; ++i)
+    if (rd_kafka_ConfigEntry_source(entries[i]) == RD_KAFKA_CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG)
+      set[rd_kafka_ConfigEntry_name(entries[i])] = rd_kafka_ConfigEntry_value(entries[i]);
+  return set == configs;
+}
+
+}  // namespace
+
 void configure_topic(const std::string& bootstrap, const std::string& topic,
                      const std::map<std::string, std::string>& configs) {
   const Client admin = client(bootstrap);
   const kafka::QueueHandle queue(rd_kafka_queue_new(admin.get()));
-  const std::unique_ptr<rd_kafka_ConfigResource_t,
-                        kafka::Destroyer<rd_kafka_ConfigResource_destroy>>
-      resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  const Config resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
   for (const auto& [property, value] : configs)
     check(rd_kafka_ConfigResource_set_config(resource.get(), property.c_str(), value.c_str()),
           property);
@@ -180,6 +235,7 @@ void configure_topic(const std::string& bootstrap, const std::string& topic,
   check(rd_kafka_ConfigResource_error(rd_kafka_AlterConfigs_result_resources(
             rd_kafka_event_AlterConfigs_result(event.get()), &count)[0]),
         "configure_topic");
+  until("configure " + topic, [&] { return has_configs(admin.get(), topic, configs); });
 }
 
 void delete_topic(const std::string& bootstrap, const std::string& name) {

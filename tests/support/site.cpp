@@ -129,7 +129,7 @@ void Site::await(const std::string& sql, const std::string& wanted,
 }
 
 void Site::await_booked(std::int64_t at_least) {
-  await("SELECT count(*) >= " + std::to_string(at_least) + " FROM payments", "t", 120s);
+  await("SELECT count(*) >= " + std::to_string(at_least) + " FROM payments", "t", 600s);
 }
 
 void Site::await_no_lag(std::chrono::milliseconds timeout) const {
@@ -154,7 +154,7 @@ void Site::expect_exact(int payments, int dead_letters) {
 }
 
 void expect_leaves(WorkerProcess& worker) {
-  const sandbox::Exit exit = worker.stop(10s);
+  const sandbox::Exit exit = worker.stop(60s);  // not a promise: a machine may be busy
   EXPECT_TRUE(exit.success()) << exit.text() << '\n' << worker.output();
 }
 
