@@ -317,6 +317,8 @@ void Starts::take(std::vector<Starting>& starting) {
       return true;
     }
     one.taken = found->second;
+    if (!one.facts.row && !one.facts.key_may_be_coordinates)
+      one.at.generation = one.taken.generation;
     return false;
   });
 }

@@ -88,7 +88,8 @@ std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Ta
                        array_of(takings, [](const auto& one) { return one.read_epoch; })});
   std::map<TopicPartition, Taken> taken;
   for (const Row row : rows)
-    taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>()};
+    taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>(),
+                         row["generation"].as<std::int32_t>()};
   transaction.commit();
   return taken;
 }

@@ -83,6 +83,7 @@ struct Taking {
 struct Taken {
   std::int64_t epoch = 0;
   int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
+  std::int32_t generation = 1;  // of the row; a new one has none that the group had before
 };
 
 // Takes partitions under new epochs, all in one statement; without those that another

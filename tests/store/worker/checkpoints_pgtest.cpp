@@ -56,6 +56,24 @@ TEST_F(Checkpoints, AreMadeWithoutAnOffsetUntilTheStartIsAgreed) {
   EXPECT_EQ(row().highest, 40);
 }
 
+// A group that was forgotten left letters, whose offsets may mean other messages by now.
+TEST_F(Checkpoints, OfAGroupThatWasForgottenHaveANewGeneration) {
+  started(40);
+  ASSERT_EQ(row().generation, 1);
+  database.run(
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count,"
+      " last_error, handler, next_try) VALUES ('group', 'payments', 3, 0, 7, 2, 'no', 'h', now()),"
+      " ('other', 'payments', 8, 0, 7, 2, 'no', 'h', now());"
+      "DELETE FROM hapax.checkpoints");
+  EXPECT_EQ(take_partition(*session, taking(0))->generation, 4);
+  EXPECT_EQ(row().generation, 4);
+  EXPECT_EQ(take_partition(*session, taking(1))->generation, 4);
+  EXPECT_EQ(take_partition(*session, taking(0, "a", 1))->generation, 4) << "of a later chunk";
+  Taking new_group = taking(0);
+  new_group.group = "new";
+  EXPECT_EQ(take_partition(*session, new_group)->generation, 1);
+}
+
 TEST_F(Checkpoints, KeepEachJumpAndNothingElse) {
   const auto start = [&](std::int64_t offset, std::optional<std::int64_t> from, Jump jump) {
     const auto read = read_checkpoint(*session, "group", {"payments", 0});
