@@ -1,11 +1,17 @@
--- The next message with this key runs again, and its failed runs are counted from 0.
+-- The next message with this key runs again. Failed runs are counted from 0, of the message that the
+-- key names and of the key's dead letters.
 -- $1 key, $2 scope, $3 tenant. No rows.
 WITH forgotten AS (
   UPDATE hapax.idempotency_keys
   SET status = 'forgotten', updated_at = now(),
       expires_at = greatest(expires_at, now() + interval '7 days')
   WHERE key = $1 AND scope = $2 AND tenant = $3
-  RETURNING group_id, topic, generation, partition, kafka_offset)
-DELETE FROM hapax.attempts a USING forgotten f
+  RETURNING group_id, topic, generation, partition, kafka_offset),
+meant AS (
+  SELECT * FROM forgotten
+  UNION
+  SELECT group_id, topic, generation, partition, kafka_offset FROM hapax.dead_letters
+  WHERE key = $1 AND scope = $2 AND tenant = $3)
+DELETE FROM hapax.attempts a USING meant f
 WHERE a.group_id = f.group_id AND a.topic = f.topic AND a.generation = f.generation
   AND a.partition = f.partition AND a.kafka_offset = f.kafka_offset

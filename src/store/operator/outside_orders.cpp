@@ -63,7 +63,8 @@ Parameter answer_of(const Json& found, const CallDecision& decision) {
 // The letter carries the decision out, or is closed with it.
 void order_letter(Transaction& transaction, const Json& letter, const CallDecision& decision) {
   const std::string ids = "{" + std::to_string(letter.get<std::int64_t>()) + "}";
-  transaction.run(sql::kLockOpenDeadLetters, {ids});
+  if (transaction.run(sql::kLockOpenDeadLetters, {ids}).empty())
+    throw Refused("its dead letter was ended meanwhile; look again with `hapax outside list`");
   if (decision.what == What::give_up) {
     transaction.run(sql::kCancelReplays, {ids, "the operation was given up by " + decision.who});
     if (transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why}).empty())
