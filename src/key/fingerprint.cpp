@@ -47,7 +47,9 @@ bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint
        {spec.fingerprint, Rule{Rule::Kind::payload, {}}, Rule{Rule::Kind::json, {}}}) {
     if (rule_id(rule) != stored.rule) continue;
     const auto made = fingerprint(rule, message);
-    if (const auto* again = std::get_if<Fingerprint>(&made)) return *again == stored;
+    const auto* const again = std::get_if<Fingerprint>(&made);
+    return again != nullptr &&
+           *again == stored;  // what is not JSON now was none that was JSON then
   }
   return true;
 }

@@ -60,6 +60,20 @@ TEST(Fingerprint, OfWhatIsNotJsonIsRefusedWhereTheRuleNeedsJson) {
     EXPECT_EQ(std::get<Refusal>(print({Kind::json, {}}, payload)).reason, "not_json") << payload;
 }
 
+TEST(Fingerprint, OfAnotherRuleIsMadeAgainAndWhatItRefusesDiffers) {
+  const FingerprintRule json{Kind::json, {}};
+  const KeySpec spec;  // the payload's bytes
+  const Fingerprint stored = std::get<Fingerprint>(print(json, R"({"a":1})"));
+  const auto same = [&](const std::string& payload) {
+    return SampleMessage{.payload = payload}.with([&](const Message& message) {
+      return same_payload(spec, message, std::get<Fingerprint>(print({}, payload)), stored);
+    });
+  };
+  EXPECT_TRUE(same(R"({ "a": 1 })"));
+  EXPECT_FALSE(same(R"({"a":2})"));
+  EXPECT_FALSE(same("no JSON"));
+}
+
 TEST(Fingerprint, CarriesTheIdOfItsRule) {
   EXPECT_EQ(std::get<Fingerprint>(print({}, "x")).rule, "payload");
   EXPECT_EQ(std::get<Fingerprint>(print({Kind::json, {}}, "1")).rule, "json-1");
