@@ -1,5 +1,5 @@
--- Whether the message at these coordinates was given up on and is the same record of an outbox: a relay
--- that dies sends records again, at other offsets.
+-- Whether the message at these coordinates was given up on and is this record of an outbox. A relay that
+-- dies sends records again, at other offsets.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 the record's header hapax-origin.
 -- One row.
 SELECT EXISTS (

@@ -68,8 +68,8 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   observe::Metrics metrics(versions());
   gate::Status status(metrics);
   const auto admin =
-      serve_admin(config.base, {[&] { return metrics.text(status.ready().ok); }, [&] { return status.live(); },
-                                [&] { return status.ready(); }});
+      serve_admin(config.base, {[&] { return metrics.text(status.ready().ok); },
+                                [&] { return status.live(); }, [&] { return status.ready(); }});
   await_schema(config.base, oldest_schema(config.base), &observe::service_manager::alive);
   metrics.postgres_came_up();
   observe::Health health;  // not asked: /livez is the status's
