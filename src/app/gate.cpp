@@ -95,20 +95,24 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   log::info("gate", {{"host", config.gate.listen.host}, {"port", running->port()}},
             "the gate takes requests");
   observe::service_manager::ready("the gate takes requests");
-  while (stop_signal == 0) {
+  while (stop_signal == 0 && !running->hangs()) {
     observe::service_manager::alive();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   observe::service_manager::stopping();
-  log::info("draining", {}, "told to stop; requests in flight are answered");
+  if (stop_signal == 0)
+    log::error("all_lanes_hang", {},
+               "no handler of any lane comes back (gate.handler_timeout); ending the process");
+  else
+    log::info("draining", {}, "told to stop; requests in flight are answered");
   if (running->drain()) {
     running.reset();
     if (relay) end_in_time([&relay] { relay.reset(); });
     return kDone;
   }
   log::error("gave_up_waiting", {},
-             "requests were not answered within gate.shutdown_timeout; leaving all the same: what "
-             "is open rolls back");
+             "a handler has not come back, or a request was not answered within "
+             "gate.shutdown_timeout; leaving all the same: what is open rolls back");
   std::_Exit(kFailed);
 }
 

@@ -77,6 +77,7 @@ struct Gate {
   std::size_t queue = 1'000;  // requests that wait for a lane
   std::chrono::milliseconds wait{3'000};
   std::chrono::milliseconds shutdown_timeout{8'000};
+  std::chrono::milliseconds handler_timeout{60'000};  // of its own time, without PostgreSQL's
   std::string rules;  // the page that describes all this to clients; "": none
   GateLimits limits;
   GateCallers callers;

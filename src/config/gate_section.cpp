@@ -193,6 +193,7 @@ void read_gate(Object& section, Gate& gate) {
   section.read("queue", gate.queue, Whole{1, 1'000'000});
   section.read("wait", gate.wait, Duration{10ms, 5min});
   section.read("shutdown_timeout", gate.shutdown_timeout, Duration{0ms, 1h});
+  section.read("handler_timeout", gate.handler_timeout, Duration{1s, 24h});
   section.read("rules", gate.rules, Text{"the URL of a page that tells clients the rules", 1'000});
   if (!is_printable(gate.rules) || gate.rules.find_first_of("<>\"") != std::string::npos)
     section.reader().problem(member_path(section.path(), "rules"), "is not a URL");

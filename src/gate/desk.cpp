@@ -83,10 +83,21 @@ std::shared_ptr<Ticket> Desk::take(std::chrono::milliseconds at_most) {
 }
 
 void Desk::finish(const std::shared_ptr<Ticket>& ticket, Executed executed) {
+  answer_waiting(*ticket, executed);
+  give(*ticket, std::move(executed.answer));
+}
+
+void Desk::give_up(const std::shared_ptr<Ticket>& ticket, Answer answer) {
+  answer_waiting(*ticket, {answer, {}});
+  const auto done = std::exchange(ticket->done, {});
+  done(std::move(answer));
+}
+
+void Desk::answer_waiting(const Ticket& ticket, const Executed& executed) {
   Tickets waited;
-  if (ticket->request.is_guarded()) {
+  if (ticket.request.is_guarded()) {
     const sync::Lock lock(mutex_);
-    const auto flight = flights_.find(flight_of(ticket->request));
+    const auto flight = flights_.find(flight_of(ticket.request));
     for (auto& one : flight->second) {
       if (!std::exchange(one->waits, false)) continue;
       --waiting_count_;
@@ -98,7 +109,7 @@ void Desk::finish(const std::shared_ptr<Ticket>& ticket, Executed executed) {
   for (const auto& one : waited) {
     if (answer.how == observe::Answered::unavailable) {
       give(*one, answer);
-    } else if (is_same(one->request, ticket->request, executed.fingerprint)) {
+    } else if (is_same(one->request, ticket.request, executed.fingerprint)) {
       give(*one, answer.is_stored() ? replayed(answer) : answer);
     } else if (answer.is_stored()) {
       give(*one, drifted());
@@ -107,7 +118,6 @@ void Desk::finish(const std::shared_ptr<Ticket>& ticket, Executed executed) {
       place(one, true);
     }
   }
-  give(*ticket, std::move(executed.answer));
 }
 
 void Desk::expire(Clock::time_point now) {

@@ -51,6 +51,9 @@ class Desk {
   // Answers the ticket, and those that wait for it.
   void finish(const std::shared_ptr<Ticket>& ticket, Executed executed);
 
+  // The same for one whose handler still runs, and reads the request.
+  void give_up(const std::shared_ptr<Ticket>& ticket, Answer answer);
+
   // Answers those that have waited long enough. To be called often.
   void expire(Clock::time_point now);
 
@@ -61,6 +64,7 @@ class Desk {
  private:
   using Tickets = std::vector<std::shared_ptr<Ticket>>;
 
+  void answer_waiting(const Ticket& ticket, const Executed& executed);
   bool place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) HAPAX_REQUIRES(mutex_);
 
   const std::size_t queue_;

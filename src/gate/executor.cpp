@@ -1,8 +1,8 @@
 #include "gate/executor.hpp"
 
-#include "flow/lent_context.hpp"
 #include "gate/problem.hpp"
 #include "gate/request_message.hpp"
+#include "gate/timed_context.hpp"
 #include "key/key_text.hpp"
 #include "observe/log.hpp"
 
@@ -111,6 +111,10 @@ Executed Executor::execute(const Request& request, Handler& handler) {
     } catch (...) {
       answer = after(run, std::current_exception());
     }
+    if (time_.is_given_up()) {
+      session_.drop();
+      return {answer.value_or(unavailable("")), run.identity.fingerprint};
+    }
     session_.clean();
     if (!answer && ++run.agains > 2 * flow::kMaxAgains)
       answer = unavailable("Others are faster again and again. Try again with the same key.");
@@ -164,6 +168,19 @@ store::Claim Executor::claim(store::Transaction& transaction, store::ClaimReques
   return store::claim(transaction, request);
 }
 
+// Throws: what the handler throws, or that it was given up.
+void Executor::handle(Run& run, flow::LentContext& context) {
+  TimedContext timed(context, time_);
+  time_.begin();
+  try {
+    run.handler.handle(run.message.message(), timed);
+  } catch (...) {
+    time_.end();
+    throw;
+  }
+  if (!time_.end()) throw std::runtime_error("the handler ran longer than gate.handler_timeout");
+}
+
 // Precondition: the key is ours, in this transaction.
 Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
                                 const store::ClaimRequest& request, const std::string& nonce) {
@@ -174,7 +191,7 @@ Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
   if (!request.prepares_late) publisher.prepare(*session_);
   flow::LentContext context(transaction, run.route.max_result_bytes, &publisher);
   try {
-    run.handler.handle(message, context);
+    handle(run, context);
   } catch (...) {
     run.said = context.response();
     store::refuse_ended(transaction, nonce);
@@ -207,7 +224,7 @@ Answer Executor::unguarded(Run& run) {
   const std::string nonce = store::begin_read_only(transaction);
   flow::LentContext context(transaction, run.route.max_result_bytes, nullptr);
   try {
-    run.handler.handle(run.message.message(), context);
+    handle(run, context);
     if (transaction.has_pending()) transaction.flush();
   } catch (...) {
     run.said = context.response();

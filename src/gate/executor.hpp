@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "flow/lane_session.hpp"
+#include "flow/lent_context.hpp"
 #include "flow/route.hpp"
 #include "gate/callers.hpp"
+#include "gate/handler_time.hpp"
 #include "gate/operations.hpp"
 #include "gate/request.hpp"
 #include "gate/status.hpp"
@@ -51,10 +53,14 @@ class Executor {
       : setup_(setup), session_(setup.connect), random_(seed) {}
 
   // Answers the request. If the answer is stored, effect, answer and key are committed. If not,
-  // nothing is, unless the answer says that this is not known.
+  // nothing is, unless the answer says that this is not known. If the handler was given up
+  // meanwhile, nothing is committed, and the answer is for nobody.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   Executed execute(const Request& request, Handler& handler);
+
+  // Of the handler that it runs; for the watch. Any thread.
+  HandlerTime& handler_time() { return time_; }
 
   // Whether PostgreSQL answers; the status learns it. Blocks: at most the connect timeout.
   bool look();
@@ -62,6 +68,7 @@ class Executor {
  private:
   struct Run;
   std::optional<Answer> attempt(Run& run);
+  void handle(Run& run, flow::LentContext& context);
   store::Claim claim(store::Transaction& transaction, store::ClaimRequest request) const;
   Answer handle_claimed(Run& run, store::Transaction& transaction,
                         const store::ClaimRequest& request, const std::string& nonce);
@@ -80,6 +87,7 @@ class Executor {
   const ExecutorSetup& setup_;
   flow::LaneSession session_;
   std::mt19937_64 random_;
+  HandlerTime time_;
 };
 
 }  // namespace hapax::gate

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "gate/problem.hpp"
+
 namespace hapax::gate {
 namespace {
 
@@ -44,6 +46,7 @@ Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
 
 Gate::~Gate() {
   desk_.stop();
+  watch_.reset();
   lanes_.clear();
 }
 
@@ -54,6 +57,10 @@ void Gate::start() {
         std::make_unique<Lane>(executor_setup_, desk_, metrics_, std::move(handlers),
                                (std::uint64_t{random()} << 32U) | std::uint64_t{random()}));
   metrics_.lanes(lanes_.size());
+  std::vector<HandlerTime*> times;
+  for (const auto& lane : lanes_) times.push_back(&lane->handler_time());
+  watch_ = std::make_unique<HandlerWatch>(
+      HandlerWatchSetup{config_.gate, routes_, desk_, metrics_, std::move(times)});
   const std::string holder = "gate " + config_.gate.name + " " + std::to_string(getpid());
   // No partition holds its keys, so that they go once they have expired.
   retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
@@ -71,7 +78,13 @@ void Gate::start() {
 
 bool Gate::drain() {
   status_.drain();
-  return server_->drain(config_.gate.shutdown_timeout);
+  if (hangs()) {
+    desk_.stop();
+    while (const auto ticket = desk_.take({}))
+      desk_.finish(ticket, {unavailable("The gate ends. Try again with the same key."), {}});
+  }
+  const bool answered = server_->drain(config_.gate.shutdown_timeout);
+  return answered && watch_->lost() == 0;
 }
 
 }  // namespace hapax::gate

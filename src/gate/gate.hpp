@@ -10,6 +10,7 @@
 #include "flow/route.hpp"
 #include "gate/admission.hpp"
 #include "gate/desk.hpp"
+#include "gate/handler_watch.hpp"
 #include "gate/lane.hpp"
 #include "gate/operations.hpp"
 #include "gate/outcomes.hpp"
@@ -39,6 +40,9 @@ class Gate {
   // Precondition: started.
   std::uint16_t port() const { return server_->port(); }
 
+  // Whether no handler of any lane comes back: the process must end.
+  bool hangs() const { return watch_->all_lost(); }
+
   // Ends it: what is in flight is answered. False: a handler has not come back in time, and the
   // process must end itself; the destructor would wait for it.
   // Blocks: at most gate.shutdown_timeout.
@@ -61,6 +65,7 @@ class Gate {
   std::unique_ptr<Outcomes> outcomes_;
   std::unique_ptr<Server> server_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // before server_ ends, which they answer through
+  std::unique_ptr<HandlerWatch> watch_;
 };
 
 }  // namespace hapax::gate

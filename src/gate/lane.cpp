@@ -1,6 +1,7 @@
 #include "gate/lane.hpp"
 
 #include "gate/problem.hpp"
+#include "observe/log.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -31,9 +32,19 @@ void Lane::run() {
     if (status_.is_known_away())
       desk_.finish(ticket, {unavailable("The database is away. Try again with the same key."), {}});
     else
-      desk_.finish(ticket, executor_.execute(ticket->request, *handlers_[ticket->request.route]));
+      serve(ticket);
     metrics_.lane_became_free();
   }
+}
+
+void Lane::serve(const std::shared_ptr<Ticket>& ticket) {
+  HandlerTime& time = executor_.handler_time();
+  time.serve(ticket);
+  Executed executed = executor_.execute(ticket->request, *handlers_[ticket->request.route]);
+  if (time.done()) return desk_.finish(ticket, std::move(executed));
+  observe::log::info("handler_came_back", {},
+                     "a handler came back after gate.handler_timeout; what it did is rolled back, "
+                     "and its lane takes requests again");
 }
 
 }  // namespace hapax::gate

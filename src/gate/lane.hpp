@@ -18,8 +18,12 @@ class Lane {
   Lane(const ExecutorSetup& setup, Desk& desk, observe::Metrics& metrics,
        std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
 
+  // Of the handler that it runs; for the watch. Any thread.
+  HandlerTime& handler_time() { return executor_.handler_time(); }
+
  private:
   void run();
+  void serve(const std::shared_ptr<Ticket>& ticket);
 
   Status& status_;
   Desk& desk_;

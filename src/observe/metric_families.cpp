@@ -134,7 +134,9 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       gate_waiting(gauge_family(registry, "hapax_gate_waiting",
                                 "Requests that wait for another one of the same key.")),
       gate_body_bytes(gauge_family(registry, "hapax_gate_body_bytes",
-                                   "Bytes of bodies that are held, or that room is kept for.")) {
+                                   "Bytes of bodies that are held, or that room is kept for.")),
+      gate_lost_lanes(gauge_family(registry, "hapax_gate_lost_lanes",
+                                   "Lanes whose handler was given up and has not come back.")) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

@@ -85,6 +85,7 @@ struct MetricFamilies {
   Gauges& gate_queue;
   Gauges& gate_waiting;
   Gauges& gate_body_bytes;
+  Gauges& gate_lost_lanes;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

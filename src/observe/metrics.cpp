@@ -132,6 +132,10 @@ void Metrics::gate_has(std::size_t connections, std::size_t queued, std::size_t 
   set(families_->gate_body_bytes, body_bytes);
 }
 
+void Metrics::gate_lost(std::size_t lanes) {
+  families_->gate_lost_lanes.Add({}).Set(static_cast<double>(lanes));
+}
+
 void Metrics::in_flight(std::size_t messages) {
   families_->in_flight.Set(static_cast<double>(messages));
 }

@@ -140,6 +140,7 @@ class Metrics {
   GateMetrics gate(std::string_view route);
   void gate_has(std::size_t connections, std::size_t queued, std::size_t waiting,
                 std::size_t body_bytes);
+  void gate_lost(std::size_t lanes);
 
   // Which version of a handler runs: hapax_handler_info.
   void handler(std::string_view topic, std::string_view name, std::string_view version);

@@ -1,0 +1,44 @@
+#include "gate/handler_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gate/problem.hpp"
+#include "observe/log.hpp"
+#include "worker/stoppable_wait.hpp"
+
+namespace hapax::gate {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchPause{50};
+
+}  // namespace
+
+HandlerWatch::HandlerWatch(HandlerWatchSetup setup)
+    : setup_(std::move(setup)), thread_([this](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+          look();
+          worker::wait_unless_stopped(stop, kWatchPause);
+        }
+      }) {}
+
+void HandlerWatch::look() {
+  const auto now = Clock::now();
+  for (HandlerTime* const lane : setup_.lanes)
+    if (const auto ticket = lane->give_up(now, setup_.gate.handler_timeout)) give_up(ticket);
+  lost_ = static_cast<std::size_t>(
+      std::ranges::count_if(setup_.lanes, [](const auto* lane) { return lane->is_given_up(); }));
+  setup_.metrics.gate_lost(lost_);
+}
+
+void HandlerWatch::give_up(const std::shared_ptr<Ticket>& ticket) {
+  const flow::Route& route = setup_.routes[ticket->request.route];
+  observe::log::error("handler_hangs", {{"route", route.topic}, {"handler", route.handler.name}},
+                      "a handler ran longer than gate.handler_timeout; its request is answered 503 "
+                      "and takes no effect, its lane is lost until the handler comes back");
+  setup_.desk.give_up(
+      ticket, unavailable("The request took too long and took no effect. Try again with the same "
+                          "key."));
+}
+
+}  // namespace hapax::gate
