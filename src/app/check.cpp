@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/findings.hpp"
+#include "app/gate_setup.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
@@ -44,8 +45,9 @@ void try_on_start(const HandlerFactory& handler, const config::Route& route, Fin
   });
 }
 
-// Each route's handler by itself, so that one missing plugin does not hide the next.
-void check_handlers(const config::Config& config, const ConfigOption& option,
+// Each route's handler by itself, so that one missing plugin does not hide the next. `unit`: what a
+// route is for.
+void check_handlers(const config::Config& config, const char* unit, const ConfigOption& option,
                     const std::vector<HandlerFactory>& linked, Findings& findings) {
   for (const config::Route& route : config.routes) {
     const std::string what = "handler " + route.handler;
@@ -53,27 +55,54 @@ void check_handlers(const config::Config& config, const ConfigOption& option,
       config::Config one = config;
       one.routes = {route};
       const HandlerFactory handler = routes_of(one, option, linked).at(0).handler;
-      findings.ok(what, "version " + handler.version + ", for topic " + route.topic);
+      findings.ok(what, "version " + handler.version + ", for " + unit + " " + route.topic);
       try_on_start(handler, route, findings);
     });
   }
 }
 
+void warn_of_secrets(const std::vector<std::string>& warnings, Findings& findings) {
+  for (const std::string& warning : warnings) {
+    const auto found = std::min(warning.size(), warning.find("; "));
+    findings.warn("secrets", warning.substr(0, found),
+                  warning.substr(std::min(warning.size(), found + 2)));
+  }
+}
+
+void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& linked,
+                Findings& findings) {
+  std::vector<std::string> warnings;
+  const config::GateConfig config = load_gate(option, warnings);
+  operations_of(config);
+  warn_of_secrets(warnings, findings);
+  config::Config handled = config.base;
+  std::erase_if(handled.routes, [](const config::Route& route) {
+    return route.handler == config::kAcceptHandler || route.handler == config::kOperationsHandler;
+  });
+  const std::size_t accepting = static_cast<std::size_t>(std::ranges::count_if(
+      config.gate.routes, [](const config::GateRoute& route) { return route.accept.has_value(); }));
+  findings.ok("configuration", option.path + ": gate " + config.gate.name + ", " +
+                                   std::to_string(handled.routes.size()) +
+                                   " routes with a handler, " + std::to_string(accepting) +
+                                   " that accept, " + std::to_string(config.gate.lanes) + " lanes");
+  check_handlers(handled, "path", option, linked, findings);
+  check_postgres(config.base, findings, &config.gate);
+  if (!config.base.publish.topics.empty()) check_kafka(config.base, findings, &config.gate);
+}
+
 void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& linked,
                Findings& findings) {
-  const std::string mend = "see docs/configuration.md";
+  const std::string mend = "see docs/configuration.md, and docs/gate.md for a gate";
   findings.attempt("configuration", mend, [&] {
+    if (config::is_gate_file(options.config.path))
+      return check_gate(options.config, linked, findings);
     std::vector<std::string> warnings;
     const config::Config config = load(options.config, &warnings, &linked);
-    for (const std::string& warning : warnings) {
-      const auto found = std::min(warning.size(), warning.find("; "));
-      findings.warn("secrets", warning.substr(0, found),
-                    warning.substr(std::min(warning.size(), found + 2)));
-    }
+    warn_of_secrets(warnings, findings);
     findings.ok("configuration", options.config.path + ": group " + group_of(config) + ", " +
                                      std::to_string(config.routes.size()) + " routes, " +
                                      std::to_string(config.worker.lanes) + " lanes");
-    check_handlers(config, options.config, linked, findings);
+    check_handlers(config, "topic", options.config, linked, findings);
     check_postgres(config, findings);
     check_kafka(config, findings);
   });
@@ -111,7 +140,8 @@ ExitCode check(const CheckOptions& options, const std::vector<HandlerFactory>& l
 
 void add_check(CLI::App& app, CommandLine& line) {
   auto* const command = app.add_subcommand(
-      "check", "Look for everything that would keep a worker from running, or from its promise");
+      "check",
+      "Look for everything that would keep a worker or a gate from running, or from its promise");
   const auto options = std::make_shared<CheckOptions>();
   add_config(*command, options->config);
   command->add_option("--plugin", options->config.plugins,

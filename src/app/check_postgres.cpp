@@ -25,7 +25,8 @@ constexpr int kOldestServer = 140000;
 constexpr const char* kMigrate = "run `hapax migrate up`";
 constexpr const char* kRoles = "run sql/roles.sql with this role as `worker`";
 
-void check_durability(const config::Config& config, const Json& server, Findings& findings) {
+void check_durability(const config::Config& config, const Json& server, const config::Gate* gate,
+                      Findings& findings) {
   findings.judge(!server.at("standby").get<bool>(), "primary",
                  server.at("standby").get<bool>() ? "a standby" : "yes",
                  "name the primary in postgres.url");
@@ -40,7 +41,9 @@ void check_durability(const config::Config& config, const Json& server, Findings
   const bool by_checkpoint = config.worker.durability == config::Durability::checkpoint;
   findings.ok("synchronous_commit",
               commit + (by_checkpoint ? ", off for effects (worker.durability)" : "") +
-                  (commit == "off" || by_checkpoint ? "; checkpoints are written with it on" : ""));
+                  (commit != "off" && !by_checkpoint ? ""
+                   : gate != nullptr                 ? "; a gate commits with it on"
+                                                     : "; checkpoints are written with it on"));
   findings.judge(server.at("replication_role") == "origin", "session_replication_role",
                  cell(server.at("replication_role")),
                  "set it to origin for this role: the seal's trigger does not fire otherwise");
@@ -63,9 +66,12 @@ void check_role(const Json& server, Findings& findings) {
                  "seal off");
 }
 
-void check_connections(const config::Config& config, const Json& server, Findings& findings) {
-  // Three of the keeper, the report, retention, replays; the relay and its sweep.
-  const std::int64_t beside = 6 + (needs_relay(config) ? 2 : 0);
+void check_connections(const config::Config& config, const Json& server, const config::Gate* gate,
+                       Findings& findings) {
+  // Three of the keeper, the report, retention, replays. Of a gate: retention, outcomes. The relay
+  // and its sweep.
+  const std::int64_t beside = (gate == nullptr ? 6 : 2) + (needs_relay(config) ? 2 : 0);
+  const std::string kind = gate == nullptr ? "worker" : "gate";
   const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -
                          server.at("reserved_connections").get<std::int64_t>();
@@ -73,12 +79,12 @@ void check_connections(const config::Config& config, const Json& server, Finding
     if (server.at(name) >= 0) allowed = std::min(allowed, server.at(name).get<std::int64_t>());
   findings.judge(
       wanted <= allowed, "connections",
-      "a worker takes " + std::to_string(wanted) + " (lanes + " + std::to_string(beside) +
-          "), this role may have " + std::to_string(allowed) + " for all workers together",
-      "lower worker.lanes, or raise max_connections or the limit of the role or database");
+      "a " + kind + " takes " + std::to_string(wanted) + " (lanes + " + std::to_string(beside) +
+          "), this role may have " + std::to_string(allowed) + " for all processes together",
+      "lower " + kind + ".lanes, or raise max_connections or the limit of the role or database");
 }
 
-void check_timeouts(const config::Config& config, Findings& findings) {
+void check_timeouts(const config::Config& config, const config::Gate* gate, Findings& findings) {
   const config::Postgres& postgres = config.postgres;
   const std::string found = "lock " + config::format_duration(postgres.lock_timeout) +
                             ", statement " + config::format_duration(postgres.statement_timeout) +
@@ -87,13 +93,13 @@ void check_timeouts(const config::Config& config, Findings& findings) {
   const auto zero = std::chrono::milliseconds(0);
   if (postgres.lock_timeout == zero || postgres.idle_in_transaction_timeout == zero) {
     findings.warn("timeouts", found,
-                  "0 waits for ever: a worker that hangs holds its keys, and its successor waits");
+                  "0 waits for ever: a process that hangs holds its keys, and others wait");
   } else if (postgres.statement_timeout != zero &&
              postgres.statement_timeout <= postgres.lock_timeout) {
     findings.warn("timeouts", found,
                   "keep statement_timeout above lock_timeout, or a held key looks like a slow "
                   "statement");
-  } else if (config.worker.handler_timeout <= postgres.statement_timeout) {
+  } else if (gate == nullptr && config.worker.handler_timeout <= postgres.statement_timeout) {
     findings.warn("timeouts",
                   found + ", handler " + config::format_duration(config.worker.handler_timeout),
                   "keep worker.handler_timeout above statement_timeout, or one slow statement ends "
@@ -257,14 +263,8 @@ void check_scopes(const config::Config& config, store::Session& session, Finding
   if (!shared) findings.ok("scopes", "no other group shares one on these topics");
 }
 
-void check_halts(const config::Config& config, store::Session& session, Findings& findings) {
-  const std::vector<store::Halt> halts = store::read_halts(session, group_of(config));
-  for (const store::Halt& halt : halts)
-    findings.warn("halt",
-                  halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) +
-                      " since " + halt.since + ": " + halt.reason,
-                  "see `hapax status`; `hapax resume` with one of: " +
-                      store::decisions_for(halt.reason, halt.offset.has_value()));
+// True: there are none.
+bool check_outbox_halts(const config::Config& config, store::Session& session, Findings& findings) {
   const Json outbox = store::has_outbox(session)
                           ? outbox_state(session, group_of(config)).at("halts")
                           : Json::array();
@@ -273,7 +273,19 @@ void check_halts(const config::Config& config, store::Session& session, Findings
         "halt",
         halted_thing(halt) + " since " + cell(halt.at("since")) + ": " + cell(halt.at("reason")),
         "see `hapax outbox list`, which names the commands that end it");
-  if (halts.empty() && outbox.empty()) findings.ok("halts", "none open");
+  return outbox.empty();
+}
+
+void check_halts(const config::Config& config, store::Session& session, Findings& findings) {
+  const std::vector<store::Halt> halts = store::read_halts(session, group_of(config));
+  for (const store::Halt& halt : halts)
+    findings.warn("halt",
+                  halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition)) +
+                      " since " + halt.since + ": " + halt.reason,
+                  "see `hapax status`; `hapax resume` with one of: " +
+                      store::decisions_for(halt.reason, halt.offset.has_value()));
+  if (check_outbox_halts(config, session, findings) && halts.empty())
+    findings.ok("halts", "none open");
 }
 
 // The configuration refuses its own topics; another worker of the group may consume it.
@@ -287,8 +299,9 @@ void check_loops(const config::Config& config, store::Session& session, Findings
   }
 }
 
-void check_schema(const config::Config& config, store::Session& session, Findings& findings) {
-  // What a worker of this configuration asks for at its start.
+void check_schema(const config::Config& config, store::Session& session, const config::Gate* gate,
+                  Findings& findings) {
+  // What a process of this configuration asks for at its start.
   const int oldest = std::max(oldest_schema(config),
                               needs_relay(config) ? store::kOutboxSchema : store::kOldestSchema);
   if (const auto problem = store::schema_problem(session, oldest)) {
@@ -302,13 +315,20 @@ void check_schema(const config::Config& config, store::Session& session, Finding
                    [&] { check_declared_tables(config, session, findings); });
   findings.attempt("seal", kMigrate, [&] { check_seal(session, findings); });
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
+  if (gate != nullptr) {
+    if (needs_relay(config))
+      findings.attempt("halts", kRoles, [&] {
+        if (check_outbox_halts(config, session, findings)) findings.ok("halts", "none open");
+      });
+    return;
+  }
   findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });
   findings.attempt("scopes", kRoles, [&] { check_scopes(config, session, findings); });
   findings.attempt("dead letter topics", kRoles, [&] { check_loops(config, session, findings); });
   findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });
 }
 
-void check_server(const config::Config& config, Findings& findings) {
+void check_server(const config::Config& config, const config::Gate* gate, Findings& findings) {
   const std::string url = config::redact_url(config.postgres.url);
   findings.attempt("PostgreSQL", "see postgres.url, and the server", [&] {
     store::Session session = connect(config);
@@ -322,19 +342,19 @@ void check_server(const config::Config& config, Findings& findings) {
     findings.ok("PostgreSQL", "database " + cell(server.at("database")) + " as " +
                                   cell(server.at("role")) + " at " + url);
     check_transport(config, server, findings);
-    check_durability(config, server, findings);
+    check_durability(config, server, gate, findings);
     check_role(server, findings);
-    check_connections(config, server, findings);
+    check_connections(config, server, gate, findings);
     check_pooler(config, session, server, findings);
-    findings.attempt("schema", kRoles, [&] { check_schema(config, session, findings); });
+    findings.attempt("schema", kRoles, [&] { check_schema(config, session, gate, findings); });
   });
 }
 
 }  // namespace
 
-void check_postgres(const config::Config& config, Findings& findings) {
-  check_timeouts(config, findings);
-  check_server(config, findings);
+void check_postgres(const config::Config& config, Findings& findings, const config::Gate* gate) {
+  check_timeouts(config, gate, findings);
+  check_server(config, gate, findings);
 }
 
 }  // namespace hapax::app

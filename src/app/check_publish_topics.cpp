@@ -44,15 +44,17 @@ void check_largest(const config::Config& config, const std::string& topic, Findi
 }  // namespace
 
 void check_publish_topics(const config::Config& config, const KafkaReader& reader,
-                          Findings& findings) {
+                          Findings& findings, const config::Gate* gate) {
   for (const std::string& topic : config.publish.topics) {
-    const std::string what = "topic " + topic + " of publish.topics";
+    const std::string what =
+        "topic " + topic +
+        (gate == nullptr ? " of publish.topics" : ", which the gate publishes to");
     findings.attempt(what, "may the user of kafka.* describe it?", [&] {
       const int partitions = reader.consumer().partition_count(topic, kKafkaTimeout);
       findings.judge(
           partitions > 0, what,
           partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
-          "create it, or take it out of publish.topics; a worker waits for it at its start");
+          "create it, or take it out of the configuration; hapax waits for it at its start");
       if (partitions == 0) return;
       if (std::ranges::count(config.routes, topic, &config::Route::topic) > 0)
         findings.warn(what, "a route of this group consumes it, too",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/gate.hpp"
 
 namespace hapax::app {
 
@@ -43,13 +44,15 @@ class Findings {
   bool has_wrong_configuration_ = false;
 };
 
-// The two sides. Block: a bounded time for each question.
-void check_kafka(const config::Config& config, Findings& findings);
+// The two sides. `gate`: null for a worker. Block: a bounded time for each question.
+void check_kafka(const config::Config& config, Findings& findings,
+                 const config::Gate* gate = nullptr);
+void check_postgres(const config::Config& config, Findings& findings,
+                    const config::Gate* gate = nullptr);
 void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,
                               Findings& findings);
 void check_publish_topics(const config::Config& config, const KafkaReader& reader,
-                          Findings& findings);
-void check_postgres(const config::Config& config, Findings& findings);
+                          Findings& findings, const config::Gate* gate);
 
 // Whether the user of kafka.* may write to the topic, which takes records of `limit` bytes. Writes
 // nothing. Blocks: at most kKafkaTimeout.

@@ -6,16 +6,15 @@
 #include <optional>
 #include <thread>
 
+#include "app/gate_setup.hpp"
 #include "app/publishing.hpp"
 #include "app/serving.hpp"
 #include "cli/command.hpp"
 #include "cli/version.hpp"
-#include "config/gate.hpp"
 #include "gate/accept.hpp"
 #include "gate/gate.hpp"
 #include "observe/log.hpp"
 #include "observe/service_manager.hpp"
-#include "store/conninfo.hpp"
 #include "worker/connect_options.hpp"
 
 namespace hapax::app {
@@ -23,35 +22,12 @@ namespace {
 
 namespace log = observe::log;
 
-// Throws: Stop(kConfigWrong) with every mistake.
-config::GateConfig load_gate(const ConfigOption& option, std::vector<std::string>& warnings) {
-  config::LoadedGate loaded = config::load_gate_file(option.path, config::process_environment());
-  warnings = std::move(loaded.warnings);
-  if (!loaded.config)
-    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
-                                 config::format(loaded.problems));
-  try {
-    store::conninfo_of(loaded.config->base.postgres.url, {});
-  } catch (const store::DatabaseError& error) {
-    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" + error.what());
-  }
-  return *std::move(loaded.config);
-}
-
 // A connection each, and those to PostgreSQL.
 void raise_open_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-std::optional<gate::Operations> operations_of(const config::GateConfig& config) {
-  try {
-    return gate::Operations::of(config);
-  } catch (const std::runtime_error& error) {
-    throw Stop(kConfigWrong, error.what());
-  }
 }
 
 ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {

@@ -101,4 +101,7 @@ struct LoadedGate {
 LoadedGate load_gate_text(std::string_view text, const Environment& environment);
 LoadedGate load_gate_file(const std::string& path, const Environment& environment);
 
+// Whether the file is the configuration of a gate: it can be read, and has a section "gate".
+bool is_gate_file(const std::string& path);
+
 }  // namespace hapax::config

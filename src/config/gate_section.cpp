@@ -6,6 +6,7 @@
 #include "config/gate.hpp"
 #include "config/rules.hpp"
 #include "config/sections.hpp"
+#include "config/syntax.hpp"
 
 namespace hapax::config {
 namespace {
@@ -212,6 +213,12 @@ void read_gate_route(Object& section, GateRoute& route, Route& base) {
     section.reader().problem(member_path(section.path(), "path"), "is the gate's own");
   if (section.find("accept")) {
     section.section("accept", [&](Object& accept) { read_accept(accept, route.accept.emplace()); });
+    for (const char* const name : {"handler", "plugin", "options", "max_result_bytes"})
+      if (section.find(name))
+        section.reader().problem(
+            member_path(section.path(), name),
+            "stands beside \"accept\", whose requests a worker runs; leave out "
+            "one of the two");
     base.handler = kAcceptHandler;
   } else {
     read_handler(section, base);
@@ -223,12 +230,9 @@ void read_gate_route(Object& section, GateRoute& route, Route& base) {
     section.reader().problem(member_path(section.path(), "methods"),
                              "a GET has no key, so it cannot be accepted");
   section.read("tenants", route.tenants, [](Reader& reader, const Value& value) {
-    return texts(reader, value, "an array of the tenants that may call it",
+    return texts(reader, value, "an array of the tenants that may call it; leave it out if all may",
                  Text{"a tenant", kMaxTenant});
   });
-  if (section.find("tenants") && route.tenants.empty())
-    section.reader().problem(member_path(section.path(), "tenants"),
-                             "names no tenant; leave it out if all may call the route");
   section.finish();
 }
 
@@ -281,6 +285,15 @@ LoadedGate load_gate(std::string_view text, const Environment& environment, cons
 
 LoadedGate load_gate_text(std::string_view text, const Environment& environment) {
   return load_gate(text, environment, nullptr, false);
+}
+
+bool is_gate_file(const std::string& path) {
+  const auto file = read_file(path);
+  const auto* text = std::get_if<FileText>(&file);
+  if (text == nullptr) return false;
+  std::vector<Problem> ignored;
+  const auto document = parse(text->text, ignored);
+  return document && document->is_object() && document->contains("gate");
 }
 
 LoadedGate load_gate_file(const std::string& path, const Environment& environment) {

@@ -136,7 +136,9 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       gate_body_bytes(gauge_family(registry, "hapax_gate_body_bytes",
                                    "Bytes of bodies that are held, or that room is kept for.")),
       gate_lost_lanes(gauge_family(registry, "hapax_gate_lost_lanes",
-                                   "Lanes whose handler was given up and has not come back.")) {
+                                   "Lanes whose handler was given up and has not come back.")),
+      gate_handshakes_failed(counters(registry, "hapax_gate_handshakes_failed_total",
+                                      "TLS handshakes that did not come to an end.")) {
   prometheus::BuildGauge()
       .Name("hapax_build_info")
       .Help("Always 1; the versions that run are its labels.")

@@ -86,6 +86,7 @@ struct MetricFamilies {
   Gauges& gate_waiting;
   Gauges& gate_body_bytes;
   Gauges& gate_lost_lanes;
+  Counters& gate_handshakes_failed;
 
   std::atomic<bool> postgres_down{false};  // seen down, and not up since
 };

@@ -132,6 +132,7 @@ void Metrics::gate_has(std::size_t connections, std::size_t queued, std::size_t 
   set(families_->gate_body_bytes, body_bytes);
 }
 
+void Metrics::gate_handshake_failed() { families_->gate_handshakes_failed.Add({}).Increment(); }
 void Metrics::gate_lost(std::size_t lanes) {
   families_->gate_lost_lanes.Add({}).Set(static_cast<double>(lanes));
 }

@@ -141,6 +141,7 @@ class Metrics {
   void gate_has(std::size_t connections, std::size_t queued, std::size_t waiting,
                 std::size_t body_bytes);
   void gate_lost(std::size_t lanes);
+  void gate_handshake_failed();
 
   // Which version of a handler runs: hapax_handler_info.
   void handler(std::string_view topic, std::string_view name, std::string_view version);

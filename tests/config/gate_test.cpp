@@ -71,8 +71,11 @@ TEST(GateConfig, NamesEveryMistake) {
   EXPECT_TRUE(has(gate_problem("/gate/callers/tokens", "x " + kDigest + "\ny " + kDigest,
                                "gate.callers.tokens"),
                   "line 2 has the token of another tenant"));
-  EXPECT_TRUE(
-      has(gate_problem("/routes/0/tenants", json::array(), "routes[0].tenants"), "leave it out"));
+  EXPECT_EQ(
+      gate_problem("/routes/0/tenants", json::array(), "routes[0].tenants"),
+      "found an empty array; allowed: an array of the tenants that may call it; leave it out if "
+      "all may")
+      << "once";
   for (const char* path :
        {"payments", "/a/", "/a//b", "/a?b", "/{", "/{A}", "/a{b}", "/%41", "/.."})
     EXPECT_NE(gate_problem("/routes/0/path", path, "routes[0].path"), "") << path;
@@ -144,8 +147,9 @@ TEST(GateConfig, NamesWhatARouteThatAcceptsLacks) {
   EXPECT_TRUE(
       has(of_route({{"path", "/a"}, {"accept", {{"topic", "t"}}}}, "accept.scope"), "is missing"));
   const json accept{{"topic", "t"}, {"scope", "s"}};
-  EXPECT_TRUE(has(of_route({{"path", "/a"}, {"accept", accept}, {"handler", "x"}}, "handler"),
-                  "is unknown"));
+  for (const char* const name : {"handler", "plugin", "options"})
+    EXPECT_TRUE(has(of_route({{"path", "/a"}, {"accept", accept}, {name, "x"}}, name),
+                    "beside \"accept\""));
   EXPECT_TRUE(has(of_route({{"path", "/a"}, {"accept", accept}, {"methods", {"GET"}}}, "methods"),
                   "no key"));
   EXPECT_TRUE(

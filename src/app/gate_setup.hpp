@@ -1,0 +1,20 @@
+// What `hapax gate` and `hapax check` make of a gate's configuration.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "config/gate.hpp"
+#include "gate/operations.hpp"
+
+namespace hapax::app {
+
+// Throws: Stop(kConfigWrong) with every mistake.
+config::GateConfig load_gate(const ConfigOption& option, std::vector<std::string>& warnings);
+
+// Nothing if no route accepts. Throws: Stop(kConfigWrong).
+std::optional<gate::Operations> operations_of(const config::GateConfig& config);
+
+}  // namespace hapax::app

@@ -1,0 +1,77 @@
+// What `hapax check` tells of a gate's configuration.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "sandbox/temporary_folder.hpp"
+#include "support/command.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A gate that accepts for `topic`, and has a handler of `plugin`.
+std::string gate_config(const Site& site, const std::string& topic, const std::string& plugin) {
+  return R"({"gate": {"callers": {"tokens": "ann )" + std::string(64, 'a') +
+         R"("}, "operations": {"key": ")" + std::string(128, 'a') +
+         R"("}}, "kafka": {"bootstrap.servers": ")" + site.bootstrap() +
+         R"(", "group.id": "g"}, "postgres": {"url": ")" + site.database().worker().url +
+         R"("}, "routes": [{"path": "/later", "accept": {"topic": ")" + topic +
+         R"(", "scope": "s"}}, {"path": "/now", "handler": "scripted", "plugin": ")" + plugin +
+         R"("}]})";
+}
+
+class CheckOfAGate : public testing::Test {
+ protected:
+  Said check(const std::string& text) {
+    std::ofstream(file()) << text;
+    return hapax({"check"}, file());
+  }
+  std::filesystem::path file() const { return folder_.path() / "any.json"; }
+
+  const std::string plugin = HAPAX_BINARY_DIR "/lib/libscripted.so";
+  Site site = Site::on_mock_cluster(1);
+
+ private:
+  sandbox::TemporaryFolder folder_{"check"};
+};
+
+TEST_F(CheckOfAGate, LooksAtAllThatItNeeds) {
+  const Said said = check(gate_config(site, site.topic(), plugin));
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text,
+              AllOf(HasSubstr("gate gate, 1 routes with a handler, 1 that accept, 8"),
+                    HasSubstr("ok    handler scripted: version"), HasSubstr("for path /now"),
+                    HasSubstr("ok    rights: all"), HasSubstr("ok    seal: "),
+                    HasSubstr("ok    schema: "), HasSubstr("a gate takes 12 (lanes + 4)")));
+  EXPECT_THAT(said.text, HasSubstr("ok    topic " + site.topic() +
+                                   ", which the gate publishes to: 1 partitions"));
+  EXPECT_THAT(said.text, Not(HasSubstr("topic /now"))) << "a path is no topic";
+}
+
+TEST_F(CheckOfAGate, NamesWhatIsMissing) {
+  site.database().run("DELETE FROM hapax.schema_migrations WHERE number > 8");
+  const Said said = check(gate_config(site, site.topic(), plugin));
+  EXPECT_EQ(said.code, 1) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("FAIL  schema: the schema is at 8, this needs at least 9"));
+  const Said missing = check(gate_config(site, site.topic(), "./libnone.so"));
+  EXPECT_EQ(missing.code, 3) << missing.text;
+  EXPECT_THAT(missing.text, HasSubstr("FAIL  handler scripted: "));
+}
+
+TEST_F(CheckOfAGate, NamesEachMistakeAsTheGateDoes) {
+  const std::string wrong = R"({"gate": {"lane": 3, "callers": {}}, "postgres": {"url": "db"},
+                               "routes": [{"path": "a", "handler": "h"}]})";
+  const Said said = check(wrong);
+  EXPECT_EQ(said.code, 3) << said.text;
+  EXPECT_THAT(said.text, AllOf(HasSubstr("FAIL  configuration: gate.lane: is unknown"),
+                               HasSubstr("FAIL  configuration: gate.callers: is missing"),
+                               HasSubstr("FAIL  configuration: routes[0].path: found")));
+}
+
+}  // namespace
+}  // namespace hapax::support
