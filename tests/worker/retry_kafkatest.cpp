@@ -50,5 +50,21 @@ TEST(Retry, KeepsItsCountOverARestartAndThenIsADeadLetterThatHoldsNobody) {
   expect_leaves(*worker);
 }
 
+// `offsets forget-group` leaves attempts and letters, and the topic may have been made again since.
+TEST(Retry, CountsNoRunOfAGroupThatWasForgotten) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run(
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count,"
+      " last_error, handler, next_try) VALUES ('" +
+      site.group() + "', '" + site.topic() + "', 1, 0, 4, 2, 'no', 'h', now())");
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 10);
+  const auto worker = site.worker("w");
+  site.await_no_lag();
+  site.expect_exact(10);
+  EXPECT_EQ(site.database().value("SELECT generation FROM hapax.checkpoints"), "2");
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support
