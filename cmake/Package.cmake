@@ -55,6 +55,9 @@ set(CPACK_DEBIAN_HAPAX_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_HAPAX_PACKAGE_SHLIBDEPS ON)
 # A package with a plugin depends on this, so that apt keeps it from a hapax that would refuse it.
 set(CPACK_DEBIAN_HAPAX_PACKAGE_PROVIDES hapax-abi-${HAPAX_PLUGIN_ABI})
+# Workers are instances of a unit, which systemd's own triggers leave alone.
+set(control ${PROJECT_SOURCE_DIR}/deploy/debian)
+set(CPACK_DEBIAN_HAPAX_PACKAGE_CONTROL_EXTRA ${control}/postinst ${control}/prerm ${control}/postrm)
 set(CPACK_DEBIAN_HAPAX_PACKAGE_SUGGESTS "postgresql, libhapax-dev")
 set(CPACK_DEBIAN_HAPAX_DESCRIPTION "Kafka consumers with exactly-once effects in PostgreSQL
  A worker reads Kafka topics and calls handlers, which are plugins. Each
