@@ -75,6 +75,7 @@ void Assignment::revoked(const TopicPartition& id) {
 void Assignment::clear() {
   for (const auto& [id, partition] : partitions_) partition->end();
   partitions_.clear();
+  waiting_.clear();
 }
 
 void Assignment::halt(const HaltWanted& wanted) {
@@ -135,8 +136,23 @@ std::shared_ptr<Partition> Assignment::make(const TopicPartition& id) const {
   return partition;
 }
 
+void Assignment::turn() {
+  if (ending_.empty() && waiting_.empty()) return;
+  std::erase_if(ending_, [this](const auto& partition) { return !runs(partition); });
+  std::erase_if(waiting_, [this](const Waiting& one) {
+    if (std::ranges::count(ending_, one.partition->id(), &Partition::id) > 0) return false;
+    if (!one.partition->over()) keeper_.acquire({one.partition}, one.after);
+    return true;
+  });
+}
+
+bool Assignment::runs(const std::shared_ptr<Partition>& partition) const {
+  return !dispatcher_.wait_idle({partition}, Clock::time_point());
+}
+
 void Assignment::stop(const std::shared_ptr<Partition>& partition) {
   dispatcher_.drop(*partition);
+  if (runs(partition)) ending_.push_back(partition);
   fetches_.stop(*partition);
   remember_last(*partition);
   partitions_.erase(partition->id());
@@ -146,7 +162,8 @@ void Assignment::take(const TopicPartition& id, milliseconds after, std::int64_t
   const auto partition = make(id);
   partition->handover.reached = reached;
   partitions_[id] = partition;
-  keeper_.acquire({partition}, after);
+  waiting_.push_back({partition, after});
+  turn();
 }
 
 void Assignment::remember_last(const Partition& partition) {

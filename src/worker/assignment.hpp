@@ -51,11 +51,16 @@ class Assignment {
   // Its checkpoint could not be written: starts it again from its row.
   void fenced(const Fenced& fenced);
 
-  // Stops the partition and agrees a new start, not before `after` has passed. The log must hold
-  // what was read of it.
+  // Stops the partition and agrees a new start, not before `after` has passed, nor while messages
+  // of it run: behind a skip they do not come again, and later ones of their keys would overtake
+  // them. The log must hold what was read of it.
   void start_again(const std::shared_ptr<Partition>& partition, std::chrono::milliseconds after);
 
+  // Begins the starts for which nothing of their partition runs any more.
+  void turn();
+
  private:
+  bool runs(const std::shared_ptr<Partition>& partition) const;
   std::shared_ptr<Partition> make(const TopicPartition& id) const;
   void stop(const std::shared_ptr<Partition>& partition);
   void take(const TopicPartition& id, std::chrono::milliseconds after, std::int64_t reached);
@@ -71,6 +76,12 @@ class Assignment {
 
   std::map<std::string, std::size_t> route_index_;  // topic → index in routes_
   std::map<TopicPartition, store::Halt> halted_;
+  struct Waiting {
+    std::shared_ptr<Partition> partition;
+    std::chrono::milliseconds after;
+  };
+  std::vector<Waiting> waiting_;                    // starts
+  std::vector<std::shared_ptr<Partition>> ending_;  // stopped, and messages of theirs run
   // Of partitions that were ours.
   std::map<TopicPartition, ReadRecord> last_read_;
   std::map<TopicPartition, store::WalPosition> seen_wal_;

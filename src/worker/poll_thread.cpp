@@ -67,6 +67,7 @@ void PollThread::serve(const kafka::PartitionError& error) {
 
 void PollThread::turn() {
   serve_posted();
+  assignment_.turn();
   membership_.turn();
   caution_.begin();
   fetches_.turn();

@@ -62,6 +62,36 @@ TEST_F(AssignmentTest, APartitionThatStartsAgainKnowsHowFarPostgresWas) {
   EXPECT_EQ(partitions.at(id(0))->handover.seen_wal, (store::WalPosition{1, 0xFF}));
 }
 
+// Behind a skip they do not come again, and later ones of their keys would overtake them.
+TEST_F(AssignmentTest, AStartWaitsForWhatStillRunsOfThePartition) {
+  const auto partition = run(id(0));
+  run(id(1));
+  dispatcher.add(partition, 1, {});
+  auto running = dispatcher.take_now(1, now);
+  ASSERT_TRUE(running);
+  assignment.fenced({partition, false});
+  assignment.turn();
+  ASSERT_EQ(keeper.acquired.size(), 2U);
+  assignment.fenced({partitions.at(id(0)), false});  // moved once more meanwhile
+  assignment.start_again(partitions.at(id(1)), {});
+  EXPECT_EQ(keeper.acquired.size(), 3U) << "nothing of that one runs";
+  dispatcher.finish(std::move(running->works));
+  assignment.turn();
+  ASSERT_EQ(keeper.acquired.size(), 4U);
+  EXPECT_EQ(keeper.acquired[3].first, partitions.at(id(0)));
+}
+
+TEST_F(AssignmentTest, AStartThatWaitedIsNoneIfThePartitionWasTakenAway) {
+  const auto partition = run(id(0));
+  dispatcher.add(partition, 1, {});
+  auto running = dispatcher.take_now(1, now);
+  assignment.start_again(partition, {});
+  assignment.revoked(id(0));
+  dispatcher.finish(std::move(running->works));
+  assignment.turn();
+  EXPECT_EQ(keeper.acquired.size(), 1U);
+}
+
 TEST_F(AssignmentTest, AHaltStopsOnePartitionAndIsRecorded) {
   const auto partition = run(id(0));
   run(id(1));

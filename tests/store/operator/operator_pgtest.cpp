@@ -163,8 +163,8 @@ TEST_F(Operator, ForgetsTheRunsOfEachMessageOfTheKey) {
       " FROM (VALUES ('g', 5), ('g', 6), ('other', 9), ('g', 7)) AS v (g, o);"
       "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset,"
       " timestamp_type, header_names, header_values, reason, error, attempts, handler,"
-      " handler_version, scope, key, first_at) SELECT g, 't', 1, 0, o, 'none', '{}', '{}',"
-      " 'attempts_exhausted', 'no', 2, 'h', '1', s, k, now()"
+      " handler_version, scope, key, tenant, first_at) SELECT g, 't', 1, 0, o, 'none', '{}', '{}',"
+      " 'attempts_exhausted', 'no', 2, 'h', '1', s, k, '', now()"
       " FROM (VALUES ('g', 6, 's', 'k'), ('other', 9, 's', 'k'), ('g', 7, 's', 'l')) AS v (g, o, "
       "s, k)");
   forget_key(session, {"k", "s", ""}, seen(), "ann", "the handler is mended", false);
