@@ -132,10 +132,10 @@ TEST_F(Resume, CannotSkipWhatTheHaltDoesNotName) {
 TEST_F(Resume, AcceptsKafkaOnlyWithoutACheckpoint) {
   halt("checkpoint_missing");
   end("accept_kafka");
-  EXPECT_EQ(row(), "null|null|null|1|1||null|null|kafka|0");
+  EXPECT_EQ(row(), "null|null|null|3|1||null|null|kafka|0");
   halt("checkpoint_missing");  // taken, but no start was agreed
   end("accept_kafka");
-  EXPECT_EQ(row(), "null|null|null|1|2||null|null|kafka|0");
+  EXPECT_EQ(row(), "null|null|null|3|2||null|null|kafka|0");
   database.run("UPDATE hapax.checkpoints SET next_offset = 5");
   halt("checkpoint_missing");
   EXPECT_THROW(end("accept_kafka"), Refused);
@@ -151,7 +151,7 @@ TEST_F(Resume, RefusesSameTopicWhereNoStartWasAgreed) {
 TEST_F(Resume, MakesACheckpointWhereTheDecisionNeedsOne) {
   halt("offset_out_of_range", "NULL", 0);
   end("earliest");
-  EXPECT_EQ(row(0), "null|null|null|1|1||null|null|earliest|0");
+  EXPECT_EQ(row(0), "null|null|null|3|1||null|null|earliest|0");
   halt("offset_above_end", "NULL", 1);
   end("recreated", 1);
   EXPECT_EQ(row(1), "null|null|null|3|1||null|null|initial|0");
