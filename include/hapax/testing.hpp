@@ -115,8 +115,8 @@ struct Options {
   std::vector<std::string> publish_topics = {};
   // Values for ${NAME} in the file; they win over the environment of the process.
   std::map<std::string, std::string> environment = {};
-  // Columns that examine() does not compare, such as "public.payments.number". It never compares
-  // columns that a sequence or identity fills.
+  // Columns that examine() does not compare, such as "public.payments.token": what may differ
+  // between two deliveries. Times, uuids and numbers of sequences need not be named.
   std::vector<std::string> ignored_columns = {};
 };
 
@@ -139,8 +139,8 @@ struct Report {
   // The tables that this changed: "public.payments"; "hapax.outbox" if it published records.
   std::vector<std::string> effects;
   std::vector<Way> ways;
-  // Columns that are not compared because they differ between two good deliveries: now(), random
-  // values. Only one run's values are ever committed, so this breaks no promise.
+  // Columns of dates and times in `effects`, which are not compared: now() differs between two good
+  // deliveries. Whether there is a time is compared.
   std::vector<std::string> varying;
 
   bool passed() const;

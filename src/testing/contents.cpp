@@ -2,136 +2,137 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 namespace hapax::testing {
 namespace {
 
-using Row = std::map<std::string, std::string>;
-using SortedRows = std::multiset<std::string>;
+using nlohmann::json;
+using store::TableRow;
+using SortedRows = std::multiset<json>;
 
 constexpr std::size_t kMaxShown = 3;
 
-std::multiset<std::string> values_of(const store::TableRows& table, const std::string& column) {
-  std::multiset<std::string> values;
-  for (const Row& row : table.rows)
-    if (const auto found = row.find(column); found != row.end()) values.insert(found->second);
-  return values;
+std::string shown(const json& value) {
+  if (value.is_null()) return "NULL";
+  if (value.is_string()) return value.get<std::string>();
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-SortedRows rows_of(const Tables& tables, const std::string& name, const Columns& without) {
+SortedRows rows_of(const Tables& tables, const std::string& name, const Roles& roles,
+                   const Columns& without) {
   SortedRows rows;
-  const auto table = tables.find(name);
-  if (table == tables.end()) return rows;
-  for (Row row : table->second.rows) {
-    std::erase_if(row,
-                  [&](const auto& value) { return without.contains(name + "." + value.first); });
-    rows.insert(nlohmann::json(row).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
+  if (const auto table = tables.find(name); table != tables.end())
+    for (const TableRow& row : table->second.rows)
+      rows.insert(comparable(name, table->second, row, roles, without));
   return rows;
 }
 
-// "2 rows too many: {…}, {…}"; empty where there are none.
-std::string shown(const SortedRows& rows, const SortedRows& minus, const std::string& what) {
-  std::vector<std::string> left;
-  std::ranges::set_difference(rows, minus, std::back_inserter(left));
-  if (left.empty()) return "";
-  std::string text = std::to_string(left.size()) + (left.size() == 1 ? " row " : " rows ") + what;
-  for (std::size_t i = 0; i < std::min(left.size(), kMaxShown); ++i)
-    text += (i == 0 ? ": " : ", ") + left[i];
-  return left.size() > kMaxShown ? text + ", …" : text;
+std::vector<json> minus(const SortedRows& rows, const SortedRows& others) {
+  std::vector<json> left;
+  std::ranges::set_difference(rows, others, std::back_inserter(left));
+  return left;
 }
 
-std::set<std::string> drawn_values(const Tables& tables) {
-  std::set<std::string> values;
-  for (const auto& [name, table] : tables)
-    for (const std::string& column : table.drawn_columns)
-      for (const std::string& value : values_of(table, column)) values.insert(value);
-  return values;
+// "2 rows too many: {…}, {…}"; empty if there are none.
+std::string text_of(const std::vector<json>& rows, const std::string& what) {
+  if (rows.empty()) return "";
+  std::string text = std::to_string(rows.size()) + (rows.size() == 1 ? " row " : " rows ") + what;
+  for (std::size_t i = 0; i < std::min(rows.size(), kMaxShown); ++i)
+    text += (i == 0 ? ": " : ", ") + shown(rows[i]);
+  return rows.size() > kMaxShown ? text + ", …" : text;
 }
 
-// Whether two stored results differ in nothing but numbers that sequences drew.
-bool differ_as_drawn(const nlohmann::json& one, const nlohmann::json& other,
-                     const std::set<std::string>& ones, const std::set<std::string>& others) {
-  if (one == other) return true;
-  if (one.type() != other.type() || one.size() != other.size()) return false;
-  if (one.is_object()) {
-    for (const auto& [name, value] : one.items())
-      if (!other.contains(name) || !differ_as_drawn(value, other[name], ones, others)) return false;
-    return true;
-  }
-  if (one.is_array())
-    return std::equal(one.begin(), one.end(), other.begin(), [&](const auto& a, const auto& b) {
-      return differ_as_drawn(a, b, ones, others);
-    });
-  const auto text = [](const nlohmann::json& leaf) {
-    return leaf.is_string() ? leaf.get<std::string>() : leaf.dump();
-  };
-  return ones.contains(text(one)) && others.contains(text(other));
+// A time that is there is left out.
+std::string shown(const json& row, const std::string& column) {
+  return row.contains(column) ? shown(row[column]) : "a time";
 }
 
-// The same, with the results of `expected` if those of its keys differ only as drawn.
-Tables with_results_of(const Tables& expected, Tables found) {
-  const auto keys = expected.find(store::kKeysTable);
-  if (keys == expected.end() || !found.contains(store::kKeysTable)) return found;
-  const auto ones = drawn_values(expected), others = drawn_values(found);
-  for (Row& row : found[store::kKeysTable].rows)
-    for (const Row& wanted : keys->second.rows) {
-      Row same = row;
-      same["result"] = wanted.at("result");
-      if (same != wanted || row.at("result") == "NULL" || wanted.at("result") == "NULL") continue;
-      if (differ_as_drawn(nlohmann::json::parse(wanted.at("result")),
-                          nlohmann::json::parse(row.at("result")), ones, others))
-        row = wanted;
+std::set<std::string> differing_columns(const json& one, const json& other) {
+  std::set<std::string> columns;
+  for (const auto& [row, like] : {std::pair(&one, &other), std::pair(&other, &one)})
+    for (const auto& [column, value] : row->items())
+      if (!like->contains(column) || (*like)[column] != value) columns.insert(column);
+  return columns;
+}
+
+// "; public.payments.amount is 7, not 9": if a row is there in another form.
+std::string columns_text(const std::string& name, const std::vector<json>& extra,
+                         const std::vector<json>& missing) {
+  if (extra.empty() || extra.size() != missing.size()) return "";
+  const auto like = std::ranges::min_element(
+      missing, {}, [&](const json& row) { return differing_columns(extra.front(), row).size(); });
+  std::string text;
+  for (const std::string& column : differing_columns(extra.front(), *like))
+    text += "; " + name + "." + column + " is " + shown(extra.front(), column) + ", not " +
+            shown(*like, column);
+  return text;
+}
+
+// Makes a JSON text the expected one if nothing but new drawn values differs.
+void take_over(const Tables& expected, Tables& found, const std::string& name,
+               const std::string& column, const TwoRoles& roles) {
+  const auto wanted = expected.find(name);
+  const auto there = found.find(name);
+  if (wanted == expected.end() || there == found.end()) return;
+  for (TableRow& row : there->second.rows)
+    for (const TableRow& like : wanted->second.rows) {
+      const auto& text = row.at(column);
+      const auto& other = like.at(column);
+      TableRow same = row;
+      same[column] = other;
+      if (same != like || !text || !other) continue;
+      const json one = json::parse(*other, nullptr, false);
+      const json two = json::parse(*text, nullptr, false);
+      if (one.is_discarded() || two.is_discarded() || !same_but_for_new(one, two, roles)) continue;
+      row = like;
+      break;
     }
-  return found;
 }
 
 }  // namespace
 
-Columns varying_columns(const Tables& one, const Tables& other) {
-  Columns varying;
-  for (const auto& [name, table] : one) {
-    const auto same = other.find(name);
-    if (same == other.end() || same->second.rows.size() != table.rows.size() || table.rows.empty())
-      continue;
-    for (const auto& [column, value] : table.rows.front())
-      if (values_of(table, column) != values_of(same->second, column))
-        varying.insert(name + "." + column);
-  }
-  return varying;
-}
-
-Columns drawn_columns(const Tables& tables) {
-  Columns drawn;
-  for (const auto& [name, table] : tables)
-    for (const std::string& column : table.drawn_columns) drawn.insert(name + "." + column);
-  return drawn;
-}
-
 std::vector<std::string> changed_tables(const Tables& before, const Tables& after) {
   std::vector<std::string> changed;
+  const auto rows = [](const Tables& tables, const std::string& name) {
+    const auto table = tables.find(name);
+    return table == tables.end()
+               ? std::multiset<TableRow>()
+               : std::multiset<TableRow>(table->second.rows.begin(), table->second.rows.end());
+  };
   for (const auto& [name, table] : after)
-    if (name != store::kKeysTable && rows_of(before, name, {}) != rows_of(after, name, {}))
+    if (name != store::kKeysTable && rows(before, name) != rows(after, name))
       changed.push_back(name);
   return changed;
 }
 
-std::vector<std::string> differences(const Tables& expected, const Tables& with_its_results,
-                                     const Columns& without) {
-  const Tables found = with_results_of(expected, with_its_results);
+Columns times_in(const Tables& tables, const std::vector<std::string>& names) {
+  Columns columns;
+  for (const std::string& name : names)
+    for (const TableRow& row : tables.at(name).rows)
+      for (const std::string& column : tables.at(name).times)
+        if (row.at(column)) columns.insert(name + "." + column);
+  return columns;
+}
+
+std::vector<std::string> differences(const Tables& before, const Tables& expected,
+                                     const Tables& found, const Columns& without) {
+  const TwoRoles roles = roles_of_new(before, expected, found, without);
+  Tables there = found;
+  take_over(expected, there, store::kKeysTable, "result", roles);
+  take_over(expected, there, store::kOutboxTable, "payload", roles);
   std::set<std::string> names;
-  for (const auto& [name, table] : expected) names.insert(name);
-  for (const auto& [name, table] : found) names.insert(name);
+  for (const Tables* tables : {&expected, &found})
+    for (const auto& [name, table] : *tables) names.insert(name);
   std::vector<std::string> sentences;
   for (const std::string& name : names) {
-    const SortedRows wanted = rows_of(expected, name, without);
-    const SortedRows there = rows_of(found, name, without);
-    const std::string extra = shown(there, wanted, "too many");
-    const std::string missing = shown(wanted, there, "missing");
+    const SortedRows wanted = rows_of(expected, name, roles.one, without);
+    const SortedRows rows = rows_of(there, name, roles.other, without);
+    const std::vector<json> extra = minus(rows, wanted);
+    const std::vector<json> missing = minus(wanted, rows);
     if (extra.empty() && missing.empty()) continue;
-    sentences.push_back(name + " has " + extra + (extra.empty() || missing.empty() ? "" : "; ") +
-                        missing);
+    sentences.push_back(name + " has " + text_of(extra, "too many") +
+                        (extra.empty() || missing.empty() ? "" : "; ") +
+                        text_of(missing, "missing") + columns_text(name, extra, missing));
   }
   return sentences;
 }

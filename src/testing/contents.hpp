@@ -3,29 +3,22 @@
 // Pure.
 #pragma once
 
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "store/testing/test_database.hpp"
+#include "testing/drawn.hpp"
 
 namespace hapax::testing {
-
-using Tables = std::map<std::string, store::TableRows>;
-using Columns = std::set<std::string>;  // each as "schema.table.column"
-
-// Columns whose values differ though each table has as many rows.
-Columns varying_columns(const Tables& one, const Tables& other);
-
-// Columns that a sequence fills.
-Columns drawn_columns(const Tables& tables);
 
 // Those of the handler's in which anything differs.
 std::vector<std::string> changed_tables(const Tables& before, const Tables& after);
 
-// A sentence for each table that differs, told from `found`: what it has too many, what it lacks.
-std::vector<std::string> differences(const Tables& expected, const Tables& found,
-                                     const Columns& without);
+// The columns of times in these tables that hold a value.
+Columns times_in(const Tables& tables, const std::vector<std::string>& names);
+
+// A sentence for each table that differs, told from `found`: what it has too many, what it lacks,
+// and in which columns. `before`: values drawn earlier stand for themselves.
+std::vector<std::string> differences(const Tables& before, const Tables& expected,
+                                     const Tables& found, const Columns& without);
 
 }  // namespace hapax::testing

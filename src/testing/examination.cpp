@@ -12,7 +12,6 @@ Examination::Examination(Harness::Implementation& harness, const Record& record)
                                "\", and there is no such table; write public.payments.number");
     without_.insert(column);
   }
-  without_.merge(drawn_columns(before_));
   harness_.save();
 }
 
@@ -35,6 +34,8 @@ void Examination::keep_first(Problems& problems) {
   report_.once = deliver();
   after_ = harness_.tables();
   report_.effects = changed_tables(before_, after_);
+  for (const std::string& column : times_in(after_, report_.effects))
+    if (!without_.contains(column)) report_.varying.push_back(column);
   if (report_.once.result == Result::waiting || report_.once.result == Result::halted)
     problems.push_back("it does not settle: " + report_.once.text());
   else if (report_.once.result == Result::duplicate)
@@ -48,9 +49,16 @@ void Examination::keep_first(Problems& problems) {
         "is rolled back");
 }
 
-void Examination::leave_out_varying() {
-  for (const std::string& column : varying_columns(after_, harness_.tables()))
-    if (without_.insert(column).second) report_.varying.push_back(column);
+bool Examination::can_send_again() const {
+  return harness_.key_at(record_, 0) == harness_.key_at(record_, 1);
+}
+
+void Examination::expect_same_effect(Problems& problems) {
+  const std::size_t before = problems.size();
+  expect_contents(
+      after_, "the effect is another one, as if it depended on memory, time or chance:", problems);
+  if (problems.size() > before)
+    problems.emplace_back("if a column may differ, name it in Options::ignored_columns");
 }
 
 void Examination::expect_end(const Outcome& outcome, Problems& problems) const {
@@ -61,7 +69,7 @@ void Examination::expect_end(const Outcome& outcome, Problems& problems) const {
 
 void Examination::expect_contents(const Tables& expected, const std::string& when,
                                   Problems& problems) {
-  for (const std::string& difference : differences(expected, harness_.tables(), without_))
+  for (const std::string& difference : differences(before_, expected, harness_.tables(), without_))
     problems.push_back(when + " " + difference);
 }
 

@@ -28,8 +28,11 @@ class Examination {
   Outcome deliver() { return harness_.run(record_, std::nullopt, false); }
   // Of the first delivery, which the others are held against. Reports what makes that impossible.
   void keep_first(Problems& problems);
-  // Columns that differ now, though this was a good delivery, are not compared from now on.
-  void leave_out_varying();
+  // Whether the record has the same key if the producer sends it again: not if the key is its
+  // coordinates.
+  bool can_send_again() const;
+  // After a second good delivery from the beginning.
+  void expect_same_effect(Problems& problems);
   void expect_end(const Outcome& outcome, Problems& problems) const;
   void expect_contents(const Tables& expected, const std::string& when, Problems& problems);
   void look_at_the_session();

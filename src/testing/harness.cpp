@@ -2,6 +2,7 @@
 #include <barrier>
 #include <thread>
 
+#include "key/identity.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/checkpoints.hpp"
 #include "store/worker/outbox_headers.hpp"
@@ -50,6 +51,14 @@ Delivery Implementation::delivery_of(const Record& record) {
 Record Implementation::sent_again(Record record) {
   record.offset = next_offset_++;
   return record;
+}
+
+std::optional<std::string> Implementation::key_at(const Record& record, std::int64_t offset) const {
+  const Delivery delivery{.record = record, .offset = offset};
+  const Views views(route_, delivery);
+  const key::Derived derived = key::identify(route_.route.key, Message(views.parts), 0);
+  const auto* const identity = std::get_if<key::Identity>(&derived);
+  return identity == nullptr ? std::nullopt : std::optional(identity->key);
 }
 
 Outcome Implementation::run(const Record& record, const std::optional<Fault>& fault, bool once) {

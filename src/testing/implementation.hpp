@@ -19,6 +19,8 @@ class Harness::Implementation {
 
   Delivery delivery_of(const Record& record);
   Record sent_again(Record record);  // at the next offset
+  // Its idempotency key at that offset; nothing if it has none.
+  std::optional<std::string> key_at(const Record& record, std::int64_t offset) const;
 
   Outcome run(const Record& record, const std::optional<Fault>& fault, bool once);
   // Nothing: the process has died, and its lease is over. Precondition: the route calls.

@@ -22,22 +22,6 @@ store::ConnectOptions options_of(const TestedRoute& route, std::string url) {
   return options;
 }
 
-// The views of a record, as a handler gets them. Must not outlive the record.
-struct Views {
-  explicit Views(const TestedRoute& route, const Delivery& delivery) {
-    const Record& record = delivery.record;
-    for (const auto& [name, value] : record.headers) headers.push_back({name, value});
-    parts.coordinates = {route.route.topic, record.partition, delivery.offset};
-    parts.timestamp_ms = record.timestamp_ms.value_or(-1);
-    parts.timestamp_type = record.timestamp_ms ? TimestampType::create_time : TimestampType::none;
-    parts.key = record.key;
-    parts.payload = record.payload;
-    parts.headers = headers;
-  }
-  std::vector<Header> headers;
-  Message::Parts parts;
-};
-
 Result public_result(flow::Result result) {
   switch (result) {
     case flow::Result::completed: return Result::completed;
@@ -49,6 +33,17 @@ Result public_result(flow::Result result) {
 }
 
 }  // namespace
+
+Views::Views(const TestedRoute& route, const Delivery& delivery) {
+  const Record& record = delivery.record;
+  for (const auto& [name, value] : record.headers) headers.push_back({name, value});
+  parts.coordinates = {route.route.topic, record.partition, delivery.offset};
+  parts.timestamp_ms = record.timestamp_ms.value_or(-1);
+  parts.timestamp_type = record.timestamp_ms ? TimestampType::create_time : TimestampType::none;
+  parts.key = record.key;
+  parts.payload = record.payload;
+  parts.headers = headers;
+}
 
 Lane::Lane(const TestedRoute& route, std::string url,
            std::function<void(std::chrono::milliseconds)> pass_time)

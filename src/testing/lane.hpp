@@ -25,6 +25,16 @@ struct Delivery {
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
 };
 
+// The views of a record, as a handler gets them. Must not outlive the record.
+struct Views {
+  Views(const TestedRoute& route, const Delivery& delivery);
+  Views(const Views&) = delete;
+  Views& operator=(const Views&) = delete;
+
+  std::vector<Header> headers;
+  Message::Parts parts;
+};
+
 class Lane {
  public:
   // The coordinates' group.

@@ -48,7 +48,7 @@ std::string Report::text() const {
     for (const std::string& problem : way.problems) text += "          - " + problem + "\n";
   }
   if (varying.empty()) return text;
-  text += "not compared, because it differs from delivery to delivery:";
+  text += "times, not compared:";
   for (const std::string& column : varying) text += " " + column;
   return text + "\n";
 }

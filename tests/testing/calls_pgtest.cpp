@@ -139,7 +139,7 @@ TEST(KitOfCalls, CatchesABookingThatRemembersAnEarlierOne) {
       context.sql("INSERT INTO payments VALUES ($1, 1)", *message.header("id"));
   };
   EXPECT_THAT(problems_of(charges(gateway, parts), kIdempotent, gateway),
-              HasSubstr("after that public.payments has 1 row too many"));
+              HasSubstr("chance: public.payments has 1 row too many"));
 }
 
 TEST(KitOfCalls, HoldsARefusalAgainstARefusal) {

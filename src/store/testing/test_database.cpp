@@ -67,7 +67,7 @@ END $$)";
 // What hapax itself keeps of an operation and a handler decides.
 constexpr const char* kKeys =
     "SELECT json_build_object('key', key, 'scope', scope, 'tenant', tenant, 'status', status, "
-    "'result', coalesce(result::text, 'NULL')) FROM hapax.idempotency_keys";
+    "'result', result::text) FROM hapax.idempotency_keys";
 
 // What consumers get. Bytes that are no text are shown as PostgreSQL escapes them.
 constexpr const char* kOutbox =
@@ -81,7 +81,7 @@ TableRows rows_of(const Rows& objects) {
     auto& values = table.rows.emplace_back();
     const auto object = row[0].as<nlohmann::json>();
     for (const auto& [column, value] : object.items())
-      values[column] = value.is_null() ? "NULL" : value.get<std::string>();
+      values[column] = value.is_null() ? std::nullopt : std::optional(value.get<std::string>());
   }
   return table;
 }
@@ -149,9 +149,12 @@ std::map<std::string, TableRows> read_user_tables(Session& owner) {
   for (const Row table : transaction.run(sql::kReadUserTables, {})) {
     const std::string name = table[0].text();
     TableRows& rows = tables[name] = rows_of(transaction.run(
-        "SELECT (SELECT json_object_agg(key, value) FROM jsonb_each_text(to_jsonb(t))) FROM " +
+        // `.*`: a column may be called as the alias.
+        "SELECT (SELECT coalesce(json_object_agg(key, value), '{}') FROM "
+        "jsonb_each_text(to_jsonb(t.*))) FROM " +
         name + " t"));
-    rows.drawn_columns = table[1].as<nlohmann::json>().get<std::vector<std::string>>();
+    rows.drawn = table[1].as<nlohmann::json>().get<std::map<std::string, std::string>>();
+    rows.times = table[2].as<nlohmann::json>().get<std::set<std::string>>();
   }
   tables[kKeysTable] = rows_of(transaction.run(kKeys));
   tables[kOutboxTable] = rows_of(transaction.run(kOutbox));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,10 +44,15 @@ void make_test_role(Session& owner, const std::string& role);
 // Runs a file of SQL and gives the role what a handler needs of its tables.
 void run_schema(Session& owner, const std::string& sql, const std::string& role);
 
-// Rows of one table, each by column; the text of a value, or "NULL".
+// The texts of a row's values, by column; nothing: NULL.
+using TableRow = std::map<std::string, std::optional<std::string>>;
+
 struct TableRows {
-  std::vector<std::map<std::string, std::string>> rows;
-  std::vector<std::string> drawn_columns;  // from a sequence: differ after a rollback
+  std::vector<TableRow> rows;
+  // Columns of uuids, of numbers that a sequence draws, and of references to those. With each the
+  // source of its values: one value of one source means the same in every column.
+  std::map<std::string, std::string> drawn = {};
+  std::set<std::string> times = {};  // columns of dates and times
 };
 
 inline constexpr const char* kKeysTable = "hapax.idempotency_keys";
