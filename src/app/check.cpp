@@ -69,11 +69,35 @@ void warn_of_secrets(const std::vector<std::string>& warnings, Findings& finding
   }
 }
 
+// What others on the network can read or forge.
+void check_gate_transport(const config::Gate& gate, const gate::Tls* tls, Findings& findings) {
+  const std::string what = "the gate's transport";
+  const std::string& host = gate.listen.host;
+  if (tls != nullptr) {
+    const auto left = std::chrono::duration_cast<std::chrono::hours>(
+        tls->expires() - std::chrono::system_clock::now());
+    const std::string found =
+        "TLS, with a certificate for " + std::to_string(left.count() / 24) + " days";
+    if (left <= std::chrono::hours(0))
+      findings.fail(what, "TLS, and its certificate has expired", "put a new one into gate.tls");
+    else if (left < std::chrono::hours(14 * 24))
+      findings.warn(what, found, "put a new one into the files of gate.tls");
+    else
+      findings.ok(what, found);
+  } else if (host == "localhost" || host.starts_with("127.") || host == "::1") {
+    findings.ok(what, "plain HTTP, on this machine");
+  } else {
+    findings.warn(what, "plain HTTP on " + host + ": the network can read and change requests",
+                  "set gate.tls, or listen on an address that only a proxy with TLS can reach");
+  }
+}
+
 void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& linked,
                 Findings& findings) {
   std::vector<std::string> warnings;
   const config::GateConfig config = load_gate(option, warnings);
   operations_of(config);
+  const auto tls = tls_of(config);
   warn_of_secrets(warnings, findings);
   config::Config handled = config.base;
   std::erase_if(handled.routes, [](const config::Route& route) {
@@ -85,6 +109,7 @@ void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& l
                                    std::to_string(handled.routes.size()) +
                                    " routes with a handler, " + std::to_string(accepting) +
                                    " that accept, " + std::to_string(config.gate.lanes) + " lanes");
+  check_gate_transport(config.gate, tls.get(), findings);
   check_handlers(handled, "path", option, linked, findings);
   check_postgres(config.base, findings, &config.gate);
   if (!config.base.publish.topics.empty()) check_kafka(config.base, findings, &config.gate);

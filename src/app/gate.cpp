@@ -38,6 +38,7 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   catch_signals();
   raise_open_files();
   const auto operations = operations_of(config);
+  const auto tls = tls_of(config);
   for (HandlerFactory& own : gate::own_handlers(config.gate, operations ? &*operations : nullptr))
     linked.push_back(std::move(own));
   std::vector<flow::Route> routes = routes_of(config.base, option, linked);
@@ -63,7 +64,7 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
     running = std::make_unique<gate::Gate>(
         config, std::move(routes),
         [&config] { return store::Session(worker::connect_options(config.base)); }, status, metrics,
-        operations ? &*operations : nullptr);
+        operations ? &*operations : nullptr, tls.get());
     running->start();
   } catch (const std::runtime_error& error) {
     throw Stop(kConfigWrong, error.what());

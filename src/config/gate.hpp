@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "config/config.hpp"
@@ -37,9 +39,19 @@ struct GateToken {
   std::string digest;  // 32 bytes, SHA-256 of the token
 };
 
-// Who may call. At least one of `tokens` and `proxies` is there.
+// TLS in the gate itself. Paths of files in PEM, which may change while it runs.
+struct GateTls {
+  std::string certificate;  // "": plain HTTP
+  std::string key;
+  std::string client_ca;  // whose certificates tell who calls; "": nobody's
+
+  bool is_on() const { return !certificate.empty(); }
+};
+
+// Who may call. At least one of `tokens`, `proxies` and GateTls::client_ca is there.
 struct GateCallers {
   std::vector<GateToken> tokens;
+  std::string tokens_file;  // that they came from, and may change in; "": from none
   std::vector<Network> proxies;
   std::string header;  // in which a proxy names the tenant; lower case
 };
@@ -80,8 +92,10 @@ struct Gate {
   std::chrono::milliseconds handler_timeout{60'000};  // of its own time, without PostgreSQL's
   std::string rules;  // the page that describes all this to clients; "": none
   GateLimits limits;
+  GateTls tls;
   GateCallers callers;
-  std::string operations_key;     // 64 bytes; a secret. "": no route accepts
+  std::chrono::milliseconds looks_at_files{5'000};  // of tokens and TLS; tests shorten it
+  std::string operations_key;                       // 64 bytes; a secret. "": no route accepts
   std::vector<GateRoute> routes;  // if one accepts, the last is that of the operations
 };
 
@@ -96,6 +110,9 @@ struct LoadedGate {
   std::vector<Problem> problems;
   std::vector<std::string> warnings;
 };
+
+// The lines of a token file, or what is wrong with it, in words that show none of it. Pure.
+std::variant<std::vector<GateToken>, std::string> tokens_of(std::string_view text);
 
 // As load_text() and load_file().
 LoadedGate load_gate_text(std::string_view text, const Environment& environment);

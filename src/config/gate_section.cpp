@@ -1,9 +1,11 @@
 // The configuration of `hapax gate`.
 #include <algorithm>
+#include <filesystem>
 
 #include "config/accept_section.hpp"
 #include "config/file_text.hpp"
 #include "config/gate.hpp"
+#include "config/gate_callers.hpp"
 #include "config/rules.hpp"
 #include "config/sections.hpp"
 #include "config/syntax.hpp"
@@ -12,18 +14,6 @@ namespace hapax::config {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t kMaxTenant = 200;
-
-bool is_lower_token(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  });
-}
-
-bool is_printable(const std::string& text) {
-  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7F; });
-}
 
 // A template without an empty segment, such as /accounts/{account}/payments.
 bool is_path(const std::string& path) {
@@ -86,85 +76,6 @@ struct Method {
   }
 };
 
-std::optional<std::string> digest_of_hex(std::string_view hex) {
-  if (hex.size() != 64) return std::nullopt;
-  std::string digest;
-  unsigned byte = 0;
-  for (std::size_t i = 0; i < hex.size(); ++i) {
-    const char c = hex[i];
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit && (c < 'a' || c > 'f')) return std::nullopt;
-    byte = byte * 16 + static_cast<unsigned>(digit ? c - '0' : c - 'a' + 10);
-    if (i % 2 == 1) digest += static_cast<char>(std::exchange(byte, 0));
-  }
-  return digest;
-}
-
-// A tenant and a digest on each line. Never shows a line.
-std::optional<std::vector<GateToken>> tokens(Reader& reader, const Value& value) {
-  const std::string line_is =
-      "each line is a tenant, a blank, and the SHA-256 of a token in 64 hex digits in lower case";
-  const auto text = reader.text(value, "\"@/path/to/tokens\": " + line_is);
-  if (!text) return std::nullopt;
-  std::vector<GateToken> read;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text->size(); ++number) {
-    const std::size_t end = std::min(text->find('\n', begin), text->size());
-    const std::string line = text->substr(begin, end - begin);
-    begin = end + 1;
-    if (line.empty() || line.starts_with('#')) continue;
-    const std::size_t blank = line.find(' ');
-    const std::string tenant = line.substr(0, blank);
-    const auto digest =
-        blank == std::string::npos ? std::nullopt : digest_of_hex(line.substr(blank + 1));
-    if (!digest || tenant.empty() || tenant.size() > kMaxTenant || !is_printable(tenant)) {
-      reader.problem(value.path, "line " + std::to_string(number + 1) + " is wrong; " + line_is);
-      return std::nullopt;
-    }
-    const bool taken = std::ranges::any_of(read, [&](const GateToken& other) {
-      return other.digest == *digest && other.tenant != tenant;
-    });
-    if (taken)
-      reader.problem(value.path, "line " + std::to_string(number + 1) +
-                                     " has the token of another tenant; each has its own");
-    read.push_back({tenant, *digest});
-  }
-  if (!read.empty()) return read;
-  reader.problem(value.path, "holds no token; " + line_is);
-  return std::nullopt;
-}
-
-std::optional<std::vector<Network>> networks(Reader& reader, const Value& value) {
-  const std::string allowed = "addresses or networks, such as \"10.0.0.7\" or \"fd00::/8\"";
-  std::vector<Network> read;
-  for (const Value& element : reader.elements(value, "an array of " + allowed)) {
-    const auto text = reader.text(element, allowed);
-    const auto network = text ? parse_network(*text) : std::nullopt;
-    if (network) read.push_back(*network);
-    if (text && !network) reader.refuse(element, allowed);
-  }
-  return read;
-}
-
-void read_callers(Object& section, GateCallers& callers) {
-  section.read("tokens", callers.tokens, tokens);
-  section.section("proxy", [&](Object& proxy) {
-    proxy.read("addresses", callers.proxies, networks);
-    proxy.read("header", callers.header, Text{"the name of a header, in lower case", 100});
-    proxy.finish();
-    if (callers.proxies.empty() != callers.header.empty())
-      proxy.reader().problem(proxy.path(), "\"addresses\" and \"header\" stand together");
-    if (!callers.header.empty() && !is_lower_token(callers.header))
-      proxy.reader().problem(member_path(proxy.path(), "header"), "is not in lower case");
-  });
-  section.finish();
-  if (!section.find("tokens") && !section.find("proxy"))
-    section.reader().problem(
-        section.path(),
-        "is missing: who may call. Add \"tokens\": \"@/path/to/tokens\", or \"proxy\" with the "
-        "addresses of one that names the tenant in a header; see docs/gate.md");
-}
-
 void read_limits(Object& section, GateLimits& limits) {
   constexpr std::uint64_t kKiB = 1024;
   section.read("connections", limits.connections, Whole{1, 1'000'000});
@@ -199,7 +110,10 @@ void read_gate(Object& section, Gate& gate) {
   if (!is_printable(gate.rules) || gate.rules.find_first_of("<>\"") != std::string::npos)
     section.reader().problem(member_path(section.path(), "rules"), "is not a URL");
   section.section("limits", [&](Object& limits) { read_limits(limits, gate.limits); });
-  section.section("callers", [&](Object& callers) { read_callers(callers, gate.callers); });
+  if (section.find("tls")) section.section("tls", [&](Object& tls) { read_tls(tls, gate.tls); });
+  section.section("callers", [&](Object& callers) {
+    read_callers(callers, gate.callers, !gate.tls.client_ca.empty());
+  });
   section.section("operations",
                   [&](Object& operations) { read_operations(operations, gate.operations_key); });
   section.finish();
@@ -270,6 +184,12 @@ LoadedGate load_gate(std::string_view text, const Environment& environment, cons
     root.finish();
   });
   resolve_plugins(config.base.routes, file);
+  GateTls& tls = config.gate.tls;
+  for (std::string* const path : {&tls.certificate, &tls.key, &tls.client_ca})
+    if (file != nullptr && !path->empty())
+      *path = std::filesystem::path(*file).replace_filename(*path);
+  if (!tls.key.empty() && config::open_to_others(tls.key))
+    document.warnings.push_back(open_to_others_warning("the private key", tls.key));
   config.base.worker.name = config.gate.name;
   config.base.worker.lanes = config.gate.lanes;
   for (Route& route : config.base.routes) {

@@ -77,7 +77,7 @@ std::variant<Request, Answer> Admission::admit(Head head) const {
   }
   Request request;
   request.headers = std::move(head.headers);
-  if (auto answer = identify(request, head.peer)) return *std::move(answer);
+  if (auto answer = identify(request, head)) return *std::move(answer);
   if (auto answer = unsupported(request)) return *std::move(answer);
   if (auto answer = address(request, head)) return *std::move(answer);
   if (auto answer = authorise(request)) return *std::move(answer);
@@ -138,17 +138,15 @@ std::optional<Answer> Admission::address(Request& request, const Head& head) con
 }
 
 // Nothing: it is known who calls.
-std::optional<Answer> Admission::identify(Request& request,
-                                          const std::optional<config::Address>& peer) const {
-  auto tenant = callers_.tenant_of(request, peer);
-  if (!tenant) {
-    Answer answer = refused(401, "unauthenticated", "It is not known who calls",
-                            "Send a bearer token in the header Authorization.");
-    answer.response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return answer;
+std::optional<Answer> Admission::identify(Request& request, const Head& head) const {
+  Caller caller = callers_.caller_of(request, head.peer, head.certificate);
+  if (caller.why_not == nullptr) {
+    request.tenant = std::move(caller.tenant);
+    return std::nullopt;
   }
-  request.tenant = *std::move(tenant);
-  return std::nullopt;
+  Answer answer = refused(401, "unauthenticated", "It is not known who calls", caller.why_not);
+  if (callers_.takes_tokens()) answer.response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return answer;
 }
 
 // Nothing: the caller may do this, and it is known with which key.

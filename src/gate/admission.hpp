@@ -23,6 +23,7 @@ struct Head {
   bool is_http_1_1 = true;
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::optional<config::Address> peer;
+  std::optional<ClientCertificate> certificate = {};
 };
 
 // Thread safety: immutable.
@@ -41,8 +42,7 @@ class Admission {
   const Routes& routes() const { return routes_; }
 
  private:
-  std::optional<Answer> identify(Request& request,
-                                 const std::optional<config::Address>& peer) const;
+  std::optional<Answer> identify(Request& request, const Head& head) const;
   std::optional<Answer> address(Request& request, const Head& head) const;
   std::optional<Answer> authorise(Request& request) const;
 

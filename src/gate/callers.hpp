@@ -1,33 +1,56 @@
 // Who calls: the tenant that a request is of.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/gate.hpp"
 #include "gate/request.hpp"
+#include "sync/mutex.hpp"
 
 namespace hapax::gate {
 
-// Thread safety: immutable.
+struct Caller {
+  std::string tenant;
+  const char* why_not = nullptr;  // null: it is known who calls
+};
+
+// Thread safety: all of it.
 class Callers {
  public:
-  explicit Callers(const config::GateCallers& callers) : callers_(callers) {}
+  // `certificates`: those of clients tell who calls, too.
+  Callers(const config::GateCallers& callers, bool certificates);
 
-  // Nothing: not authenticated. Through a proxy that is listed, no token counts. `peer`: nothing if
-  // it has no address of the Internet.
-  std::optional<std::string> tenant_of(const Request& request,
-                                       const std::optional<config::Address>& peer) const;
+  // By exactly one of: the header of a proxy that is listed, a token, a certificate. `peer`:
+  // nothing if it has no address of the Internet.
+  Caller caller_of(const Request& request, const std::optional<config::Address>& peer,
+                   const std::optional<ClientCertificate>& certificate) const;
 
   // Whether it tells who calls, so that a handler does not get it.
   bool is_credential(const std::string& header) const;
 
+  bool takes_tokens() const { return !callers_.tokens.empty(); }
+
+  // Takes the file of the tokens if it has changed. If it is wrong, it logs that once and keeps the
+  // last ones. Blocks: on the file. One thread only.
+  void look();
+
  private:
+  using Tokens = std::shared_ptr<const std::vector<config::GateToken>>;
+
   bool is_proxy(const config::Address& peer) const;
-  std::optional<std::string> named_by_proxy(const Request& request) const;
-  std::optional<std::string> of_token(const Request& request) const;
+  Caller named_by_proxy(const Request& request) const;
+  Caller of_token(const Request& request) const;
+  const char* how_to_call() const;
+  Tokens tokens() const;
 
   const config::GateCallers callers_;
+  const bool certificates_;
+  std::string seen_;  // what the file held at the last look, or why it could not be read
+  mutable sync::Mutex mutex_;
+  Tokens tokens_ HAPAX_GUARDED_BY(mutex_);
 };
 
 }  // namespace hapax::gate

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gate/problem.hpp"
+#include "gate/tls.hpp"
 #include "key/key_source.hpp"
 
 namespace hapax::gate {
@@ -66,9 +67,9 @@ bool says_continue(const Head& head) {
 
 Connection::Connection(asio::ip::tcp::socket socket, Shared& shared)
     : shared_(shared),
-      stream_(std::move(socket)),
+      stream_(std::move(socket), shared.setup.tls ? shared.setup.tls->context() : nullptr),
       buffer_(most_unread(shared.setup.gate.limits)),
-      peer_(address_of(stream_.socket())) {
+      peer_(address_of(stream_.tcp().socket())) {
   ++shared_.connections;
 }
 
@@ -81,7 +82,7 @@ Connection::~Connection() {
 
 void Connection::end() {
   leave();
-  stream_.close();
+  stream_.tcp().close();
 }
 
 void Connection::enter(std::list<Connection*>& list) {
@@ -97,6 +98,21 @@ void Connection::leave() {
 
 std::size_t Connection::route() const { return route_.value_or(shared_.metrics.size() - 1); }
 
+void Connection::start() {
+  if (!stream_.is_tls()) return await_request();
+  began_ = Clock::now();
+  enter(shared_.beginning);
+  stream_.tcp().expires_after(shared_.setup.gate.limits.header_time);
+  stream_.async_handshake([self = shared_from_this()](Error error) { self->on_handshake(error); });
+}
+
+void Connection::on_handshake(Error error) {
+  leave();
+  if (error) return shared_.setup.metrics.gate_handshake_failed();
+  certificate_ = stream_.certificate();
+  await_request();
+}
+
 // Holds nothing but a small buffer, until the first byte comes.
 void Connection::await_request() {
   parser_.reset();
@@ -109,7 +125,7 @@ void Connection::await_request() {
   if (buffer_.size() > 0) return read_header();
   buffer_.shrink_to_fit();
   enter(shared_.idle);
-  stream_.expires_after(shared_.setup.gate.limits.idle_time);
+  stream_.tcp().expires_after(shared_.setup.gate.limits.idle_time);
   stream_.async_read_some(buffer_.prepare(kFirstBytes),
                           [self = shared_from_this()](Error error, std::size_t bytes) {
                             self->leave();
@@ -127,7 +143,7 @@ void Connection::read_header() {
   parser_->header_limit(static_cast<std::uint32_t>(limits.header_bytes));
   // The caller comes first. Without a limit, Beast 1.74 refuses all.
   parser_->body_limit(std::numeric_limits<std::uint64_t>::max());
-  stream_.expires_after(limits.header_time);
+  stream_.tcp().expires_after(limits.header_time);
   http::async_read_header(
       stream_, buffer_, *parser_,
       [self = shared_from_this()](Error error, std::size_t) { self->on_header(error); });
@@ -144,6 +160,7 @@ void Connection::on_head() {
   const config::GateLimits& limits = shared_.setup.gate.limits;
   Head head = head_of(parser_->get());
   head.peer = peer_;
+  head.certificate = certificate_;
   const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
   const bool waits_for_continue = has_body && buffer_.size() == 0 && says_continue(head);
   head_only_ = head.method == "HEAD";
@@ -190,7 +207,7 @@ void Connection::refuse_for_room() {
 }
 
 void Connection::go_on() {
-  stream_.expires_after(shared_.setup.gate.limits.body_time);
+  stream_.tcp().expires_after(shared_.setup.gate.limits.body_time);
   asio::async_write(stream_, asio::buffer(kContinue),
                     [self = shared_from_this()](Error error, std::size_t) {
                       if (!error) self->read_body();
@@ -199,7 +216,7 @@ void Connection::go_on() {
 
 // One time for the whole body, however slowly it trickles.
 void Connection::read_body() {
-  stream_.expires_after(shared_.setup.gate.limits.body_time);
+  stream_.tcp().expires_after(shared_.setup.gate.limits.body_time);
   parser_->body_limit(shared_.setup.gate.limits.body_bytes);
   parser_->eager(true);
   read_some();
@@ -223,7 +240,7 @@ void Connection::submit() {
   leave();
   executing_ = true;
   ++shared_.executing;
-  stream_.expires_never();
+  stream_.tcp().expires_never();
   auto ticket = std::make_shared<Ticket>();
   ticket->request = *std::move(request_);
   request_.reset();
@@ -276,7 +293,7 @@ void Connection::write(const Answer& answer) {
 
 template <class Message>
 void Connection::send(Message& message) {
-  stream_.expires_after(shared_.setup.gate.limits.body_time);
+  stream_.tcp().expires_after(shared_.setup.gate.limits.body_time);
   http::async_write(stream_, message, [self = shared_from_this()](Error error, std::size_t) {
     self->on_written(error);
   });
@@ -314,20 +331,25 @@ void Connection::refuse(Error error) {
 // the client might lose the answer.
 void Connection::linger() {
   leave();
+  stream_.tcp().expires_after(shared_.draining ? kLingerOfDrain : kLinger);
+  if (!stream_.is_tls()) return shut_down();
+  stream_.async_farewell([self = shared_from_this()](Error) { self->shut_down(); });
+}
+
+void Connection::shut_down() {
   Error ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   buffer_.clear();
   discarded_ = 0;
-  stream_.expires_after(shared_.draining ? kLingerOfDrain : kLinger);
   discard();
 }
 
 void Connection::discard() {
-  stream_.async_read_some(buffer_.prepare(kDiscard),
-                          [self = shared_from_this()](Error error, std::size_t bytes) {
-                            self->discarded_ += bytes;
-                            if (!error && self->discarded_ < kMaxDiscarded) self->discard();
-                          });
+  const auto on_read = [self = shared_from_this()](Error error, std::size_t bytes) {
+    self->discarded_ += bytes;
+    if (!error && self->discarded_ < kMaxDiscarded) self->discard();
+  };
+  stream_.tcp().async_read_some(buffer_.prepare(kDiscard), on_read);
 }
 
 }  // namespace hapax::gate

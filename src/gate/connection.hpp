@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "gate/server.hpp"
+#include "gate/stream.hpp"
 
 namespace hapax::gate {
 
@@ -25,7 +26,7 @@ struct Shared {
   boost::asio::io_context& io;
   std::vector<observe::GateMetrics> metrics = {};  // by route; last: of none
   std::list<Connection*> idle = {};                // the longest idle first
-  std::list<Connection*> beginning = {};           // in their first header, the oldest first
+  std::list<Connection*> beginning = {};           // in handshake or first header, the oldest first
   std::list<Connection*> reading = {};             // another header, or a body
   std::size_t connections = 0;
   std::size_t executing = 0;   // of them
@@ -41,9 +42,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection& operator=(const Connection&) = delete;
 
   // Serves until one side ends it.
-  void start() { await_request(); }
+  void start();
 
-  // When the header began that it is in.
+  // When the header began that it is in, or its handshake.
   Clock::time_point began() const { return began_; }
 
   // Closes it at once.
@@ -55,6 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Text = boost::beast::http::response<boost::beast::http::string_body>;
   using Bare = boost::beast::http::response<boost::beast::http::empty_body>;
 
+  void on_handshake(Error error);
   void await_request();
   void read_header();
   void on_header(Error error);
@@ -73,16 +75,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_written(Error error);
   void refuse(Error error);
   void linger();
+  void shut_down();
   void discard();
   void enter(std::list<Connection*>& list);
   void leave();
   std::size_t route() const;
 
   Shared& shared_;
-  boost::beast::tcp_stream stream_;
+  Stream stream_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   std::optional<config::Address> peer_;
+  std::optional<ClientCertificate> certificate_;
   std::optional<Request> request_;
   std::optional<std::size_t> route_;
   std::variant<std::monostate, Text, Bare> response_;

@@ -18,13 +18,14 @@ std::string outbox_group(const config::Config& config) {
 
 Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
            std::function<store::Session()> connect, Status& status, observe::Metrics& metrics,
-           const Operations* operations)
+           const Operations* operations, Tls* tls)
     : config_(config),
       routes_(std::move(routes)),
       connect_(std::move(connect)),
       status_(status),
       metrics_(metrics),
-      callers_(config.gate.callers),
+      tls_(tls),
+      callers_(config.gate.callers, tls != nullptr && !config.gate.tls.client_ca.empty()),
       admission_(config.gate, callers_, status),
       executor_setup_{.connect = connect_,
                       .name = config.gate.name,
@@ -71,8 +72,12 @@ void Gate::start() {
     outcomes_ = std::make_unique<Outcomes>(
         OutcomesSetup{connect_, config_.gate.scope + "/" + config_.gate.name,
                       holder + " " + std::to_string(random()), *executor_setup_.operations});
-  server_ =
-      std::make_unique<Server>(ServerSetup{config_.gate, admission_, desk_, status_, metrics_});
+  server_ = std::make_unique<Server>(
+      ServerSetup{config_.gate, admission_, desk_, status_, metrics_, tls_});
+  reload_ = std::make_unique<Reload>(config_.gate.looks_at_files, [this] {
+    callers_.look();
+    if (tls_ != nullptr) tls_->look();
+  });
   status_.started();
 }
 

@@ -14,8 +14,10 @@
 #include "gate/lane.hpp"
 #include "gate/operations.hpp"
 #include "gate/outcomes.hpp"
+#include "gate/reload.hpp"
 #include "gate/server.hpp"
 #include "gate/status.hpp"
+#include "gate/tls.hpp"
 #include "observe/metrics.hpp"
 #include "store/session.hpp"
 #include "worker/retention.hpp"
@@ -25,11 +27,11 @@ namespace hapax::gate {
 class Gate {
  public:
   // Makes the handlers. `config`, `status`, `metrics` and `operations` outlive it. `connect` is
-  // called by many threads. `operations`: null if no route accepts.
+  // called by many threads. `operations`: null if no route accepts. `tls`: null for plain HTTP.
   // Throws: std::runtime_error that names the handler whose on_start threw.
   Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
        std::function<store::Session()> connect, Status& status, observe::Metrics& metrics,
-       const Operations* operations = nullptr);
+       const Operations* operations = nullptr, Tls* tls = nullptr);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -56,13 +58,15 @@ class Gate {
   const std::function<store::Session()> connect_;
   Status& status_;
   observe::Metrics& metrics_;
-  const Callers callers_;
+  Tls* const tls_;
+  Callers callers_;
   const Admission admission_;
   const ExecutorSetup executor_setup_;
   Desk desk_;
   std::vector<Handlers> handlers_;  // of each lane, until it starts
   std::unique_ptr<worker::Retention> retention_;
   std::unique_ptr<Outcomes> outcomes_;
+  std::unique_ptr<Reload> reload_;
   std::unique_ptr<Server> server_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // before server_ ends, which they answer through
   std::unique_ptr<HandlerWatch> watch_;

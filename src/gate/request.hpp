@@ -29,6 +29,11 @@ struct Request {
   bool is_guarded() const { return !key.empty(); }
 };
 
+// What a client has proved of itself in its TLS handshake.
+struct ClientCertificate {
+  std::string name;  // the only common name of its subject; "": it has none, or several
+};
+
 struct Answer {
   Response response;
   observe::Answered how = observe::Answered::refused;

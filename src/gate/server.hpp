@@ -17,12 +17,15 @@
 
 namespace hapax::gate {
 
+class Tls;
+
 struct ServerSetup {
   const config::Gate& gate;
   const Admission& admission;
   Desk& desk;
   Status& status;
   observe::Metrics& metrics;
+  const Tls* tls = nullptr;  // null: plain HTTP
 };
 
 class Server {

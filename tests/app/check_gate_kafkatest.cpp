@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "sandbox/temporary_folder.hpp"
+#include "support/certificates.hpp"
 #include "support/command.hpp"
 #include "support/site.hpp"
 
@@ -31,6 +32,7 @@ class CheckOfAGate : public testing::Test {
     std::ofstream(file()) << text;
     return hapax({"check"}, file());
   }
+  const std::filesystem::path& folder() const { return folder_.path(); }
   std::filesystem::path file() const { return folder_.path() / "any.json"; }
 
   const std::string plugin = HAPAX_BINARY_DIR "/lib/libscripted.so";
@@ -45,6 +47,7 @@ TEST_F(CheckOfAGate, LooksAtAllThatItNeeds) {
   EXPECT_EQ(said.code, 0) << said.text;
   EXPECT_THAT(said.text,
               AllOf(HasSubstr("gate gate, 1 routes with a handler, 1 that accept, 8"),
+                    HasSubstr("ok    the gate's transport: plain HTTP, on this machine"),
                     HasSubstr("ok    handler scripted: version"), HasSubstr("for path /now"),
                     HasSubstr("ok    rights: all"), HasSubstr("ok    seal: "),
                     HasSubstr("ok    schema: "), HasSubstr("a gate takes 12 (lanes + 4)")));
@@ -61,6 +64,21 @@ TEST_F(CheckOfAGate, NamesWhatIsMissing) {
   const Said missing = check(gate_config(site, site.topic(), "./libnone.so"));
   EXPECT_EQ(missing.code, 3) << missing.text;
   EXPECT_THAT(missing.text, HasSubstr("FAIL  handler scripted: "));
+}
+
+TEST_F(CheckOfAGate, LooksAtTheFilesOfTls) {
+  Authority authority(folder(), "authority");
+  authority.issue("gate", "localhost");
+  std::string text = gate_config(site, site.topic(), plugin);
+  text.replace(text.find("\"callers\""), 0,
+               R"("tls": {"certificate": "gate.pem", "key": "gate.key"}, )");
+  const Said said = check(text);
+  EXPECT_THAT(said.text, HasSubstr("warn  the gate's transport: TLS, with a certificate for 0 d"));
+  std::filesystem::remove(folder() / "gate.key");
+  const Said missing = check(text);
+  EXPECT_EQ(missing.code, 3) << missing.text;
+  EXPECT_THAT(missing.text, HasSubstr("FAIL  configuration: gate.tls.key: cannot read " +
+                                      (folder() / "gate.key").string() + ": No such file"));
 }
 
 TEST_F(CheckOfAGate, NamesEachMistakeAsTheGateDoes) {

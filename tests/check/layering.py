@@ -38,7 +38,7 @@ LIBRARIES = {
     r"librdkafka/": {"kafka"},
     r"(pqxx|libpq|postgresql)\b": {"store"},
     r"dlfcn\.h": {"plugin"},
-    r"openssl/": {"key"},
+    r"openssl/": {"key", "gate"},  # digests | TLS
     r"(prometheus/|httplib|spdlog/|fmt/)": {"observe"},
     r"boost/": {"gate"},
     r"CLI/": {"cli", "inspect", "tools", "app"},

@@ -49,6 +49,17 @@ TEST(GateConfig, ReadsTheLeastAndFillsInTheRest) {
   EXPECT_EQ(base.retention, std::chrono::hours(168));
 }
 
+TEST(GateConfig, CertificatesOfClientsAreCallersEnough) {
+  json document = minimal_gate();
+  document["gate"]["callers"] = json::object();
+  document["gate"]["tls"] = {{"certificate", "a.pem"}, {"key", "a.key"}, {"client_ca", "c.pem"}};
+  EXPECT_TRUE(load_gate_json(document).config) << format(load_gate_json(document).problems);
+  document["gate"]["tls"].erase("client_ca");
+  EXPECT_FALSE(load_gate_json(document).config);
+  EXPECT_TRUE(has(gate_problem("/gate/tls", {{"certificate", "a.pem"}}, "gate.tls.key"),
+                  "is missing: the file of the certificate's private key"));
+}
+
 TEST(GateConfig, NamesEveryMistake) {
   EXPECT_TRUE(has(gate_problem("/gate/callers", json::object(), "gate.callers"), "who may call"));
   EXPECT_TRUE(has(gate_problem("/gate/callers/proxy", {{"header", "x"}}, "gate.callers.proxy"),

@@ -66,11 +66,12 @@ class Running {
           const store::ConnectOptions& options)
       : config_(config),
         operations_(Operations::of(config_)),
+        tls_(config_.gate.tls.is_on() ? std::make_unique<Tls>(config_.gate.tls) : nullptr),
         metrics({}),
         status(metrics),
         gate(
             config_, routes(booker, largest), [options] { return store::Session(options); }, status,
-            metrics, operations_ ? &*operations_ : nullptr) {
+            metrics, operations_ ? &*operations_ : nullptr, tls_.get()) {
     gate.start();
   }
 
@@ -92,6 +93,7 @@ class Running {
 
   const config::GateConfig config_;
   const std::optional<Operations> operations_;
+  const std::unique_ptr<Tls> tls_;
 
  public:
   observe::Metrics metrics;

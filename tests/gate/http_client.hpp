@@ -41,14 +41,14 @@ class HttpClient {
       throw std::runtime_error("cannot connect");
     }
   }
-  ~HttpClient() { ::close(socket_); }
+  virtual ~HttpClient() { ::close(socket_); }
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
   // False: the other side has closed. What was sent until then may have been read.
   bool send(const std::string& bytes) {
     for (std::size_t sent = 0; sent < bytes.size();) {
-      const ssize_t now = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      const ssize_t now = put(bytes.data() + sent, bytes.size() - sent);
       if (now <= 0) return false;
       sent += static_cast<std::size_t>(now);
     }
@@ -90,13 +90,23 @@ class HttpClient {
     return received_.empty() && closed_;
   }
 
+ protected:
+  int socket() const { return socket_; }
+  virtual ssize_t put(const char* bytes, std::size_t size) {
+    return ::send(socket_, bytes, size, MSG_NOSIGNAL);
+  }
+  virtual ssize_t get(char* bytes, std::size_t size) {
+    ssize_t now = 0;
+    do {
+      now = ::recv(socket_, bytes, size, 0);
+    } while (now < 0 && errno == EINTR);
+    return now;
+  }
+
  private:
   bool receive() {
     char bytes[16384];
-    ssize_t now = 0;
-    do {
-      now = ::recv(socket_, bytes, sizeof bytes, 0);
-    } while (now < 0 && errno == EINTR);
+    const ssize_t now = get(bytes, sizeof bytes);
     closed_ = now == 0 || (now < 0 && errno == ECONNRESET);
     if (now <= 0) return false;
     received_.append(bytes, static_cast<std::size_t>(now));

@@ -1,0 +1,28 @@
+// Looks at files that may change while the gate runs: a thread of the gate.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "worker/stoppable_wait.hpp"
+
+namespace hapax::gate {
+
+class Reload {
+ public:
+  // Calls `look` at once, and again and again, so long after it returned. It must not throw.
+  Reload(std::chrono::milliseconds between, std::function<void()> look)
+      : thread_([between, look = std::move(look)](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            look();
+            worker::wait_unless_stopped(stop, between);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace hapax::gate
