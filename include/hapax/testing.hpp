@@ -118,6 +118,9 @@ struct Options {
   // Columns that examine() does not compare, such as "public.payments.token": what may differ
   // between two deliveries. Times, uuids and numbers of sequences need not be named.
   std::vector<std::string> ignored_columns = {};
+  // Tables that on_duplicate may change, such as "public.replies". examine() does not compare them
+  // once the message has been delivered again.
+  std::vector<std::string> duplicate_tables = {};
 };
 
 // A double of the other side that an outside handler calls. The test makes it, and hands its
@@ -194,10 +197,13 @@ class Harness {
   // Delivers it to this many workers at the same moment, as after a rebalance that one of them
   // missed. Returns one outcome for each, in no order.
   // Precondition: the handler's instances share nothing, as in a worker with several lanes.
+  // Throws: the first error that ends a worker, such as a connection that breaks in a call.
   std::vector<Outcome> deliver_in_parallel(const Record& record, int workers = 4);
 
   // Delivers it to another worker process, which dies at that point with everything in its memory.
   // Throws: std::runtime_error if the message ended before that point; the text tells how.
+  //   std::logic_error if the handler calls to the outside: a child process dies, and the double
+  //   would not see its call.
   void crash_at(CrashPoint point, const Record& record);
 
   // All records that messages have published so far, in the order in which a relay would send them.
@@ -244,11 +250,11 @@ class Harness {
     return run(text, {Parameter(values)...});
   }
 
-  // What the handler has left in its session after messages so far: settings, temporary tables,
-  // advisory locks, LISTEN, prepared statements, cursors. If the handler's SQL shows it, hapax
-  // clears it before the next message, which costs a round trip. hapax does not see what a function
-  // in the database does: there, call set_config with is_local = true, and take transaction-level
-  // advisory locks. In a batch the next message sees all of it.
+  // What the handler has left in its session since the last examination began: settings, temporary
+  // tables, advisory locks, LISTEN, prepared statements, cursors. If the handler's SQL shows it,
+  // hapax clears it before the next message, which costs a round trip. hapax does not see what a
+  // function in the database does: there, call set_config with is_local = true, and take
+  // transaction-level advisory locks. In a batch the next message sees all of it.
   const std::vector<std::string>& session_leaks() const;
 
   // The url with which the worker connects, for tests of handlers that open connections themselves.

@@ -6,12 +6,17 @@ namespace hapax::testing {
 
 Examination::Examination(Harness::Implementation& harness, const Record& record)
     : harness_(harness), record_(record), before_(harness.tables()) {
-  for (const std::string& column : harness_.ignored_columns()) {
+  for (const std::string& column : harness_.options().ignored_columns) {
     if (!before_.contains(column.substr(0, column.rfind('.'))))
       throw std::runtime_error("Options::ignored_columns names \"" + column +
                                "\", and there is no such table; write public.payments.number");
     without_.insert(column);
   }
+  for (const std::string& table : harness_.options().duplicate_tables)
+    if (!before_.contains(table))
+      throw std::runtime_error("Options::duplicate_tables names \"" + table +
+                               "\", and there is no such table; write public.replies");
+  harness_.forget_leaks();
   harness_.save();
 }
 
@@ -69,8 +74,28 @@ void Examination::expect_end(const Outcome& outcome, Problems& problems) const {
 
 void Examination::expect_contents(const Tables& expected, const std::string& when,
                                   Problems& problems) {
-  for (const std::string& difference : differences(before_, expected, harness_.tables(), without_))
+  expect_contents(expected, harness_.tables(), when, problems);
+}
+
+void Examination::expect_contents(const Tables& expected, const Tables& found,
+                                  const std::string& when, Problems& problems) const {
+  for (const std::string& difference : differences(before_, expected, found, without_))
     problems.push_back(when + " " + difference);
+}
+
+void Examination::expect_contents_after_a_duplicate(Problems& problems) {
+  if (!harness_.lane().handler().wants_duplicates())
+    return expect_contents(after_, "after that", problems);
+  Tables expected = after_, found = harness_.tables();
+  for (const std::string& table : harness_.options().duplicate_tables) {
+    expected.erase(table);
+    found.erase(table);
+  }
+  const std::size_t before = problems.size();
+  expect_contents(expected, found, "after on_duplicate", problems);
+  if (problems.size() > before)
+    problems.emplace_back(
+        "if on_duplicate is to change a table, name it in Options::duplicate_tables");
 }
 
 void Examination::look_at_the_session() {

@@ -35,6 +35,8 @@ class Examination {
   void expect_same_effect(Problems& problems);
   void expect_end(const Outcome& outcome, Problems& problems) const;
   void expect_contents(const Tables& expected, const std::string& when, Problems& problems);
+  // The effect of one delivery, and what on_duplicate may have done.
+  void expect_contents_after_a_duplicate(Problems& problems);
   void look_at_the_session();
 
   Harness::Implementation& harness_;
@@ -44,6 +46,9 @@ class Examination {
   Tables after_;  // one delivery
 
  private:
+  void expect_contents(const Tables& expected, const Tables& found, const std::string& when,
+                       Problems& problems) const;
+
   Columns without_;
 };
 

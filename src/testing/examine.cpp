@@ -47,14 +47,12 @@ void EveryWay::deliver_once_more() {
       });
 }
 
-// As a duplicate; what on_duplicate writes is not compared.
 void EveryWay::expect_again(const Outcome& outcome, Problems& problems) {
   const Result wanted =
       report_.once.result == Result::completed ? Result::duplicate : report_.once.result;
   if (outcome.result != wanted)
     problems.push_back("it is " + outcome.text() + ", not " + name_of(wanted));
-  if (!harness_.lane().handler().wants_duplicates())
-    expect_contents(after_, "after that", problems);
+  expect_contents_after_a_duplicate(problems);
 }
 
 void EveryWay::deliver_again() {
@@ -82,8 +80,7 @@ void EveryWay::deliver_in_parallel() {
       if (outcomes[i].result != others)
         problems.push_back("one of the other workers has it as " + outcomes[i].text() + ", not " +
                            name_of(others));
-    if (!harness_.lane().handler().wants_duplicates())
-      expect_contents(after_, "after that", problems);
+    expect_contents_after_a_duplicate(problems);
   });
 }
 

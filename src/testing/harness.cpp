@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <barrier>
+#include <condition_variable>
+#include <exception>
 #include <thread>
 
 #include "key/identity.hpp"
@@ -13,18 +15,56 @@ namespace hapax::testing {
 
 using Implementation = Harness::Implementation;
 
+namespace {
+
+// Lanes that have one message at once. One that cannot go on waits until another one ends.
+//
+// Thread safety: safe.
+class Together {
+ public:
+  explicit Together(std::size_t lanes) : running_(lanes) {}
+
+  // Returns at once if all others wait, too.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (++waiting_ == running_) return wake();
+    changed_.wait(lock, [this, turn = turn_] { return turn_ != turn; });
+  }
+
+  void end() {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    wake();
+  }
+
+ private:
+  void wake() {
+    waiting_ = 0;
+    ++turn_;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t running_, waiting_ = 0, turn_ = 0;
+};
+
+}  // namespace
+
 Implementation::Implementation(HandlerFactory handler, const Options& options)
     : route_(read_route(handler, options)),
-      ignored_columns_(options.ignored_columns),
+      options_(options),
       database_(options.schema),
       lane_(make_lane()) {}
 
-std::unique_ptr<Lane> Implementation::make_lane() {
-  return std::make_unique<Lane>(route_, database_.worker_url(),
-                                [this](std::chrono::milliseconds time) {
-                                  const std::lock_guard lock(time_);
-                                  store::pass_time(database_.owner(), time);
-                                });
+std::unique_ptr<Lane> Implementation::make_lane(std::function<void()> wait_for_others) {
+  return std::make_unique<Lane>(
+      route_, database_.worker_url(),
+      [this](std::chrono::milliseconds time) {
+        const std::lock_guard lock(time_);
+        store::pass_time(database_.owner(), time);
+      },
+      std::move(wait_for_others));
 }
 
 // As a worker that has just got the partition.
@@ -82,16 +122,25 @@ std::vector<Outcome> Implementation::run_in_parallel(const Record& record, int w
   const Delivery delivery = delivery_of(record);
   const auto count = static_cast<std::size_t>(std::max(workers, 1));
   std::vector<std::unique_ptr<Lane>> lanes;
-  for (std::size_t i = 0; i < count; ++i) lanes.push_back(make_lane());
+  Together others(count);
+  for (std::size_t i = 0; i < count; ++i) lanes.push_back(make_lane([&others] { others.wait(); }));
   std::vector<Outcome> outcomes(count);
+  std::vector<std::exception_ptr> errors(count);
   std::barrier together(static_cast<std::ptrdiff_t>(count));
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < count; ++i)
     threads.emplace_back([&, i] {
       together.arrive_and_wait();
-      outcomes[i] = lanes[i]->run(delivery, std::nullopt, false);
+      try {
+        outcomes[i] = lanes[i]->run(delivery, std::nullopt, false);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+      others.end();
     });
   threads.clear();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
   for (const auto& lane : lanes) collect_leaks(*lane);
   return outcomes;
 }
@@ -137,6 +186,11 @@ void Implementation::collect_leaks(const Lane& lane) {
     if (!std::ranges::count(leaks_, leak)) leaks_.push_back(leak);
 }
 
+void Implementation::forget_leaks() {
+  restart();
+  leaks_.clear();
+}
+
 const std::vector<std::string>& Implementation::leaks() {
   collect_leaks(*lane_);
   return leaks_;
@@ -172,6 +226,10 @@ std::vector<Outcome> Harness::deliver_in_parallel(const Record& record, int work
 }
 
 void Harness::crash_at(CrashPoint point, const Record& record) {
+  if (implementation_->calls())
+    throw std::logic_error(
+        "the handler calls to the outside, and the double of the other side would not see the call "
+        "of a process that dies; use expect_no_blind_repeat or examine_calls");
   if (const auto ended = implementation_->crash(point, record))
     throw std::runtime_error("it did not come to the point \"" + std::string(name_of(point)) +
                              "\": " + *ended);

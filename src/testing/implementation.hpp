@@ -41,15 +41,16 @@ class Harness::Implementation {
   Lane& lane() { return *lane_; }
   Database& database() { return database_; }
   const std::vector<std::string>& leaks();
+  void forget_leaks();
   const TestedRoute& route() const { return route_; }
-  const std::vector<std::string>& ignored_columns() const { return ignored_columns_; }
+  const Options& options() const { return options_; }
 
  private:
-  std::unique_ptr<Lane> make_lane();
+  std::unique_ptr<Lane> make_lane(std::function<void()> wait_for_others = [] {});
   void collect_leaks(const Lane& lane);
 
   const TestedRoute route_;
-  const std::vector<std::string> ignored_columns_;
+  const Options options_;
   Database database_;
   std::mutex time_;  // of pass_time: several lanes
   std::vector<std::pair<Record, std::int64_t>> offsets_;

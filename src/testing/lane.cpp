@@ -46,9 +46,11 @@ Views::Views(const TestedRoute& route, const Delivery& delivery) {
 }
 
 Lane::Lane(const TestedRoute& route, std::string url,
-           std::function<void(std::chrono::milliseconds)> pass_time)
+           std::function<void(std::chrono::milliseconds)> pass_time,
+           std::function<void()> wait_for_others)
     : route_(route),
       pass_time_(std::move(pass_time)),
+      wait_for_others_(std::move(wait_for_others)),
       handler_(make_handler(route, probe_)),
       processor_(
           [this, options = options_of(route, url)] {
@@ -99,6 +101,7 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
     if (outcome.result != Result::waiting) break;
     outcome.waited += one.wait;
     if (once) break;
+    if (one.to_call) wait_for_others_();
     if (one.lost_in_handler) ++task.outages;
     task.agains = one.result == flow::Result::again ? task.agains + 1 : 0;
     if (one.result == flow::Result::retry) {

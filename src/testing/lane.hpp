@@ -41,9 +41,12 @@ class Lane {
   static constexpr const char* kGroup = "test";
 
   // `route` outlives it. `pass_time`: called for each delay that a worker would wait.
+  // `wait_for_others`: called if another lane's call holds the message's key.
   // Throws: what on_start throws.
-  Lane(const TestedRoute& route, std::string url,
-       std::function<void(std::chrono::milliseconds)> pass_time);
+  Lane(
+      const TestedRoute& route, std::string url,
+      std::function<void(std::chrono::milliseconds)> pass_time,
+      std::function<void()> wait_for_others = [] {});
 
   // Until it is settled, halts, or kMaxRuns; or once. Throws: Died, as the caller is armed.
   Outcome run(const Delivery& delivery, const std::optional<Fault>& fault, bool once);
@@ -62,6 +65,7 @@ class Lane {
 
   const TestedRoute& route_;
   std::function<void(std::chrono::milliseconds)> pass_time_;
+  std::function<void()> wait_for_others_;
   Probe probe_;
   std::unique_ptr<Handler> handler_;
   std::unique_ptr<Caller> caller_;        // null if the route does not call

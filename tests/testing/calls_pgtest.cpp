@@ -2,6 +2,7 @@
 // each that repeats blindly.
 #include <gmock/gmock.h>
 
+#include <pqxx/pqxx>
 #include <set>
 
 #include "hapax/outside.hpp"
@@ -184,6 +185,49 @@ TEST(KitOfCalls, DeliversAsAWorkerDoes) {
   const Outcome lost = forgetful.deliver(payment());
   EXPECT_EQ(lost.reason, "outcome_unknown");
   EXPECT_EQ(lost.calls, 1) << "the first retry is an hour later";
+}
+
+// The call takes longer than a hundred tries of the other workers.
+TEST(KitOfCalls, OfWorkersAtOnceTheOthersWaitForTheCall) {
+  Gateway gateway;
+  std::string url;
+  Parts parts;
+  parts.call = [&url](Gateway& to, const Call& call) {
+    pqxx::connection other(url);
+    pqxx::nontransaction work(other);
+    for (int i = 0; i < 15000; ++i) work.exec("SELECT 1");
+    return to.charge(std::string(call.key()));
+  };
+  Harness harness(charges(gateway, parts), declared(kIdempotent));
+  url = harness.url();
+  std::vector<Result> results;
+  for (const Outcome& outcome : harness.deliver_in_parallel(payment(), 3))
+    results.push_back(outcome.result);
+  EXPECT_THAT(results, testing::UnorderedElementsAre(Result::completed, Result::duplicate,
+                                                     Result::duplicate));
+  EXPECT_EQ(gateway.charges, 1);
+}
+
+TEST(KitOfCalls, AnErrorInOneOfSeveralWorkersIsThrown) {
+  Gateway gateway;
+  std::string url;
+  Parts parts;
+  parts.call = [&url](Gateway& to, const Call& call) {
+    pqxx::connection other(url);
+    pqxx::nontransaction(other).exec(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "
+        "datname = current_database() AND usename = current_user");
+    return to.charge(std::string(call.key()));
+  };
+  Harness harness(charges(gateway, parts), declared(kIdempotent));
+  url = harness.url();
+  EXPECT_THROW(harness.deliver_in_parallel(payment(), 2), std::runtime_error);
+}
+
+TEST(KitOfCalls, ACrashThatTheDoubleDoesNotSeeIsRefused) {
+  Gateway gateway;
+  Harness harness(charges(gateway), declared(kIdempotent));
+  EXPECT_THROW(harness.crash_at(hapax::testing::CrashPoint::handled, payment()), std::logic_error);
 }
 
 TEST(KitOfCalls, SaysWhichExaminationFitsTheHandler) {

@@ -182,6 +182,18 @@ TEST(Examine, CatchesWhatAHandlerLeavesInItsSession) {
                     HasSubstr("leaves the setting search_path = 'public, pg_temp' behind")));
 }
 
+TEST(Examine, TellsNothingOfWhatAnEarlierMessageLeft) {
+  Harness harness(factory([](const Message& message, Context& context) {
+                    if (*message.header("id") == "leaks") context.sql("LISTEN news");
+                    book(message, context);
+                  }),
+                  ledger());
+  harness.deliver(payment("leaks"));
+  EXPECT_THAT(harness.session_leaks(), ElementsAre("LISTEN news"));
+  const Report report = harness.examine(payment());
+  EXPECT_TRUE(report.passed()) << report;
+}
+
 TEST(Examine, CatchesAHandlerThatDiesOfARedelivery) {
   static bool ran = false;
   ran = false;
@@ -190,6 +202,48 @@ TEST(Examine, CatchesAHandlerThatDiesOfARedelivery) {
                 book(message, context);
               }),
               HasSubstr("it ends as failed (attempts_exhausted: again?"));
+}
+
+// Books, and does `on_duplicate` for a duplicate.
+class Replying final : public hapax::Handler {
+ public:
+  explicit Replying(Body on_duplicate) : on_duplicate_(std::move(on_duplicate)) {}
+  void handle(const Message& message, Context& context) override { book(message, context); }
+  bool wants_duplicates() const override { return true; }
+  void on_duplicate(const Message& message, const hapax::StoredResult&, Context& context) override {
+    on_duplicate_(message, context);
+  }
+
+ private:
+  Body on_duplicate_;
+};
+
+Report examined(const Body& on_duplicate, const Options& options) {
+  Harness harness({"booker", [&] { return std::make_unique<Replying>(on_duplicate); }, "1"},
+                  options);
+  return harness.examine(payment());
+}
+
+TEST(Examine, CatchesADuplicateThatIsBooked) {
+  const std::string report = examined(book, ledger()).text();
+  for (const char* const way :
+       {"then delivered again", "then sent again by the producer", "delivered to 4 workers at once",
+        "the worker dies after COMMIT, then it is delivered again"})
+    EXPECT_THAT(report, HasSubstr(std::string("WRONG   ") + way));
+  EXPECT_THAT(report, HasSubstr("Options::duplicate_tables"));
+}
+
+TEST(Examine, ADuplicateMayChangeTheTablesThatTheTestNamesAndNoOthers) {
+  const Body reply = [](const Message&, Context& context) {
+    context.write("INSERT INTO entries (id) VALUES ('reply')");
+  };
+  Options options = ledger();
+  EXPECT_THAT(examined(reply, options).text(), HasSubstr("after on_duplicate public.entries has"));
+  options.duplicate_tables = {"public.entries"};
+  EXPECT_TRUE(examined(reply, options).passed()) << examined(reply, options);
+  EXPECT_FALSE(examined(book, options).passed());
+  options.duplicate_tables = {"entries"};
+  EXPECT_THROW(examined(reply, options), std::runtime_error);
 }
 
 TEST(Examine, WithoutAnEffectNothingIsProved) {
