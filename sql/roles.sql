@@ -17,5 +17,6 @@ GRANT UPDATE (ended_at, ended_as, ended_by, ended_why, published_at) ON hapax.de
 GRANT SELECT, UPDATE ON hapax.replays TO :"worker";
 GRANT SELECT, INSERT, DELETE ON hapax.outbox TO :"worker";
 GRANT SELECT, INSERT ON hapax.outbox_halts TO :"worker";
+GRANT SELECT, INSERT, UPDATE ON hapax.outbox_batches TO :"worker";
 GRANT SELECT, INSERT, UPDATE, DELETE ON hapax.holders TO :"worker";
 GRANT SELECT ON hapax.store, hapax.schema_migrations, hapax.forgotten TO :"worker";

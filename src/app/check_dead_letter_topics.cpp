@@ -77,7 +77,9 @@ void check_dead_letter_topics(const config::Config& config, const KafkaReader& r
           partitions > 0, what,
           partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
           "create it; dead letters of " + route.topic + " wait in PostgreSQL until it is there");
-      if (partitions > 0) check_settings(config, route, findings);
+      if (partitions == 0) return;
+      check_settings(config, route, findings);
+      if (config.publish.transactions) check_transactions(config, topic, findings);
     });
   }
 }

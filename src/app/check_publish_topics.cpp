@@ -61,6 +61,7 @@ void check_publish_topics(const config::Config& config, const KafkaReader& reade
                       "right for a chain of steps; a handler that publishes to its own topic for "
                       "each message never ends");
       check_largest(config, topic, findings);
+      if (config.publish.transactions) check_transactions(config, topic, findings);
     });
   }
 }

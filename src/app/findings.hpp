@@ -59,4 +59,7 @@ void check_publish_topics(const config::Config& config, const KafkaReader& reade
 void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,
                      const char* mend, Findings& findings);
 
+// The same for Kafka's transactions. Tells what consumers need. Blocks: half a minute at most.
+void check_transactions(const config::Config& config, const std::string& topic, Findings& findings);
+
 }  // namespace hapax::app

@@ -16,6 +16,9 @@ namespace {
 
 // Kafka's own default, a little less.
 constexpr std::size_t kUsualRecord = 1'000'000;
+// A relay that died in a transaction of Kafka's hides other producers' records until another takes
+// over.
+constexpr std::chrono::seconds kLeaseOfTransactions{5};
 
 std::string missing_topics(const config::Config& config) {
   try {
@@ -47,6 +50,8 @@ outbox::RelaySetup relay_setup(const config::Config& config, const flow::Publish
                            {}};
   if (publishing != nullptr) setup.topics = publishing->topics;
   setup.letters = letter_topics(config);
+  setup.transactions = config.publish.transactions;
+  if (setup.transactions) setup.lease = kLeaseOfTransactions;
   return setup;
 }
 
@@ -96,6 +101,7 @@ RelayThread::RelayThread(const config::Config& config, const flow::Publishing* p
       thread_([this](const std::stop_token& stop) { relay_.run(stop); }) {}
 
 int oldest_schema(const config::Config& config) {
+  if (config.publish.transactions) return store::kTransactionsSchema;
   if (std::ranges::any_of(config.routes, [](const auto& route) { return !!route.outside; }))
     return store::kOutsideSchema;
   return config.publish.topics.empty() ? store::kOldestSchema : store::kOutboxSchema;

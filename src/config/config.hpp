@@ -148,6 +148,7 @@ struct Admin {
 // What handlers may publish with Context::publish.
 struct Publish {
   std::vector<std::string> topics;  // none twice
+  bool transactions = false;        // consumers with read_committed see each record once
 
   bool operator==(const Publish&) const = default;
 };

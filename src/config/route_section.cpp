@@ -95,6 +95,7 @@ void read_publish(Object& section, Publish& publish) {
         section.reader().problem(element.path, "the topic " + *topic + " is named twice");
       if (topic) publish.topics.push_back(*topic);
     }
+  section.read("transactions", publish.transactions, Flag{});
   section.finish();
 }
 

@@ -20,7 +20,8 @@ HeadersHandle headers_of(const OrderedRecord& record) {
 
 }  // namespace
 
-ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque) {
+ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque,
+                    std::int32_t partition) {
   using Memory = decltype(rd_kafka_vu_t{}.u.mem);
   const auto memory = [](const std::optional<std::string>& bytes) {
     if (!bytes) return Memory{nullptr, 0};
@@ -28,6 +29,7 @@ ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaqu
   };
   HeadersHandle headers = headers_of(record);
   const rd_kafka_vu_t fields[] = {{RD_KAFKA_VTYPE_TOPIC, {.cstr = record.topic.c_str()}},
+                                  {RD_KAFKA_VTYPE_PARTITION, {.i32 = partition}},
                                   {RD_KAFKA_VTYPE_MSGFLAGS, {.i = RD_KAFKA_MSG_F_COPY}},
                                   {RD_KAFKA_VTYPE_KEY, {.mem = memory(record.key)}},
                                   {RD_KAFKA_VTYPE_VALUE, {.mem = memory(record.payload)}},

@@ -12,8 +12,11 @@ namespace hapax::kafka {
 
 using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
-// Copies the record. `opaque`: for the delivery report. Nothing if librdkafka took it; otherwise
-// there is no report. Throws: std::runtime_error if librdkafka refuses a header.
-ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque);
+// Copies the record. `opaque`: for the delivery report. `partition`: kByPartitioner or one. Nothing
+// if librdkafka took it; otherwise there is no report. Throws: std::runtime_error if librdkafka
+// refuses a header.
+inline constexpr std::int32_t kByPartitioner = RD_KAFKA_PARTITION_UA;
+ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque,
+                    std::int32_t partition = kByPartitioner);
 
 }  // namespace hapax::kafka

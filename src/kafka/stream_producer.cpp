@@ -54,6 +54,11 @@ std::int64_t id_of(const void* opaque) { return reinterpret_cast<std::intptr_t>(
 
 }  // namespace
 
+StreamAnswer stream_answer(std::int64_t id, int error) {
+  const auto code = static_cast<rd_kafka_resp_err_t>(error);
+  return {id, stream_result(code), error_text(code)};
+}
+
 StreamProducer::StreamProducer(const Properties& properties, const Limits& limits)
     : known_for_(limits.known_for) {
   ConfHandle conf(rd_kafka_conf_new());
@@ -95,8 +100,7 @@ StreamProducer::~StreamProducer() {
 }
 
 void StreamProducer::answer(std::int64_t id, int error) {
-  const auto code = static_cast<rd_kafka_resp_err_t>(error);
-  answers_.push_back({id, stream_result(code), error_text(code)});
+  answers_.push_back(stream_answer(id, error));
   if (answers_.back().result == StreamResult::delivered)
     last_error_.clear();
   else

@@ -37,6 +37,9 @@ struct StreamAnswer {
   std::string error;  // librdkafka's word for its code
 };
 
+// What librdkafka's code (rd_kafka_resp_err_t) for a record means. Pure.
+StreamAnswer stream_answer(std::int64_t id, int error);
+
 // Thread safety: none; one thread at a time.
 class StreamProducer {
  public:

@@ -5,8 +5,7 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
-#include "outbox/letter_record.hpp"
-#include "store/message/publications.hpp"
+#include "outbox/make_stream.hpp"
 #include "store/worker/checkpoints.hpp"
 
 namespace hapax::outbox {
@@ -15,13 +14,10 @@ namespace {
 using namespace std::chrono_literals;
 namespace log = observe::log;
 
-constexpr std::size_t kMostRows = 5000;                    // of a topic, in hand
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // the same
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // of a topic, in hand
 // The next portion is read while Kafka gets the one before: up to six times as fast.
 constexpr std::size_t kPortionRows = kMostRows / 2;
 constexpr std::size_t kPortionBytes = kMostBytes / 2;
-constexpr std::size_t kLargestBatch = 500'000;  // bytes
-constexpr std::size_t kUnknownLimit = 1'000'000;
 constexpr auto kLook = 100ms;      // between two looks for records, unless nudged
 constexpr auto kPoll = 5ms;        // for Kafka's answers
 constexpr auto kTurn = 1ms;        // between two turns while records are on their way
@@ -29,7 +25,6 @@ constexpr auto kRemove = 50ms;     // an acknowledged record is removed so much 
 constexpr auto kRenew = 2s;        // the lease
 constexpr auto kAskLease = 1s;     // while another relay has it
 constexpr auto kAskTopics = 10s;   // for rows of topics that are not configured any more
-constexpr auto kAskLetters = 1s;   // for dead letters
 constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
 constexpr auto kOnceStopped = 1s;  // for answers that are on their way
 
@@ -44,7 +39,8 @@ Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
     : setup_(std::move(setup)),
       holder_(with_nonce(setup_.name)),
       metrics_(metrics),
-      gauges_(metrics, setup_.group, setup_.letters) {}
+      gauges_(metrics, setup_.group, setup_.letters),
+      letters_(setup_.group, setup_.letters) {}
 
 // The way of published records, once around. A record is sent only after a synchronous COMMIT that
 // came after it was read (P4), and removed only after Kafka has acknowledged it (P1).
@@ -53,12 +49,15 @@ void Relay::turn() {
   move_letters();
   collect_answers();
   if (!is_due()) return;
-  const store::OutboxStep step = next_step();
+  store::OutboxStep step = next_step();
+  propose(step);
   auto read = store::step_outbox(*session_, *lease_, step);
   if (!read) return forget();
   fenced_at_ = read->fenced_at;
   said_.clear();
   if (!std::exchange(acknowledged_, {}).empty()) flow::crash_point("outbox_removed");
+  if (!std::exchange(settled_, {}).empty()) flow::crash_point("outbox_batch_settled");
+  opened(step, *read);
   if (!read->rows.empty()) {
     peek_at_ = {};  // there may be more
     flow::crash_point("outbox_fenced");
@@ -94,7 +93,7 @@ void Relay::nudge() {
 }
 
 void Relay::rest(const std::stop_token& stop) {
-  const bool moving = has_records() || !acknowledged_.empty();
+  const bool moving = has_records() || has_answers();
   sync::Lock lock(mutex_);
   woken_.wait_for(lock.waitable(), stop, moving ? kTurn : kLook,
                   [this]() HAPAX_REQUIRES(mutex_) { return nudged_; });
@@ -102,7 +101,7 @@ void Relay::rest(const std::stop_token& stop) {
 }
 
 bool Relay::has_records() const {
-  return std::ranges::any_of(topics_, [](const auto& t) { return !t.second.stream.is_empty(); });
+  return std::ranges::any_of(topics_, [](const auto& t) { return !t.second.stream->is_empty(); });
 }
 
 bool Relay::leads() {
@@ -130,7 +129,9 @@ void Relay::take_over() {
   said_.clear();
   fenced_at_ = asked;
   store_id_ = store.id;
-  look_again_ = move_at_ = {};
+  open_batches_ = store::read_open_batches(*session_, setup_.group);
+  look_again_ = {};
+  letters_.look_again();
   sweep_at_ = asked + setup_.sweep;
   log::info("outbox_taken", {{"group", setup_.group}, {"epoch", lease_->epoch}},
             "this relay sends the group's published records");
@@ -143,47 +144,19 @@ void Relay::forget() {
                "another relay has the lease, or PostgreSQL was restarted: beginning again");
   lease_.reset();
   acknowledged_.clear();
+  settled_.clear();
   topics_.clear();  // before they are read again, their producers are gone
   gauges_.forget();
 }
 
-// From their committed rows, also those from before their route had a topic. A topic gets more once
-// Kafka has the last ones, so that a letter that is discarded meanwhile is not published.
 void Relay::move_letters() {
-  if (setup_.letters.empty() || Clock::now() < move_at_) return;
-  move_at_ = Clock::now() + kAskLetters;
-  std::vector<std::string> consumed;
-  for (const auto& [from, to] : setup_.letters)
-    if (topic(to).stream.is_empty()) consumed.push_back(from);
-  if (consumed.empty()) return;
-  const auto record_of = [this](const store::UnpublishedLetter& letter) {
-    return letter_record(letter, setup_.letters.at(letter.topic), setup_.group, store_id_);
-  };
-  try {
-    const auto moved = store::move_letters(*session_, *lease_, consumed, setup_.lease, record_of);
-    if (!moved) return forget();
-    letters_said_.clear();
-    if (*moved == 0) return;
-    peek_at_ = {};
-    if (*moved == store::kMostLetters) move_at_ = {};
-    flow::crash_point("dead_letters_moved");
-  } catch (const store::DatabaseError& error) {
-    if (error.sqlstate().empty() || error.sqlstate().starts_with("57P")) throw;
-    letters_wait(error.what());
-  } catch (const std::exception& error) {  // a row that was edited by hand
-    letters_wait(error.what());
-  }
-}
-
-void Relay::letters_wait(const char* why) {
-  if (std::exchange(letters_said_, why).empty())
-    log::warning("dead_letters_delayed", {{"error", why}},
-                 "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql), or a "
-                 "letter cannot be read: dead letters are not published while this lasts");
-}
-
-bool Relay::is_for_letters(const std::string& topic) const {
-  return std::ranges::any_of(setup_.letters, [&](const auto& l) { return l.second == topic; });
+  const auto moved =
+      letters_.move(*session_, *lease_, setup_.lease, store_id_,
+                    [this](const std::string& to) { return topic(to).stream->is_empty(); });
+  if (moved == LetterMover::Moved::lease_lost) return forget();
+  if (moved == LetterMover::Moved::none) return;
+  peek_at_ = {};
+  flow::crash_point("dead_letters_moved");
 }
 
 void Relay::collect_answers() {
@@ -191,19 +164,27 @@ void Relay::collect_answers() {
   std::vector<store::OutboxHalt> halts;
   for (auto& [name, topic] : topics_) {
     const auto poll = kPoll / static_cast<int>(topics_.size());
-    TopicStream::News news = topic.stream.turn(may_send, poll);
-    if (acknowledged_.empty()) removing_since_ = Clock::now();
-    for (const std::int64_t id : news.delivered) acknowledged_.emplace_back(name, id);
-    if (!news.delivered.empty()) {
-      metrics_.outbox_sent(name, news.delivered.size());
-      flow::crash_point("outbox_sent");
-    }
+    Stream::News news = topic.stream->turn(may_send, poll);
+    take_news(name, news);
+    if (!news.delivered.empty()) flow::crash_point("outbox_sent");
     if (!news.halt) continue;
     topic.low_water.reset();  // what was not sent is read again
     halts.push_back(std::move(*news.halt));
   }
   for (const store::OutboxHalt& wanted : halts)
     if (lease_) halt(wanted);
+  std::erase_if(topics_, [](const auto& t) { return t.second.stream->is_done(); });
+}
+
+void Relay::take_news(const std::string& topic, const Stream::News& news) {
+  if (acknowledged_.empty()) removing_since_ = Clock::now();
+  for (const std::int64_t id : news.delivered) acknowledged_.emplace_back(topic, id);
+  if (news.settled) {
+    settled_.push_back(*news.settled);
+    open_batches_.erase(topic);
+    look_again_ = {};
+  }
+  if (news.sent > 0) metrics_.outbox_sent(topic, news.sent);
 }
 
 // Without PostgreSQL the lease may have ended, and another relay may send the same records. What
@@ -211,22 +192,25 @@ void Relay::collect_answers() {
 void Relay::hold_back() {
   if (lease_is_fresh()) return;
   for (auto& [name, topic] : topics_) {
-    const TopicStream::News news = topic.stream.turn(false, {});
-    for (const std::int64_t id : news.delivered) acknowledged_.emplace_back(name, id);
+    const Stream::News news = topic.stream->turn(false, {});
+    take_news(name, news);
     if (news.halt) topic.low_water.reset();  // what was not sent is read again, and refused again
   }
 }
 
 void Relay::halt(const store::OutboxHalt& halt) {
   if (!store::halt_outbox(*session_, *lease_, halt, setup_.name)) return forget();
+  topics_.at(halt.topic).stream->halted(halt);
+  if (!halt.batch.empty()) open_batches_.erase(halt.topic);
   log::error("outbox_halted",
              {{"topic", halt.topic},
               {"record", halt.row.value_or(0)},
               {"reason", halt.reason},
               {"error", halt.detail}},
-             halt.row ? "a published record cannot be sent: it and later ones with its key wait "
-                        "until `hapax outbox retry` or `hapax outbox skip`"
-                      : "Kafka refuses a topic: its records wait until `hapax outbox retry`");
+             halt.row
+                 ? "a published record cannot be sent: it and later ones with its key wait "
+                   "until `hapax outbox retry` or `hapax outbox skip`"
+                 : "the records of a topic cannot be sent: they wait until `hapax outbox retry`");
   flow::crash_point("outbox_halted");
 }
 
@@ -235,7 +219,9 @@ bool Relay::is_due() {
   look_for_topics();
   sweep();
   const auto now = Clock::now();
-  if (now - fenced_at_ > kRenew) return true;
+  if (now - fenced_at_ > kRenew || !settled_.empty()) return true;
+  if (std::ranges::any_of(topics_, [](auto& t) { return t.second.stream->wants_batch(); }))
+    return true;
   if (!acknowledged_.empty() &&
       (acknowledged_.size() >= kPortionRows || !has_records() || now - removing_since_ > kRemove))
     return true;
@@ -253,6 +239,7 @@ void Relay::look_for_topics() {
   look_again_ = Clock::now() + kAskTopics;
   for (const auto& [name, limit] : setup_.topics) topic(name);
   for (const auto& [consumed, name] : setup_.letters) topic(name);
+  for (const auto& [name, batch] : open_batches_) topic(name);
   std::set<std::string> known;
   for (const auto& [name, topic] : topics_) known.insert(name);
   for (const std::string& name : store::new_outbox_topics(*session_, setup_.group, known))
@@ -262,26 +249,20 @@ void Relay::look_for_topics() {
 Relay::Topic& Relay::topic(const std::string& name) {
   if (const auto found = topics_.find(name); found != topics_.end()) return found->second;
   const auto limit = setup_.topics.find(name);
-  const std::size_t most = limit == setup_.topics.end() ? kUnknownLimit : limit->second;
-  return topics_
-      .emplace(name, Topic{TopicStream(
-                               name, setup_.group,
-                               [this, most] {
-                                 return std::make_unique<kafka::StreamProducer>(
-                                     setup_.properties(),
-                                     kafka::StreamProducer::Limits{
-                                         std::min(kLargestBatch, most / 2), kMostRows});
-                               },
-                               limit == setup_.topics.end() && is_for_letters(name)),
-                           LowWater()})
-      .first->second;
+  const auto open = open_batches_.find(name);
+  StreamSetup stream{name, setup_.group, setup_.properties};
+  if (limit != setup_.topics.end()) stream.largest = limit->second;
+  stream.waits_for_topic = !stream.largest && letters_.is_for_letters(name);
+  stream.transactions = setup_.transactions;
+  if (open != open_batches_.end()) stream.open = open->second;
+  return topics_.emplace(name, Topic{make_stream(stream)}).first->second;
 }
 
 // The id behind which a topic has records that were not removed.
 std::int64_t Relay::mark_of(const Topic& topic) {
   const std::int64_t mark = topic.low_water.last_mark();
-  if (topic.stream.is_empty()) return mark;
-  return std::min(mark, topic.stream.in_hand().begin()->first - 1);
+  if (topic.stream->is_empty()) return mark;
+  return std::min(mark, topic.stream->in_hand().begin()->first - 1);
 }
 
 // A net below the low-water marks. It may walk long, so it has a session of its own.
@@ -308,16 +289,30 @@ void Relay::sweep() {
 // record may become visible below it, and its successor above it. So what is in hand is left out.
 store::OutboxStep Relay::next_step() {
   store::OutboxStep step{{}, acknowledged_, kPortionRows, kPortionBytes, setup_.lease};
+  step.settled = settled_;
   for (auto& [name, topic] : topics_) {
-    const auto& in_hand = topic.stream.in_hand();
-    if (in_hand.size() > kMostRows - kPortionRows ||
-        topic.stream.bytes_in_hand() > kMostBytes - kPortionBytes)
+    const auto& in_hand = topic.stream->in_hand();
+    if (!topic.stream->takes_rows() || in_hand.size() > kMostRows - kPortionRows ||
+        topic.stream->bytes_in_hand() > kMostBytes - kPortionBytes)
       continue;
     topic.low_water.mark();
     step.topics.emplace(name, mark_of(topic));
     for (const auto& [id, bytes] : in_hand) step.in_hand.push_back(id);
   }
   return step;
+}
+
+// A batch is sent only once PostgreSQL holds it. So its transaction in Kafka begins after this
+// step.
+void Relay::propose(store::OutboxStep& step) {
+  for (auto& [name, topic] : topics_)
+    if (topic.stream->wants_batch()) step.next.push_back(topic.stream->propose());
+}
+
+void Relay::opened(const store::OutboxStep& step, const store::OutboxRead& read) {
+  if (!step.next.empty()) flow::crash_point("outbox_batch_opened");
+  for (std::size_t i = 0; i < step.next.size(); ++i)
+    topics_.at(step.next[i].topic).stream->opened(read.numbers[i]);
 }
 
 void Relay::send(store::OutboxRead read, const store::OutboxStep& step) {
@@ -336,7 +331,7 @@ void Relay::send(store::OutboxRead read, const store::OutboxStep& step) {
     Topic& topic = topics_.at(name);
     topic.more = !all;
     topic.low_water.read(upto, read.writers);
-    topic.stream.offer(std::move(mine));
+    topic.stream->offer(std::move(mine));
   }
   measure();
 }
@@ -358,7 +353,7 @@ void Relay::measure() {
   gauges_.measure(*session_, [this] {
     std::map<std::string, std::int64_t> marks;  // which have passed what is halted
     for (const auto& [name, topic] : topics_)
-      if (setup_.topics.contains(name) || !is_for_letters(name))
+      if (setup_.topics.contains(name) || !letters_.is_for_letters(name))
         marks[name] = halts_.empty() ? mark_of(topic) : 0;
     return marks;
   });
@@ -370,15 +365,16 @@ void Relay::leave() {
     if (lease_ && !session_) session_.emplace(setup_.connect());
     const auto in_flight = [this] {
       return std::ranges::any_of(topics_,
-                                 [](const auto& t) { return t.second.stream.is_in_flight(); });
+                                 [](const auto& t) { return t.second.stream->is_in_flight(); });
     };
-    while (lease_ && (in_flight() || !acknowledged_.empty()) && Clock::now() < until) {
-      for (auto& [name, topic] : topics_)
-        for (const std::int64_t id : topic.stream.turn(false, kPoll).delivered)
-          acknowledged_.emplace_back(name, id);
-      if (acknowledged_.empty()) continue;
-      if (!store::step_outbox(*session_, *lease_, {{}, acknowledged_, 1, 1, setup_.lease})) return;
+    while (lease_ && (in_flight() || has_answers()) && Clock::now() < until) {
+      for (auto& [name, topic] : topics_) take_news(name, topic.stream->turn(false, kPoll));
+      if (!has_answers()) continue;
+      store::OutboxStep last{{}, acknowledged_, 1, 1, setup_.lease};
+      last.settled = settled_;
+      if (!store::step_outbox(*session_, *lease_, last)) return;
       acknowledged_.clear();
+      settled_.clear();
     }
     if (lease_ && session_) store::release_outbox_lease(*session_, *lease_);
   } catch (const store::DatabaseError&) {

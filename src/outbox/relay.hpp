@@ -17,11 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "kafka/stream_producer.hpp"
+#include "kafka/consumer.hpp"
 #include "observe/metrics.hpp"
 #include "outbox/gauges.hpp"
+#include "outbox/letter_mover.hpp"
 #include "outbox/low_water.hpp"
-#include "outbox/topic_stream.hpp"
+#include "outbox/stream.hpp"
 #include "store/worker/outbox.hpp"
 #include "sync/mutex.hpp"
 
@@ -36,6 +37,7 @@ struct RelaySetup {
   std::chrono::seconds lease{10};
   std::chrono::seconds sweep{60};                   // between two looks below the low-water marks
   std::map<std::string, std::string> letters = {};  // consumed topic → its dead letter topic
+  bool transactions = false;                        // publish.transactions
 };
 
 // Thread safety: run() belongs to one thread; nudge() may be called from any.
@@ -54,8 +56,8 @@ class Relay {
  private:
   using Clock = std::chrono::steady_clock;
   struct Topic {
-    TopicStream stream;
-    LowWater low_water;
+    std::unique_ptr<Stream> stream;
+    LowWater low_water = {};
     bool more = false;  // the last read was bounded
   };
 
@@ -66,15 +68,17 @@ class Relay {
   bool lease_is_fresh() const { return Clock::now() - fenced_at_ < setup_.lease; }
   void collect_answers();
   void hold_back();
+  void take_news(const std::string& topic, const Stream::News& news);
+  bool has_answers() const { return !acknowledged_.empty() || !settled_.empty(); }
   void halt(const store::OutboxHalt& halt);
   bool is_due();
   void sweep();
   store::OutboxStep next_step();
+  void propose(store::OutboxStep& step);
+  void opened(const store::OutboxStep& step, const store::OutboxRead& read);
   bool a_halt_ended(const store::OutboxRead& read);
   void send(store::OutboxRead read, const store::OutboxStep& step);
   void move_letters();
-  void letters_wait(const char* why);
-  bool is_for_letters(const std::string& topic) const;
   void look_for_topics();
   void measure();
   void rest(const std::stop_token& stop);
@@ -87,18 +91,20 @@ class Relay {
   const std::string holder_;  // of the lease: unlike setup_.name, no other process has it
   observe::Metrics& metrics_;
   Gauges gauges_;
+  LetterMover letters_;
 
   std::optional<store::Session> session_;
   std::optional<store::OutboxLease> lease_;
   std::map<std::string, Topic> topics_;
   std::vector<std::pair<std::string, std::int64_t>> acknowledged_;  // and not removed
+  std::vector<store::SettledBatch> settled_;                        // and not written down
+  std::map<std::string, store::OpenBatch> open_batches_;            // that earlier relays left
   std::set<std::int64_t> halts_;                                    // that were open
   std::future<std::set<std::string>> sweep_;                        // topics that it has found
-  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, move_at_{}, sweep_at_{}, peek_at_{},
+  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, sweep_at_{}, peek_at_{},
       removing_since_{};
   std::string store_id_;
-  std::string said_;          // why PostgreSQL does not let it work
-  std::string letters_said_;  // why it does not let letters be moved
+  std::string said_;  // why PostgreSQL does not let it work
 
   sync::Mutex mutex_;
   std::condition_variable_any woken_;

@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "flow/crash_point.hpp"
-#include "observe/log.hpp"
-#include "outbox/letter_record.hpp"
 #include "outbox/record.hpp"
 
 namespace hapax::outbox {
@@ -16,22 +14,11 @@ using Result = kafka::StreamAnswer::Result;
 
 constexpr std::size_t kAllAgain = 4096;  // so many at a time, and the stream flows again
 constexpr auto kForAnswers = 10s;        // to what was sent before the producer stopped
-constexpr auto kBackOff = 1s;
 constexpr auto kLongWithoutAnswer = 10s;
 
 }  // namespace
 
-void TopicStream::offer(std::vector<store::OutboxRow> rows) {
-  if (is_empty()) moved_at_ = Clock::now();
-  for (store::OutboxRow& row : rows) {
-    const std::size_t bytes = row.key.value_or("").size() + row.payload.value_or("").size();
-    in_hand_.emplace(row.id, bytes);
-    bytes_ += bytes;
-    waiting_.push_back(std::move(row));
-  }
-}
-
-TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout) {
+Stream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout) {
   News news;
   if (is_empty() || (!producer_ && !may_send) || !has_producer()) return news;
   if (!may_send && !sent_.empty()) producer_->stop();
@@ -39,8 +26,7 @@ TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds tim
   for (const kafka::StreamAnswer& answer : producer_->poll(timeout)) {
     if (answer.result == Result::delivered) {
       sent_.erase(answer.id);
-      bytes_ -= in_hand_.at(answer.id);
-      in_hand_.erase(answer.id);
+      acknowledge(answer.id);
       news.delivered.push_back(answer.id);
       continue;
     }
@@ -52,10 +38,10 @@ TopicStream::News TopicStream::turn(bool may_send, std::chrono::milliseconds tim
       failure_ = answer.error;
     }
   }
-  if (!news.delivered.empty()) goes_on();
+  news.sent = news.delivered.size();
+  if (news.sent > 0) goes_on();
   if (sent_.empty() && is_unreadable_next()) {
-    news.halt = store::OutboxHalt{topic_, waiting_.front().id, "record_unreadable",
-                                  waiting_.front().unreadable};
+    news.halt = unreadable(waiting_.front());
     drop_waiting();
   }
   if (producer_->stopped()) {
@@ -83,7 +69,6 @@ bool TopicStream::has_producer() {
   }
 }
 
-// A row that was edited by hand halts once all before it are acknowledged.
 bool TopicStream::is_unreadable_next() const {
   return !waiting_.empty() && !waiting_.front().unreadable.empty();
 }
@@ -120,7 +105,8 @@ void TopicStream::conclude(News& news) {
     back_off(refusal->error);
   } else if (refusal && refusal->result == Result::refused_topic) {
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", refusal->error};
-  } else if (refused > 0 && alone && refusal->result == Result::too_large && shrink_next()) {
+  } else if (refused > 0 && alone && refusal->result == Result::too_large &&
+             shrink_letter(waiting_.front())) {
     // It is sent again without its payload.
   } else if (refused > 0 && alone) {
     news.halt = store::OutboxHalt{topic_, refusal->id, "record_refused", refusal->error};
@@ -130,45 +116,6 @@ void TopicStream::conclude(News& news) {
     back_off(why);
   }
   if (news.halt) drop_waiting();
-}
-
-// Only a dead letter may lose a part: PostgreSQL keeps all of it.
-bool TopicStream::shrink_next() {
-  store::OutboxRow& row = waiting_.front();
-  if (!is_letter(row)) return false;
-  const std::size_t bytes = row.payload.value_or("").size();
-  if (!shrink(row)) return false;
-  observe::log::warning(
-      "dead_letter_too_large",
-      {{"dead_letter", letter_id(row)}, {"dead_letter_topic", topic_}, {"payload_bytes", bytes}},
-      "the dead letter topic takes no record of this size (max.message.bytes): "
-      "publishing it without its payload; `hapax dead show` has all of it");
-  return true;
-}
-
-void TopicStream::drop_waiting() {
-  waiting_.clear();
-  in_hand_.clear();
-  bytes_ = 0;
-}
-
-void TopicStream::back_off(const std::string& why) {
-  not_before_ = Clock::now() + kBackOff;
-  delayed(why);
-}
-
-// One line while the reason stays the same kind: brokers word it differently each time.
-void TopicStream::delayed(const std::string& why) {
-  if (!std::exchange(said_, why).empty()) return;
-  observe::log::warning("outbox_delayed", {{"topic", topic_}, {"error", why}},
-                        "Kafka does not take published records; they wait in hapax.outbox, and "
-                        "the relay tries on");
-}
-
-void TopicStream::goes_on() {
-  moved_at_ = Clock::now();
-  if (std::exchange(said_, {}).empty()) return;
-  observe::log::info("outbox_goes_on", {{"topic", topic_}}, "published records are sent again");
 }
 
 }  // namespace hapax::outbox

@@ -2,6 +2,7 @@
 
 It holds the topic against the handler's table of runs, operation by operation: P1 to P5 of
 docs/outbox.md. Repeats are fine while things break, if they are equal. In the calm at the end none is.
+With --variant '{"transactions": true}' none is ever (P2+).
 """
 
 import collections
@@ -10,7 +11,7 @@ import json
 import time
 
 import psycopg2
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from faults import fault
@@ -54,6 +55,7 @@ def published_key(scope, key):
 @world
 class Publish(World):
     name = "publish"
+    variant = {"transactions": False}
     ledger = """
 CREATE TABLE booked (nr bigserial, op text, account text, run text);
 GRANT SELECT, INSERT ON booked TO hapax_worker;
@@ -76,7 +78,7 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
         self.passed_over = set()
 
     def configure(self, config):
-        config["publish"] = {"topics": [TOPIC]}
+        config["publish"] = {"topics": [TOPIC], "transactions": self.site.variant["transactions"]}
         config["routes"][0]["options"]["publish"] = TOPIC
 
     def began(self):
@@ -129,7 +131,8 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
     def records(self):
         """Those of each partition, in the order of the log."""
         consumer = Consumer({"bootstrap.servers": self.site.kafka.bootstrap, "group.id": "reader",
-                             "enable.auto.commit": False, "log_level": 0})
+                             "enable.auto.commit": False, "enable.partition.eof": True,
+                             "log_level": 0})
         found = []
         for partition in range(PARTITIONS):
             place = TopicPartition(TOPIC, partition, 0)
@@ -141,6 +144,8 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
                     if not record.error():
                         found.append(record)
                         at = record.offset() + 1
+                    elif record.error().code() == KafkaError._PARTITION_EOF:
+                        at = end  # what ends a transaction is no record
         consumer.close()
         return found
 
@@ -157,7 +162,7 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
         cursor.execute("SELECT topic, row_id, reason, detail FROM hapax.outbox_halts")
         said = [f"publishing was halted: {halt}" for halt in cursor.fetchall()]
         first = collections.defaultdict(list)  # account -> operations, each once
-        seen = {}
+        seen, places = {}, {}
         calm = collections.Counter()
         repeats = 0
         for record in self.records():
@@ -170,10 +175,13 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
             where = f"record {record.partition()}/{record.offset()} of operation {op}"
             if op in seen:
                 repeats += 1
+                if self.site.variant["transactions"]:
+                    said.append(f"{where}: it came before, at {places[op]}")
                 if seen[op] != bytes_of:
                     said.append(f"{where}: a repeat differs: {bytes_of}, before {seen[op]}")
                 continue
             seen[op] = bytes_of
+            places[op] = f"{record.partition()}/{record.offset()}"
             first[key].append(op)
             if op not in booked:
                 said.append(f"{where}: published, and nothing was booked")

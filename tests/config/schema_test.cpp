@@ -204,8 +204,9 @@ TEST(Schema, AllowsTheWordsAndBoundsOfTheLoader) {
 std::map<std::string, std::pair<std::string, std::string>> documented() {
   std::map<std::string, std::pair<std::string, std::string>> rows;
   const std::string page = source_file("docs/configuration.md");
-  const std::regex row(R"(\n\| `((?:kafka|postgres|worker|routes\[\]|admin|log)\.[^`]+)` )"
-                       R"(\| ([^|]+) \| ([^|]+) \| [^|]+ \|(?=\n))");
+  const std::regex row(
+      R"(\n\| `((?:kafka|postgres|worker|routes\[\]|admin|log)\.[^`]+|publish\.transactions)` )"
+      R"(\| ([^|]+) \| ([^|]+) \| [^|]+ \|(?=\n))");
   for (std::sregex_iterator it(page.begin(), page.end(), row), end; it != end; ++it)
     EXPECT_TRUE(rows.try_emplace((*it)[1], (*it)[2], (*it)[3]).second) << (*it)[1] << " twice";
   return rows;

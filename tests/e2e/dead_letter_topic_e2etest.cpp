@@ -29,6 +29,10 @@ std::optional<std::string> header(const Incoming& record, const std::string& nam
 }
 
 struct DeadSite {
+  explicit DeadSite(bool transactions = false) {
+    if (transactions) patch["publish"]["transactions"] = true;
+  }
+
   Site site{1};
   std::string topic = site.topic() + ".dead";
   // In order, so that ids are in the order of offsets.
@@ -42,9 +46,8 @@ struct DeadSite {
   }
 };
 
-TEST(DeadLetterTopicOnKafka, IsWaitedForWhileMessagesGoOn) {
-  HAPAX_NEEDS_KAFKA();
-  DeadSite dead;
+void expect_waited_for(bool transactions) {
+  DeadSite dead(transactions);
   Site& site = dead.site;
   const auto worker = site.worker("w", dead.patch);
   Producer producer(site.bootstrap());
@@ -64,9 +67,18 @@ TEST(DeadLetterTopicOnKafka, IsWaitedForWhileMessagesGoOn) {
   expect_leaves(*worker);
 }
 
-TEST(DeadLetterTopicOnKafka, HasWhatFitsOfARecordThatIsTooLargeAndAllOfTheNext) {
+TEST(DeadLetterTopicOnKafka, IsWaitedForWhileMessagesGoOn) {
   HAPAX_NEEDS_KAFKA();
-  DeadSite dead;
+  expect_waited_for(false);
+}
+
+TEST(DeadLetterTopicInTransactions, IsWaitedForWhileMessagesGoOn) {
+  HAPAX_NEEDS_KAFKA();
+  expect_waited_for(true);
+}
+
+void expect_what_fits(bool transactions) {
+  DeadSite dead(transactions);
   Site& site = dead.site;
   create_topic(site.bootstrap(), dead.topic, 1, {{"max.message.bytes", "8000"}});
   Producer producer(site.bootstrap());
@@ -96,6 +108,16 @@ TEST(DeadLetterTopicOnKafka, HasWhatFitsOfARecordThatIsTooLargeAndAllOfTheNext) 
   EXPECT_EQ(header(records[2], "hapax-left-out"), std::nullopt);
   worker->await("dead_letter_too_large", {{"dead_letter", 1}});
   expect_leaves(*worker);
+}
+
+TEST(DeadLetterTopicOnKafka, HasWhatFitsOfARecordThatIsTooLargeAndAllOfTheNext) {
+  HAPAX_NEEDS_KAFKA();
+  expect_what_fits(false);
+}
+
+TEST(DeadLetterTopicInTransactions, HasWhatFitsOfARecordThatIsTooLargeAndAllOfTheNext) {
+  HAPAX_NEEDS_KAFKA();
+  expect_what_fits(true);
 }
 
 TEST(DeadLetterTopicOnKafka, IsCheckedWithoutWritingToIt) {

@@ -115,5 +115,28 @@ TEST(OutboxCheck, NamesAMissingRightToWrite) {
                                  HasSubstr("give the user of kafka.* Write on the topic")));
 }
 
+TEST(OutboxCheck, TriesTransactionsAndTellsWhatConsumersNeed) {
+  HAPAX_NEEDS_KAFKA();
+  KafkaServer kafka(
+      Settings{{"authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+               {"allow.everyone.if.no.acl.found", "true"}});
+  create_topic(kafka.bootstrap(), "receipts", 1);
+  Site site(1);
+  const sandbox::TemporaryFolder folder("check");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << site.options("w", {{"kafka", {{"bootstrap.servers", kafka.bootstrap()}}},
+                                              {"publish",
+                                               {{"topics", {"receipts"}}, {"transactions", true}}}})
+                               .config;
+  EXPECT_THAT(hapax({"check"}, config).text,
+              AllOf(HasSubstr("ok    transactions into receipts: allowed"),
+                    HasSubstr("isolation.level is read_committed")));
+  EXPECT_EQ(end_offset(kafka.bootstrap(), "receipts", 0), 0);
+  deny_group(kafka.bootstrap(), "hapax-outbox/" + site.group() + "/receipts:check");
+  EXPECT_THAT(hapax({"check"}, config).text,
+              AllOf(HasSubstr("FAIL  transactions into receipts: "),
+                    HasSubstr("Read on the groups, that begin with hapax-outbox/")));
+}
+
 }  // namespace
 }  // namespace hapax::support

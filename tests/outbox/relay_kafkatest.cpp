@@ -1,98 +1,29 @@
 // The relay between a real PostgreSQL and librdkafka's mock brokers. Rows are written as a
 // handler's transaction leaves them.
-#include "outbox/relay.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <map>
-#include <thread>
 
 #include "kafka/mock_cluster.hpp"
+#include "outbox/relay_ground.hpp"
 #include "store/transaction.hpp"
-#include "support/database.hpp"
-#include "support/read_records.hpp"
 
 namespace hapax::outbox {
 namespace {
 
 using namespace std::chrono_literals;
-using support::Incoming;
 
-constexpr int kPartitions = 3;
-
-class RelayCase : public testing::Test {
- protected:
-  RelayCase() {
-    cluster.create_topic("receipts", kPartitions);
+struct RelayCluster {
+  RelayCluster() {
+    cluster.create_topic("receipts", 3);
     cluster.create_topic("audit", 1);
   }
-
-  // Keys are k<n modulo 10>, payloads the numbers [from, from + count).
-  static std::string rows(const std::string& topic, int from, int count) {
-    return "INSERT INTO hapax.outbox (group_id, topic, record_key, payload, headers, "
-           "idempotency_key, source_topic, source_generation, source_partition, source_offset) "
-           "SELECT 'g', '" +
-           topic +
-           "', convert_to('k' || n % 10, 'UTF8'), convert_to(n::text, 'UTF8'), "
-           "'[[\"kind\",\"receipt\"]]', 'key ' || n, 'payments', 1, 3, n FROM generate_series(" +
-           std::to_string(from) + ", " + std::to_string(from + count - 1) + ") n ORDER BY n;";
-  }
-
-  class Running {
-   public:
-    Running(RelaySetup setup, const std::string& versions)
-        : metrics({versions, "", "", ""}), relay(std::move(setup), metrics) {
-      thread = std::jthread([this](const std::stop_token& stop) { relay.run(stop); });
-    }
-    observe::Metrics metrics;
-    Relay relay;
-    std::jthread thread;
-  };
-
-  RelaySetup setup(const std::string& name = "w") {
-    return {"g",
-            name,
-            [options = database.worker()] { return store::Session(options); },
-            [bootstrap = cluster.bootstrap()] {
-              return kafka::Properties{{"bootstrap.servers", bootstrap},
-                                       {"topic.metadata.refresh.interval.ms", "100"}};
-            },
-            {{"receipts", 1'000'000}, {"audit", 1'000'000}},
-            2s};
-  }
-  std::unique_ptr<Running> run(const std::string& name = "w") {
-    return std::make_unique<Running>(setup(name), name);
-  }
-
-  void await_sent(const std::string& where = "true") {
-    database.wait_until("SELECT count(*) FROM hapax.outbox WHERE " + where, "0");
-  }
-
-  std::vector<Incoming> records(const std::string& topic) {
-    std::vector<Incoming> all;
-    for (int partition = 0; partition < (topic == "receipts" ? kPartitions : 1); ++partition)
-      for (Incoming& record : support::read_records(cluster.bootstrap(), topic, partition))
-        all.push_back(std::move(record));
-    return all;
-  }
-
-  // Each of [0, count) once, in the order of numbers within a key.
-  void expect_exact(const std::string& topic, int count) {
-    std::map<std::string, int> last;
-    const auto all = records(topic);
-    EXPECT_EQ(all.size(), static_cast<std::size_t>(count));
-    for (const Incoming& record : all) {
-      const int n = std::stoi(*record.payload);
-      EXPECT_EQ(*record.key, "k" + std::to_string(n % 10));
-      const auto [before, first] = last.emplace(*record.key, n);
-      EXPECT_EQ(n, first ? n % 10 : before->second + 10);
-      before->second = n;
-    }
-  }
-
   kafka::MockCluster cluster;
-  test::Database database;
+};
+
+class RelayCase : protected RelayCluster, public RelayGround {
+ protected:
+  RelayCase() : RelayGround(cluster.bootstrap(), {{"receipts", 3}, {"audit", 1}}) {}
 };
 
 TEST_F(RelayCase, SendsEachRecordOnceInTheOrderOfItsKeyAndRemovesIt) {

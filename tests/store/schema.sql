@@ -248,6 +248,16 @@ CREATE TABLE hapax.outbox (
     created_at timestamp with time zone DEFAULT now() NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='10000');
+CREATE TABLE hapax.outbox_batches (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    number bigint NOT NULL,
+    token uuid NOT NULL,
+    follows uuid NOT NULL,
+    ids bigint[] NOT NULL,
+    opened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='1000');
 CREATE TABLE hapax.outbox_halts (
     id bigint NOT NULL,
     group_id text NOT NULL COLLATE pg_catalog."C",
@@ -379,6 +389,8 @@ ALTER TABLE ONLY hapax.logs
     ADD CONSTRAINT logs_pkey PRIMARY KEY (scope, topic, partition, cluster_id, topic_id);
 ALTER TABLE ONLY hapax.operator_log
     ADD CONSTRAINT operator_log_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.outbox_batches
+    ADD CONSTRAINT outbox_batches_pkey PRIMARY KEY (group_id, topic);
 ALTER TABLE ONLY hapax.outbox_halts
     ADD CONSTRAINT outbox_halts_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.outbox

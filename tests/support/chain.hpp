@@ -37,10 +37,10 @@ class Chain {
   // account. The topic must hold them in that order, and beside them only equal repeats.
   // Returns how many repeats there are. Precondition: the outbox is empty.
   int expect_exact(int payments);
-
- private:
+  // The same of the topic only.
   int expect_topic_exact(int payments);
 
+ private:
   Site site_{3};
   const std::string receipts_;
   test::Database ledger_;

@@ -10,12 +10,14 @@
 namespace hapax::store {
 
 // The newest migration in this binary, and the oldest schema that this worker can run on.
-inline constexpr int kSchema = 12;
+inline constexpr int kSchema = 13;
 inline constexpr int kOldestSchema = 5;
 // The first schema with an outbox.
 inline constexpr int kOutboxSchema = 9;
 // Of a worker with a route that calls to the outside.
 inline constexpr int kOutsideSchema = 12;
+// Of a worker that publishes in transactions.
+inline constexpr int kTransactionsSchema = 13;
 
 struct MigrationState {
   int number = 0;

@@ -108,6 +108,8 @@ void adopt_database(Transaction& transaction, bool copy, json& facts) {
   // The original publishes its records; a copy must not do it again.
   if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
     facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();
+  if (!transaction.run("SELECT to_regclass('hapax.outbox_batches')")[0][0].is_null())
+    transaction.run("DELETE FROM hapax.outbox_batches");
 }
 
 json json_of(const Halt& halt) {

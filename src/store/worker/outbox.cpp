@@ -137,7 +137,10 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
   for (const auto& [topic, id] : step.acknowledged) sent[topic].push_back(id);
   for (const auto& [topic, ids] : sent)
     transaction.add(session.execute(sql::kDeleteOutbox, {lease.group, topic, outbox_array(ids)}));
+  for (const SettledBatch& batch : step.settled) settle_batch(transaction, lease.group, batch);
   OutboxRead read;
+  for (const NextBatch& batch : step.next)
+    read.numbers.push_back(open_batch(transaction, lease.group, batch));
   const Columns wanted = columns_of(step.topics);
   const std::string topics = outbox_array(wanted.topics);
   const std::string marks = outbox_array(wanted.ids);
@@ -179,6 +182,7 @@ bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& h
   if (!fence_outbox(transaction, lease, kAsLong)) return false;
   transaction.run(sql::kInsertOutboxHalt,
                   {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
+  if (!halt.batch.empty()) settle_batch(transaction, lease.group, {halt.topic, halt.batch, false});
   transaction.commit();
   return true;
 }

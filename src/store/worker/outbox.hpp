@@ -15,6 +15,7 @@
 
 #include "store/session.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/outbox_batches.hpp"
 
 namespace hapax::store {
 
@@ -62,13 +63,16 @@ struct OutboxStep {
   std::size_t most_bytes = 0;  // keys and payloads of a topic; one record comes in any case
   std::chrono::seconds lease{0};
   std::vector<std::int64_t> in_hand = {};  // ids that are not read again
+  std::vector<SettledBatch> settled = {};
+  std::vector<NextBatch> next = {};  // to be sent after this step; of a topic one at most
 };
 
 struct OutboxRead {
   std::vector<OutboxRow> rows;                 // in the order of ids
   std::map<std::string, std::int64_t> newest;  // the newest id of each topic, seen before `rows`
-  std::set<std::string> writers;  // transactions with ids, still running after `rows` were read
-  std::set<std::int64_t> halts;   // those that are open
+  std::set<std::string> writers;      // transactions with ids, still running after `rows` were read
+  std::set<std::int64_t> halts;       // those that are open
+  std::vector<std::int64_t> numbers;  // of OutboxStep::next
   std::chrono::steady_clock::time_point fenced_at;  // the lease runs from then at the earliest
 };
 
@@ -81,11 +85,11 @@ bool peek_outbox(Session& session, const std::string& group,
 std::set<std::string> find_behind_marks(Session& session, const std::string& group,
                                         const std::map<std::string, std::int64_t>& marks);
 
-// Removes what is acknowledged and reads on, in one transaction whose COMMIT is synchronous. It
-// checks the lease first and, as its last statement, renews it. So what it returns cannot be lost
-// any more by a crash or a synchronous failover. No other relay had taken over by then, and the
-// lease is fresh, however long the read took. Nothing if the lease or the incarnation is another
-// one: then nothing was changed, and the ids in hand mean nothing any more.
+// Removes what is acknowledged or settled, opens batches and reads on, in one transaction whose
+// COMMIT is synchronous. It checks the lease first and, as its last statement, renews it. So what
+// it returns cannot be lost any more by a crash or a synchronous failover. No other relay had taken
+// over by then, and the lease is fresh, however long the read took. Nothing if the lease or the
+// incarnation is another one: then nothing was changed, and the ids in hand mean nothing any more.
 std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease,
                                       const OutboxStep& step);
 
@@ -97,6 +101,7 @@ struct OutboxHalt {
   std::string topic;
   std::optional<std::int64_t> row;  // nothing: the whole topic
   std::string reason, detail;
+  std::string batch = {};  // the token of one that is closed with it, or ""
 };
 
 // False if the lease or the incarnation is another one: nothing was changed.

@@ -1,0 +1,9 @@
+-- Refuses while a batch is on its way: nobody could tell any more whether Kafka has it.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM hapax.outbox_batches WHERE ids <> '{}') THEN
+    RAISE EXCEPTION 'a batch of published records is on its way to Kafka'
+      USING HINT = 'Let a worker or `hapax relay` with publish.transactions settle it.';
+  END IF;
+END $$;
+DROP TABLE hapax.outbox_batches;

@@ -1,0 +1,326 @@
+#include "kafka/transactional_producer.hpp"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "kafka/handles.hpp"
+#include "kafka/produce.hpp"
+#include "kafka/producer.hpp"
+#include "kafka/request.hpp"
+
+namespace hapax::kafka {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr auto kInit = 30s;       // Kafka may have to end the last transaction first
+constexpr auto kAsk = 5s;         // a question to the brokers
+constexpr auto kAskEnds = 1s;     // the same, many times over
+constexpr auto kSlice = 500ms;    // between two looks whether to stop
+constexpr auto kLookAgain = 5ms;  // whether consumers have passed the transaction; doubled
+constexpr auto kLookRarely = 100ms;
+constexpr auto kLong = 30s;
+constexpr std::int32_t kMarkerPartition = 0;
+
+using MetadataHandle =
+    std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>>;
+using TopicHandle = std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>>;
+using GroupHandle = std::unique_ptr<rd_kafka_consumer_group_metadata_t,
+                                    Destroyer<rd_kafka_consumer_group_metadata_destroy>>;
+
+bool is_refusal(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
+    case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE: return true;
+    default: return stream_answer(0, code).result == StreamAnswer::Result::refused_topic;
+  }
+}
+
+void* id_opaque(std::int64_t id) { return reinterpret_cast<void*>(static_cast<std::intptr_t>(id)); }
+
+ConfHandle transactional_conf(const Properties& connecting,
+                              const TransactionalProducer::Setup& to) {
+  ConfHandle conf(rd_kafka_conf_new());
+  char error[512];
+  // The timeouts of records and sockets must not exceed the transaction's.
+  Properties settings = {{"transactional.id", to.id},
+                         {"transaction.timeout.ms", std::to_string(to.timeout.count())},
+                         {"message.timeout.ms", std::to_string(to.timeout.count())},
+                         {"socket.timeout.ms", std::to_string((to.timeout - 1s).count())},
+                         // A topic that was deleted must not come back with other partitions.
+                         {"allow.auto.create.topics", "false"},
+                         // The topic decides how large a record may be.
+                         {"message.max.bytes", "1000000000"},
+                         {"batch.size", std::to_string(to.batch_bytes)},
+                         {"queue.buffering.max.messages", std::to_string(to.most_records)},
+                         {"queue.buffering.max.kbytes", "2097151"},
+                         {"linger.ms", "2"}};
+  settings.insert(connecting.begin(), connecting.end());
+  for (const auto& [name, value] : settings)
+    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
+        RD_KAFKA_CONF_OK)
+      throw std::runtime_error("producing: librdkafka refuses kafka." + name + ": " + error);
+  rd_kafka_conf_set_log_cb(conf.get(), nullptr);
+  return conf;
+}
+
+}  // namespace
+
+struct TransactionalProducer::Reader final : Listener {
+  Reader(Properties properties, const std::string& group, const char* isolation)
+      : consumer(with(std::move(properties), group, isolation), *this) {}
+
+  static Properties with(Properties properties, const std::string& group, const char* isolation) {
+    properties["group.id"] = group;
+    properties["isolation.level"] = isolation;
+    return properties;
+  }
+  void on_assigned(const std::vector<TopicPartition>&) override {}
+  void on_revoked(const std::vector<TopicPartition>&, bool) override {}
+  void on_committed(const std::vector<Commit>&, CommitResult, const std::string&) override {}
+  void on_client_error(const ClientError&) override {}
+
+  Consumer consumer;
+};
+
+TransactionalProducer::TransactionalProducer(const Properties& properties, Setup setup)
+    : connecting_(connecting(properties)),
+      setup_(std::move(setup)),
+      reader_(std::make_unique<Reader>(connecting_, setup_.id, "read_committed")) {
+  ConfHandle conf = transactional_conf(connecting_, setup_);
+  rd_kafka_conf_set_opaque(conf.get(), this);
+  rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
+  rd_kafka_conf_set_error_cb(conf.get(), on_error);
+  char error[512];
+  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
+  if (client_ == nullptr) throw std::runtime_error(std::string("producing: ") + error);
+  conf.release();
+}
+
+TransactionalProducer::~TransactionalProducer() {
+  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_destroy(client_);
+}
+
+void TransactionalProducer::on_delivery(rd_kafka_s*, const rd_kafka_message_s* message,
+                                        void* opaque) {
+  auto& self = *static_cast<TransactionalProducer*>(opaque);
+  --self.in_hand_;
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    std::int64_t& end = self.ends_[message->partition];
+    end = std::max(end, message->offset + 1);
+    return;
+  }
+  self.refuse(reinterpret_cast<std::intptr_t>(message->_private), message->err);
+}
+
+void TransactionalProducer::refuse(std::int64_t id, int error) {
+  using Result = StreamAnswer::Result;
+  StreamAnswer answer = stream_answer(id, error);
+  if (answer.result == Result::unsent || answer.result == Result::unknown) {
+    if (failure_.empty()) failure_ = answer.error;
+    return;
+  }
+  if (!refusal_) refusal_ = Refusal{answer, 0};
+  ++refusal_->records;
+  if (answer.id < refusal_->first.id) refusal_->first = std::move(answer);
+}
+
+void TransactionalProducer::on_error(rd_kafka_s*, int, const char* reason, void* opaque) {
+  static_cast<TransactionalProducer*>(opaque)->last_error_ = reason;
+}
+
+void TransactionalProducer::fail(const std::string& doing, int code,
+                                 const std::string& words) const {
+  throw TransactionError(doing + ": " + words + (last_error_.empty() ? "" : "; " + last_error_),
+                         is_refusal(static_cast<rd_kafka_resp_err_t>(code)));
+}
+
+// librdkafka goes on with a call that timed out when it is called again.
+void TransactionalProducer::attempt(const char* doing, milliseconds limit,
+                                    const std::function<rd_kafka_error_s*(int)>& call) const {
+  const auto until = steady_clock::now() + limit;
+  for (;;) {
+    const ErrorHandle error(call(static_cast<int>(milliseconds(kSlice).count())));
+    if (!error) return;
+    rd_kafka_poll(client_, 0);
+    const bool again = rd_kafka_error_is_retriable(error.get()) != 0 &&
+                       rd_kafka_error_txn_requires_abort(error.get()) == 0;
+    if (!again || setup_.stop.stop_requested() || steady_clock::now() > until)
+      fail(doing, rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
+  }
+}
+
+void TransactionalProducer::init() {
+  attempt("init_transactions", kInit,
+          [this](int timeout) { return rd_kafka_init_transactions(client_, timeout); });
+}
+
+std::optional<Marker> TransactionalProducer::marker() const {
+  const TopicPartition place(setup_.topic, kMarkerPartition);
+  std::map<TopicPartition, Committed> found;
+  try {
+    found = reader_->consumer.committed({place}, kAsk);
+  } catch (const std::runtime_error& error) {
+    throw TransactionError(error.what(), false);
+  }
+  const auto committed = found.find(place);
+  if (committed == found.end())
+    throw TransactionError("Kafka does not tell the offsets of the group " + setup_.id, false);
+  if (!committed->second.offset) return std::nullopt;
+  return Marker{*committed->second.offset, committed->second.metadata};
+}
+
+void TransactionalProducer::look() {
+  const TopicHandle topic(rd_kafka_topic_new(client_, setup_.topic.c_str(), nullptr));
+  const struct rd_kafka_metadata* raw = nullptr;
+  if (const auto error = rd_kafka_metadata(client_, 0, topic.get(), &raw, timeout_of(kAsk)))
+    fail("reading the metadata of topic " + setup_.topic, error, rd_kafka_err2str(error));
+  const MetadataHandle metadata(raw);
+  const rd_kafka_metadata_topic& found = metadata->topics[0];
+  if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR &&
+      found.err != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
+    fail("topic " + setup_.topic, found.err, stream_answer(0, found.err).error);
+  led_.assign(static_cast<std::size_t>(found.partition_cnt), false);
+  for (int i = 0; i < found.partition_cnt; ++i)
+    if (const auto& partition = found.partitions[i]; partition.leader >= 0)
+      led_.at(static_cast<std::size_t>(partition.id)) = true;
+}
+
+std::optional<std::int32_t> TransactionalProducer::partition_of(
+    const std::optional<std::string>& key) {
+  const auto partitions = static_cast<std::int32_t>(led_.size());
+  if (key) {
+    const auto partition = rd_kafka_msg_partitioner_murmur2(nullptr, key->data(), key->size(),
+                                                            partitions, nullptr, nullptr);
+    if (!led_.at(static_cast<std::size_t>(partition))) return std::nullopt;
+    return partition;
+  }
+  for (std::size_t i = 0; i < led_.size(); ++i)
+    if (const std::size_t next = ++rotation_ % led_.size(); led_[next])
+      return static_cast<std::int32_t>(next);
+  return std::nullopt;
+}
+
+void TransactionalProducer::begin() {
+  ends_.clear();
+  const ErrorHandle error(rd_kafka_begin_transaction(client_));
+  if (error)
+    fail("begin_transaction", rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
+}
+
+void TransactionalProducer::send(const OrderedRecord& record, std::int32_t partition,
+                                 std::int64_t id) {
+  try {
+    const ErrorHandle error = produce(client_, record, id_opaque(id), partition);
+    if (error)
+      refuse(id, rd_kafka_error_code(error.get()));
+    else
+      ++in_hand_;
+  } catch (const std::runtime_error&) {  // a header that no Kafka takes
+    refuse(id, RD_KAFKA_RESP_ERR_INVALID_RECORD);
+  }
+}
+
+std::optional<TransactionalProducer::Refusal> TransactionalProducer::await_answers() {
+  while (in_hand_ > 0) {
+    if (refusal_ || !failure_.empty() || setup_.stop.stop_requested())
+      rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_poll(client_, static_cast<int>(milliseconds(kSlice).count()) / 10);
+  }
+  if (refusal_) return refusal_;
+  if (!failure_.empty() || setup_.stop.stop_requested())
+    fail("producing", RD_KAFKA_RESP_ERR__FAIL, failure_.empty() ? "stopped" : failure_);
+  return std::nullopt;
+}
+
+void TransactionalProducer::mark(const Marker& marker) {
+  const GroupHandle group(rd_kafka_consumer_group_metadata_new(setup_.id.c_str()));
+  const ListHandle list = new_list();
+  rd_kafka_topic_partition_t& entry = add(list, {setup_.topic, kMarkerPartition});
+  entry.offset = marker.number;
+  entry.metadata_size = marker.token.size();
+  entry.metadata = malloc(marker.token.size() + 1);  // librdkafka frees it with the list
+  if (entry.metadata == nullptr) throw std::bad_alloc();
+  marker.token.copy(static_cast<char*>(entry.metadata), marker.token.size());
+  attempt("send_offsets_to_transaction", setup_.timeout, [&](int timeout) {
+    return rd_kafka_send_offsets_to_transaction(client_, list.get(), group.get(), timeout);
+  });
+}
+
+void TransactionalProducer::commit() {
+  attempt("commit_transaction", setup_.timeout,
+          [this](int timeout) { return rd_kafka_commit_transaction(client_, timeout); });
+}
+
+TransactionalProducer::Ends TransactionalProducer::written_ends() const {
+  const Reader all(connecting_, setup_.id, "read_uncommitted");
+  std::vector<TopicPartition> partitions;
+  for (std::size_t i = 0; i < led_.size(); ++i)
+    partitions.emplace_back(setup_.topic, static_cast<std::int32_t>(i));
+  Ends ends;
+  try {
+    for (const auto& [partition, end] : all.consumer.ends(partitions, kAsk))
+      ends[partition.second] = end;
+  } catch (const std::runtime_error& error) {
+    throw TransactionError(error.what(), false);
+  }
+  return ends;
+}
+
+bool TransactionalProducer::have_passed(const Ends& ends) const {
+  std::vector<TopicPartition> partitions;
+  for (const auto& [partition, end] : ends) partitions.emplace_back(setup_.topic, partition);
+  std::map<TopicPartition, std::int64_t> stable;
+  try {
+    stable = reader_->consumer.ends(partitions, kAskEnds);
+  } catch (const std::runtime_error&) {
+    // No broker answers, or none leads: asked again.
+  }
+  if (stable.size() < partitions.size()) refresh_reader();
+  return std::ranges::all_of(ends, [&](const auto& wanted) {
+    const auto found = stable.find({setup_.topic, wanted.first});
+    return found != stable.end() && found->second >= wanted.second;
+  });
+}
+
+// What it knows of the leaders may be old.
+void TransactionalProducer::refresh_reader() const {
+  try {
+    reader_->consumer.partition_count(setup_.topic, kAskEnds);
+  } catch (const std::runtime_error&) {
+    // The next look asks again.
+  }
+}
+
+void TransactionalProducer::await_passed(const Ends& ends,
+                                         const std::function<void()>& delayed) const {
+  const auto since = steady_clock::now();
+  bool told = false;
+  for (milliseconds pause = kLookAgain; !have_passed(ends);
+       pause = std::min<milliseconds>(pause * 2, kLookRarely)) {
+    if (setup_.stop.stop_requested()) throw TransactionError("stopped", false);
+    if (!told && steady_clock::now() - since > kLong) {
+      delayed();
+      told = true;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void TransactionalProducer::await_visible(const std::function<void()>& delayed) const {
+  await_passed(ends_, delayed);
+}
+
+void TransactionalProducer::await_all_visible(const std::function<void()>& delayed) const {
+  await_passed(written_ends(), delayed);
+}
+
+}  // namespace hapax::kafka

@@ -1,0 +1,46 @@
+// Moves dead letters whose routes name a topic from their committed rows into the outbox, also
+// those from before their route had a topic.
+//
+// Thread safety: none; it belongs to the relay's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "store/session.hpp"
+#include "store/worker/outbox.hpp"
+
+namespace hapax::outbox {
+
+class LetterMover {
+ public:
+  // `letters`: consumed topic → its dead letter topic.
+  LetterMover(std::string group, std::map<std::string, std::string> letters)
+      : group_(std::move(group)), letters_(std::move(letters)) {}
+
+  const std::map<std::string, std::string>& letters() const { return letters_; }
+  bool is_for_letters(const std::string& topic) const;
+
+  // Looks again at once.
+  void look_again() { move_at_ = {}; }
+
+  enum class Moved { none, some, lease_lost };
+  // If it is due. `is_empty`: whether a topic has nothing in hand. It gets more only then, so that
+  // a letter that is discarded meanwhile is not published. Throws: DatabaseError if the session is
+  // lost.
+  Moved move(store::Session& session, const store::OutboxLease& lease, std::chrono::seconds time,
+             const std::string& store_id, const std::function<bool(const std::string&)>& is_empty);
+
+ private:
+  void wait(const char* why);
+
+  const std::string group_;
+  const std::map<std::string, std::string> letters_;
+  std::chrono::steady_clock::time_point move_at_{};
+  std::string said_;  // why PostgreSQL does not let letters be moved
+};
+
+}  // namespace hapax::outbox

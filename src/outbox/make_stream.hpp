@@ -1,0 +1,27 @@
+// Which way the records of a topic go, and the producer's limits.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kafka/consumer.hpp"
+#include "outbox/stream.hpp"
+
+namespace hapax::outbox {
+
+inline constexpr std::size_t kMostRows = 5000;  // of a topic, in hand
+
+struct StreamSetup {
+  std::string topic, group;
+  std::function<kafka::Properties()> properties;
+  std::optional<std::size_t> largest;  // record that the topic takes, if that is known
+  bool waits_for_topic = false;
+  bool transactions = false;
+  std::optional<store::OpenBatch> open = {};  // settled in any case before anything is sent
+};
+std::unique_ptr<Stream> make_stream(const StreamSetup& setup);
+
+}  // namespace hapax::outbox

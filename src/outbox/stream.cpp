@@ -1,0 +1,71 @@
+#include "outbox/stream.hpp"
+
+#include <utility>
+
+#include "observe/log.hpp"
+#include "outbox/letter_record.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+constexpr auto kBackOff = std::chrono::seconds(1);
+
+}  // namespace
+
+void Stream::offer(std::vector<store::OutboxRow> rows) {
+  if (is_empty()) moved_at_ = Clock::now();
+  for (store::OutboxRow& row : rows) {
+    const std::size_t bytes = row.key.value_or("").size() + row.payload.value_or("").size();
+    in_hand_.emplace(row.id, bytes);
+    bytes_ += bytes;
+    waiting_.push_back(std::move(row));
+  }
+}
+
+store::OutboxHalt Stream::unreadable(const store::OutboxRow& row) const {
+  return {topic_, row.id, "record_unreadable", row.unreadable};
+}
+
+void Stream::acknowledge(std::int64_t id) {
+  bytes_ -= in_hand_.at(id);
+  in_hand_.erase(id);
+}
+
+void Stream::drop_waiting() {
+  waiting_.clear();
+  in_hand_.clear();
+  bytes_ = 0;
+}
+
+void Stream::back_off(const std::string& why) {
+  not_before_ = Clock::now() + kBackOff;
+  delayed(why);
+}
+
+// One line while the reason stays the same kind: brokers word it differently each time.
+void Stream::delayed(const std::string& why) {
+  if (!std::exchange(said_, why).empty()) return;
+  observe::log::warning("outbox_delayed", {{"topic", topic_}, {"error", why}},
+                        "Kafka does not take published records; they wait in hapax.outbox, and "
+                        "the relay tries on");
+}
+
+void Stream::goes_on() {
+  moved_at_ = Clock::now();
+  if (std::exchange(said_, {}).empty()) return;
+  observe::log::info("outbox_goes_on", {{"topic", topic_}}, "published records are sent again");
+}
+
+bool shrink_letter(store::OutboxRow& row) {
+  if (!is_letter(row)) return false;
+  const std::size_t bytes = row.payload.value_or("").size();
+  if (!shrink(row)) return false;
+  observe::log::warning(
+      "dead_letter_too_large",
+      {{"dead_letter", letter_id(row)}, {"dead_letter_topic", row.topic}, {"payload_bytes", bytes}},
+      "the dead letter topic takes no record of this size (max.message.bytes): "
+      "publishing it without its payload; `hapax dead show` has all of it");
+  return true;
+}
+
+}  // namespace hapax::outbox

@@ -1,0 +1,92 @@
+// The records of one topic on their way to Kafka: what the relay sees of them, and what is common
+// to both ways. TopicStream sends each record by itself, TransactedStream sends batches in Kafka's
+// transactions.
+//
+// Thread safety: none; it belongs to the relay's thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/worker/outbox.hpp"
+
+namespace hapax::outbox {
+
+class Stream {
+ public:
+  // `waits_for_topic`: a topic that is missing or may not be written does not halt, but is tried
+  // again each second.
+  Stream(std::string topic, std::string group, bool waits_for_topic)
+      : topic_(std::move(topic)), group_(std::move(group)), waits_for_topic_(waits_for_topic) {}
+  virtual ~Stream() = default;
+
+  // Whether Kafka has acknowledged all that was offered.
+  bool is_empty() const { return in_hand_.empty(); }
+  // What was offered and not acknowledged: ids, and the bytes of keys and payloads.
+  const std::map<std::int64_t, std::size_t>& in_hand() const { return in_hand_; }
+  std::size_t bytes_in_hand() const { return bytes_; }
+  // Whether an answer of Kafka's may still come.
+  virtual bool is_in_flight() const = 0;
+
+  // False while it is not known what an earlier relay has sent: nothing may be read.
+  virtual bool takes_rows() const { return true; }
+  // `rows` are in the order of ids, and none is in hand. If one has the key of a record in hand, it
+  // has a higher id. Precondition: takes_rows().
+  void offer(std::vector<store::OutboxRow> rows);
+
+  struct News {
+    std::vector<std::int64_t> delivered;  // to be removed one by one
+    std::optional<store::SettledBatch> settled;
+    std::size_t sent = 0;  // records that Kafka has now
+    // A record cannot be sent, or the topic not written. All that was not delivered is forgotten,
+    // and must be read again.
+    std::optional<store::OutboxHalt> halt;
+  };
+  // Sends and collects answers. `may_send`: false takes back what librdkafka has not sent yet, and
+  // begins nothing.
+  // Throws: nothing. Blocks: at most `timeout`.
+  virtual News turn(bool may_send, std::chrono::milliseconds timeout) = 0;
+
+  // A batch that PostgreSQL must hold before it is sent, if there is anything to send.
+  virtual bool wants_batch() { return false; }
+  // Precondition: wants_batch(). The next call takes back what was proposed and not opened.
+  virtual store::NextBatch propose() { return {}; }
+  // PostgreSQL holds the batch that was proposed last.
+  virtual void opened(std::int64_t) {}
+  // PostgreSQL holds the halt that turn() asked for.
+  virtual void halted(const store::OutboxHalt&) {}
+  // Another stream may take its place: it was only there to settle a batch.
+  virtual bool is_done() const { return false; }
+
+ protected:
+  using Clock = std::chrono::steady_clock;
+  // A row that was edited by hand halts once all before it are acknowledged.
+  store::OutboxHalt unreadable(const store::OutboxRow& row) const;
+  void acknowledge(std::int64_t id);
+  void drop_waiting();
+  void back_off(const std::string& why);
+  void delayed(const std::string& why);
+  void goes_on();
+
+  const std::string topic_, group_;
+  const bool waits_for_topic_;
+  std::deque<store::OutboxRow> waiting_;
+  std::size_t at_a_time_ = 0;  // 0: as many as there are
+  Clock::time_point not_before_{};
+  Clock::time_point moved_at_ = Clock::now();
+
+ private:
+  std::map<std::int64_t, std::size_t> in_hand_;  // all that was offered: their bytes
+  std::size_t bytes_ = 0;                        // of all in hand
+  std::string said_;                             // why it is delayed
+};
+
+// Only a dead letter may lose a part: PostgreSQL keeps all of it. False if nothing is left to lose.
+bool shrink_letter(store::OutboxRow& row);
+
+}  // namespace hapax::outbox

@@ -1,0 +1,264 @@
+#include "outbox/transacted_stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "observe/log.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+namespace log = observe::log;
+
+constexpr std::size_t kMostInBatch = 2500;
+constexpr std::size_t kMostBytesInBatch = std::size_t{4} << 20;  // so that it is done in time
+constexpr auto kLeadersAreKnownFor = 1s;
+constexpr auto kMarkerIsKnownFor = 1h;  // then it is committed again; Kafka forgets it after 7 days
+constexpr auto kAskAgain = 1s;
+constexpr auto kSlow = 10s;  // a step that takes longer is worth a line
+
+// As PostgreSQL writes a uuid.
+std::string random_token() {
+  std::random_device random;
+  std::array<unsigned, 4> bits{};
+  for (unsigned& part : bits) part = random();
+  std::array<char, 37> text{};
+  std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%04x%08x", bits[0], bits[1] >> 16,
+                bits[1] & 0xffff, bits[2] >> 16, bits[2] & 0xffff, bits[3]);
+  return text.data();
+}
+
+std::function<void()> warn_if_hidden(const std::string& topic) {
+  return [topic] {
+    log::warning("outbox_hanging", {{"topic", topic}},
+                 "consumers with read_committed do not get a committed batch: a partition has lost "
+                 "its leader, or another producer's transaction is open. The topic waits");
+  };
+}
+
+}  // namespace
+
+TransactedStream::TransactedStream(Setup setup)
+    : Stream(std::move(setup.topic), std::move(setup.group), setup.waits_for_topic),
+      make_producer_(std::move(setup.make_producer)),
+      only_settles_(setup.only_settles),
+      open_(std::move(setup.open)) {}
+
+TransactedStream::~TransactedStream() {
+  stop_.request_stop();
+  if (step_.valid()) step_.wait();
+}
+
+Stream::News TransactedStream::turn(bool may_send, std::chrono::milliseconds timeout) {
+  News news;
+  if (step_.valid()) {
+    if (step_.wait_for(timeout) == std::future_status::ready)
+      conclude(news);
+    else if (Clock::now() - moved_at_ > kSlow)
+      delayed("Kafka has not answered yet");
+    return news;
+  }
+  if (!open_ && !waiting_.empty() && !waiting_.front().unreadable.empty()) {
+    news.halt = unreadable(waiting_.front());
+    drop_waiting();
+  }
+  if (may_send && !news.halt && Clock::now() >= not_before_) begin_next();
+  return news;
+}
+
+// What is to be asked of Kafka before a batch can be proposed, if anything is.
+void TransactedStream::begin_next() {
+  if (!open_ && waiting_.empty()) return;
+  const auto now = Clock::now();
+  if (is_ready_ && now - looked_at_ > kMarkerIsKnownFor) forget_producer();
+  if (!is_ready_) {
+    begin([this, open = open_, delayed = warn_if_hidden(topic_)](auto& producer) {
+      return End(take_over_batch(producer, open, random_token(), delayed));
+    });
+  } else if (now - looked_at_ > kLeadersAreKnownFor) {
+    begin([](auto& producer) {
+      producer.look();
+      return End(Looked{});
+    });
+  }
+}
+
+void TransactedStream::begin(std::function<End(kafka::TransactionalProducer&)> step) {
+  moved_at_ = Clock::now();
+  step_ = std::async(std::launch::async, [this, step = std::move(step)]() -> End {
+    try {
+      if (!producer_) producer_ = make_producer_(stop_.get_token());
+      return step(*producer_);
+    } catch (const kafka::TransactionError& error) {
+      return Failed{error.what(), error.refused};
+    } catch (const std::exception& error) {  // librdkafka refuses the settings, no memory
+      return Failed{error.what(), false};
+    }
+  });
+}
+
+void TransactedStream::conclude(News& news) {
+  const End end = step_.get();
+  looked_at_ = Clock::now();
+  blocked_ = 0;
+  if (const auto* failure = std::get_if<Failed>(&end)) failed(*failure, news);
+  if (const auto* found = std::get_if<Judged>(&end)) judged(*found, news);
+  if (const auto* refusal = std::get_if<Refusal>(&end)) refused(*refusal);
+  if (std::holds_alternative<Sent>(end)) sent(news);
+}
+
+// The verdict is written down with the next step of the relay: then the batch is not open any more.
+void TransactedStream::judged(const Judged& judged, News& news) {
+  if (judged.verdict == Verdict::marker_lost) return marker_lost(news);
+  if (judged.verdict == Verdict::tail_lost)
+    log::warning("outbox_tail_lost", {{"topic", topic_}, {"batch", open_->number}},
+                 "Kafka has a later batch than PostgreSQL, which has lost its newest transactions: "
+                 "records may come again, with equal keys");
+  held_ = judged.held;
+  is_ready_ = true;
+  if (judged.verdict == Verdict::sent) return sent(news);
+  if (open_) news.settled = store::SettledBatch{topic_, open_->token, false};
+  open_.reset();
+  goes_on();
+  const auto refusal = std::exchange(refusal_, std::nullopt);
+  const std::size_t size = take_back();
+  if (refusal) conclude(*refusal, size, news);
+}
+
+// Nothing changes until PostgreSQL holds the halt.
+void TransactedStream::marker_lost(News& news) {
+  forget_producer();
+  not_before_ = Clock::now() + kAskAgain;
+  news.halt = store::OutboxHalt{
+      topic_,
+      {},
+      "marker_lost",
+      "Kafka does not hold the marker of this topic any more (deleted? another cluster?), so it "
+      "cannot be known whether Kafka has batch " +
+          std::to_string(open_->number) + " with " + std::to_string(open_->records) + " records",
+      open_->token};
+}
+
+void TransactedStream::halted(const store::OutboxHalt& halt) {
+  if (!open_ || halt.batch != open_->token) return;
+  open_.reset();
+  sending_.reset();
+  refusal_.reset();
+  drop_waiting();
+}
+
+void TransactedStream::sent(News& news) {
+  news.settled = store::SettledBatch{topic_, open_->token, true};
+  news.sent = open_->records;
+  held_ = {open_->number, open_->token};
+  if (sending_)
+    for (const auto& [row, partition] : sending_->rows) acknowledge(row.id);
+  sending_.reset();
+  open_.reset();
+  refusal_.reset();
+  if (at_a_time_ > 0) at_a_time_ = at_a_time_ * 2 < kMostInBatch ? at_a_time_ * 2 : 0;
+  goes_on();
+}
+
+// Kafka may have the batch, if there is one.
+void TransactedStream::failed(const Failed& failed, News& news) {
+  if (sending_ && is_ready_)  // Kafka may be too slow for so many
+    at_a_time_ = std::max<std::size_t>(1, sending_->rows.size() / 2);
+  forget_producer();
+  if (!failed.refused || waits_for_topic_ || open_) return back_off(failed.error);
+  news.halt = store::OutboxHalt{topic_, {}, "topic_refused", failed.error};
+  drop_waiting();
+}
+
+// The transaction is still open. The next producer ends it, and judges.
+void TransactedStream::refused(const Refusal& refusal) {
+  forget_producer();
+  refusal_ = refusal;
+}
+
+void TransactedStream::conclude(const Refusal& refusal, std::size_t size, News& news) {
+  using Result = kafka::StreamAnswer::Result;
+  const kafka::StreamAnswer& first = refusal.first;
+  if (first.result == Result::refused_topic) {
+    if (waits_for_topic_) return back_off(first.error);
+    news.halt = store::OutboxHalt{topic_, {}, "topic_refused", first.error};
+  } else if (size > 1) {
+    at_a_time_ = std::max<std::size_t>(1, std::min(refusal.records, size) / 2);
+  } else {
+    const auto row = std::ranges::find(waiting_, first.id, &store::OutboxRow::id);
+    if (first.result == Result::too_large && row != waiting_.end() && shrink_letter(*row)) return;
+    news.halt = store::OutboxHalt{topic_, first.id, "record_refused", first.error};
+  }
+  if (news.halt) drop_waiting();
+}
+
+// The rows of the batch wait again, in the order of ids. Returns how many there were.
+std::size_t TransactedStream::take_back() {
+  if (!sending_) return 0;
+  const std::size_t size = sending_->rows.size();
+  for (auto& [row, partition] : sending_->rows) waiting_.push_back(std::move(row));
+  std::ranges::sort(waiting_, {}, &store::OutboxRow::id);
+  sending_.reset();
+  return size;
+}
+
+void TransactedStream::forget_producer() {
+  producer_.reset();
+  is_ready_ = false;
+}
+
+// A partition without a leader keeps its records here, and so all records of their keys.
+bool TransactedStream::wants_batch() {
+  if (!is_ready_ || step_.valid() || open_ || Clock::now() - looked_at_ > kLeadersAreKnownFor ||
+      Clock::now() < not_before_ || waiting_.size() == blocked_)
+    return false;
+  for (const store::OutboxRow& row : waiting_) {
+    if (!row.unreadable.empty()) break;
+    if (producer_->partition_of(row.key)) return true;
+  }
+  blocked_ = waiting_.size();
+  return false;
+}
+
+store::NextBatch TransactedStream::propose() {
+  store::NextBatch next{topic_, random_token(), held_.token, held_.number, {}};
+  const std::size_t most = at_a_time_ > 0 ? std::min(at_a_time_, kMostInBatch) : kMostInBatch;
+  std::size_t bytes = 0;
+  for (const store::OutboxRow& row : waiting_) {
+    if (!row.unreadable.empty() || next.ids.size() == most) break;
+    if (!producer_->partition_of(row.key)) continue;
+    bytes += in_hand().at(row.id);
+    if (bytes > kMostBytesInBatch && !next.ids.empty()) break;
+    next.ids.push_back(row.id);
+  }
+  proposed_ = next;
+  return next;
+}
+
+void TransactedStream::opened(std::int64_t number) {
+  const store::NextBatch& next = *proposed_;
+  open_ = store::OpenBatch{number, next.token, next.follows, next.ids.size()};
+  sending_ = Batch{{number, next.token}, group_, {}};
+  const std::set<std::int64_t> ids(next.ids.begin(), next.ids.end());
+  std::deque<store::OutboxRow> left;
+  for (store::OutboxRow& row : waiting_) {
+    if (!ids.contains(row.id)) {
+      left.push_back(std::move(row));
+      continue;
+    }
+    const std::int32_t partition = producer_->partition_of(row.key).value();
+    sending_->rows.emplace_back(std::move(row), partition);
+  }
+  waiting_ = std::move(left);
+  begin([this, hidden = warn_if_hidden(topic_)](kafka::TransactionalProducer& producer) {
+    const auto refusal = send_batch(producer, *sending_, hidden);
+    return refusal ? End(*refusal) : End(Sent{});
+  });
+}
+
+}  // namespace hapax::outbox

@@ -1,0 +1,94 @@
+// The records of one topic on their way to Kafka in transactions (publish.transactions), so that
+// consumers with read_committed see each record once, through all crashes.
+//
+//   judge the last batch ─▶ propose the next one ─▶ PostgreSQL holds it ─▶ Kafka commits it ─▶
+//   settled
+//         ▲                                                                   │ any failure
+//         └───────────────────────────────────────────────────────────────────┘
+//
+// The relay's thread does all that concerns PostgreSQL, and a thread for each step all that
+// concerns Kafka. So PostgreSQL never keeps a transaction of Kafka's open.
+//
+// Thread safety: none; it belongs to the relay's thread.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "outbox/stream.hpp"
+#include "outbox/transaction.hpp"
+
+namespace hapax::outbox {
+
+class TransactedStream final : public Stream {
+ public:
+  using MakeProducer =
+      std::function<std::unique_ptr<kafka::TransactionalProducer>(const std::stop_token&)>;
+
+  struct Setup {
+    std::string topic, group;
+    MakeProducer make_producer;
+    bool waits_for_topic = false;
+    // What PostgreSQL holds of an earlier relay.
+    std::optional<store::OpenBatch> open = {};
+    // Transactions are not wanted any more: it only finds out what became of `open`.
+    bool only_settles = false;
+  };
+  explicit TransactedStream(Setup setup);
+  // A transaction that is open is aborted, or the next relay finds it committed. Blocks: about a
+  // second.
+  ~TransactedStream() override;
+
+  bool is_in_flight() const override { return sending_.has_value() && step_.valid(); }
+  bool takes_rows() const override { return !only_settles_ && (!open_ || sending_); }
+  News turn(bool may_send, std::chrono::milliseconds timeout) override;
+  bool wants_batch() override;
+  store::NextBatch propose() override;
+  void opened(std::int64_t number) override;
+  void halted(const store::OutboxHalt& halt) override;
+  bool is_done() const override { return only_settles_ && !open_ && !step_.valid(); }
+
+ private:
+  struct Failed {
+    std::string error;
+    bool refused = false;
+  };
+  using Refusal = kafka::TransactionalProducer::Refusal;
+  struct Sent {};
+  struct Looked {};
+  using End = std::variant<Failed, Judged, Sent, Refusal, Looked>;
+
+  void begin(std::function<End(kafka::TransactionalProducer&)> step);
+  void begin_next();
+  void conclude(News& news);
+  void judged(const Judged& judged, News& news);
+  void sent(News& news);
+  void failed(const Failed& failed, News& news);
+  void refused(const Refusal& refusal);
+  void marker_lost(News& news);
+  void conclude(const Refusal& refusal, std::size_t size, News& news);
+  std::size_t take_back();
+  void forget_producer();
+
+  const MakeProducer make_producer_;
+  const bool only_settles_;
+  std::optional<store::OpenBatch> open_;  // PostgreSQL holds it, and its fate is not known
+  std::optional<Batch> sending_;          // the same batch, if this relay has its rows
+  std::optional<Refusal> refusal_;        // why that batch was not committed
+  std::optional<store::NextBatch> proposed_;
+  kafka::Marker held_;             // that Kafka holds
+  Clock::time_point looked_at_{};  // for partitions with a leader
+  std::size_t blocked_ = 0;        // so many wait, and none can be sent since then; 0: not known
+  bool is_ready_ = false;          // the producer has judged, and may send
+  std::unique_ptr<kafka::TransactionalProducer> producer_;  // the step's while there is one
+  std::stop_source stop_;
+  std::future<End> step_;
+};
+
+}  // namespace hapax::outbox

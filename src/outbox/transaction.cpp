@@ -1,0 +1,56 @@
+#include "outbox/transaction.hpp"
+
+#include "flow/crash_point.hpp"
+#include "outbox/record.hpp"
+
+namespace hapax::outbox {
+
+Verdict judge(const std::optional<store::OpenBatch>& open,
+              const std::optional<kafka::Marker>& held) {
+  if (!open) return Verdict::none_open;
+  if (!held) return Verdict::marker_lost;
+  if (held->token == open->token) return Verdict::sent;
+  if (held->token == open->follows) return Verdict::unsent;
+  return held->number > open->number ? Verdict::tail_lost : Verdict::marker_lost;
+}
+
+// The marker is committed again in any case: Kafka forgets offsets of a group without members after
+// a week. If there is none, the first batch gets one to follow. A batch that is open then would be
+// judged by it, so there must be none.
+Judged take_over_batch(kafka::TransactionalProducer& producer,
+                       const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
+                       const std::function<void()>& delayed) {
+  producer.init();
+  flow::crash_point("outbox_kafka_fenced");
+  const auto held = producer.marker();
+  const Verdict verdict = judge(open, held);
+  if (verdict == Verdict::marker_lost) return {verdict, {}};
+  producer.look();
+  if (verdict == Verdict::sent) producer.await_all_visible(delayed);
+  Judged judged{verdict, held.value_or(kafka::Marker{0, fresh_token})};
+  producer.begin();
+  producer.mark(judged.held);
+  producer.commit();
+  flow::crash_point("outbox_marker_renewed");
+  return judged;
+}
+
+std::optional<kafka::TransactionalProducer::Refusal> send_batch(
+    kafka::TransactionalProducer& producer, const Batch& batch,
+    const std::function<void()>& delayed) {
+  producer.begin();
+  for (const auto& [row, partition] : batch.rows)
+    producer.send(record_of(row, batch.group), partition, row.id);
+  flow::crash_point("outbox_batch_offered");
+  if (auto refusal = producer.await_answers()) return refusal;
+  flow::crash_point("outbox_batch_produced");
+  producer.mark(batch.marker);
+  flow::crash_point("outbox_batch_marked");
+  producer.commit();
+  flow::crash_point("outbox_batch_committed");
+  producer.await_visible(delayed);
+  producer.look();
+  return std::nullopt;
+}
+
+}  // namespace hapax::outbox

@@ -1,0 +1,55 @@
+// The two steps of a batch in Kafka: one finds out what became of the last batch, the other sends
+// the next one. They run on a thread of their own. docs/outbox.md tells why this is exactly once.
+//
+// Each blocks for as long as Kafka takes, and ends soon after the producer's stop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kafka/transactional_producer.hpp"
+#include "store/worker/outbox.hpp"
+
+namespace hapax::outbox {
+
+// What became of the batch that PostgreSQL holds.
+enum class Verdict {
+  none_open,  // it holds none
+  sent,       // Kafka has the batch
+  unsent,     // Kafka has nothing of it, and never will
+  tail_lost,  // as unsent. Kafka has a later batch, so PostgreSQL has lost its newest transactions
+  marker_lost,  // that cannot be known
+};
+// `held`: the marker that Kafka holds. Pure.
+Verdict judge(const std::optional<store::OpenBatch>& open,
+              const std::optional<kafka::Marker>& held);
+
+struct Judged {
+  Verdict verdict = Verdict::none_open;
+  kafka::Marker held;  // after this step; nothing if the verdict is marker_lost
+};
+
+// From here on no older producer of this id can change anything. So the verdict stands.
+// Throws: kafka::TransactionError.
+Judged take_over_batch(kafka::TransactionalProducer& producer,
+                       const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
+                       const std::function<void()>& delayed);
+
+// Precondition: PostgreSQL has committed the batch since the producer's init().
+struct Batch {
+  kafka::Marker marker;
+  std::string group;
+  std::vector<std::pair<store::OutboxRow, std::int32_t>> rows;  // with their partitions
+};
+
+// Returns once consumers can see the batch, or what Kafka refuses: then it has nothing of the
+// batch. Throws: kafka::TransactionError. Kafka may have the batch then.
+std::optional<kafka::TransactionalProducer::Refusal> send_batch(
+    kafka::TransactionalProducer& producer, const Batch& batch,
+    const std::function<void()>& delayed);
+
+}  // namespace hapax::outbox
