@@ -101,7 +101,8 @@ enum class CrashPoint {
 
 struct Options {
   // The worker's configuration file. The harness tests its route for this handler: key, retry
-  // policy, options …. Of `postgres` it reads the timeouts only.
+  // policy, options …. It refuses a file that a worker refuses. It connects to none of its servers,
+  // so their variables need not be set, nor those in the options of other handlers.
   std::string config = {};
   // That route's topic, if the file has several routes for the handler.
   std::string topic = {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/expand.hpp"
 #include "config/file_text.hpp"
 #include "config/load.hpp"
 #include "config/syntax.hpp"
@@ -26,6 +27,8 @@ json document_of(const std::string& path) {
   std::vector<config::Problem> problems;
   auto document = config::parse(std::get<config::FileText>(file).text, problems);
   if (!document || !problems.empty()) refuse(problems, "the configuration " + path);
+  if (!document->is_object())
+    throw std::runtime_error("the configuration " + path + " is no JSON object");
   return std::move(*document);
 }
 
@@ -37,25 +40,59 @@ json route_document(const HandlerFactory& handler, const Options& options) {
   return {{"routes", json::array({route})}};
 }
 
-// Without the servers' addresses: their variables are seldom set in tests.
+// Takes settings out whose variable is not set or whose file cannot be read.
+void forget_unset(json& value, const config::Environment& environment) {
+  if (!value.is_structured()) return;
+  for (auto member = value.begin(); member != value.end();) {
+    std::vector<std::string> warnings;
+    const bool unset = member->is_string() &&
+                       config::is_indirect(member->get_ref<const std::string&>()) &&
+                       std::holds_alternative<config::NotExpanded>(config::expand(
+                           member->get_ref<const std::string&>(), environment, warnings));
+    if (!unset) forget_unset(*member, environment);
+    member = unset ? value.erase(member) : std::next(member);
+  }
+}
+
+// What a worker would read, but for what is seldom set in tests: the servers, and the options of
+// other handlers.
+json for_a_test(json document, const HandlerFactory& handler,
+                const config::Environment& environment) {
+  for (auto& [name, section] : document.items())
+    if (name != "routes" && name != "publish") forget_unset(section, environment);
+  if (auto routes = document.find("routes"); routes != document.end() && routes->is_array())
+    for (json& route : *routes)
+      if (route.is_object() && route.contains("options") &&
+          route.value("handler", json()) != handler.name)
+        forget_unset(route["options"], environment);
+  const auto set = [&](const char* section, const char* name, const std::string& value) {
+    json& settings = document.emplace(section, json::object()).first.value();
+    if (settings.is_object()) settings[name] = value;
+  };
+  set("kafka", "bootstrap.servers", kNoServer);
+  set("kafka", "group.id", "test");
+  set("postgres", "url", std::string("postgresql://") + kNoServer);
+  return document;
+}
+
 config::Config config_of(const HandlerFactory& handler, const Options& options) {
-  if (options.config.empty() == options.route.is_null())
+  if (!options.config.empty() && !options.route.is_null())
+    throw std::runtime_error(
+        "Options::config and Options::route are both given; name the worker's configuration, or "
+        "give the route itself");
+  if (options.config.empty() && options.route.is_null())
     throw std::runtime_error(
         "a handler is tested on a route: name the worker's configuration in Options::config, or "
         "give the route itself in Options::route");
   const bool from_file = !options.config.empty();
   const json given = from_file ? document_of(options.config) : route_document(handler, options);
-  json document = {{"kafka", {{"bootstrap.servers", kNoServer}, {"group.id", "test"}}}};
-  document["postgres"] = given.value("postgres", json::object());
-  document["postgres"]["url"] = std::string("postgresql://") + kNoServer;
-  for (const char* const section : {"routes", "publish"})
-    if (given.contains(section)) document[section] = given[section];
   const config::Environment process = config::process_environment();
   const auto environment = [&](const std::string& name) {
     const auto found = options.environment.find(name);
     return found != options.environment.end() ? found->second : process(name);
   };
-  config::Loaded loaded = config::load_text(document.dump(), environment);
+  config::Loaded loaded =
+      config::load_text(for_a_test(given, handler, environment).dump(), environment);
   if (!loaded.config)
     refuse(loaded.problems,
            from_file ? "the configuration " + options.config : std::string("Options::route"));

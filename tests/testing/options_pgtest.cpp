@@ -93,6 +93,40 @@ TEST_F(KitOptions, EveryMistakeIsSaidAtOnce) {
                     HasSubstr("routes[0].batch")));
 }
 
+TEST_F(KitOptions, VariablesOfOtherHandlersAndServersNeedNotBeSet) {
+  const std::string path = file("others.json", R"({
+    "kafka": {"bootstrap.servers": "k:9092", "group.id": "x", "security.protocol": "SASL_SSL",
+              "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "${NOT_SET_HERE}"},
+    "postgres": {"url": "postgresql://p", "lock_timeout": "${NOT_SET_HERE}"},
+    "admin": {"listen": "${NOT_SET_HERE}"},
+    "routes": [
+      {"topic": "a", "handler": "other", "key": {"header": "id"},
+       "options": {"secrets": ["${NOT_SET_HERE}"], "file": "@/run/secrets/not_here"}},
+      {"topic": "b", "handler": "booker", "key": {"header": "id"}}]})");
+  EXPECT_EQ(refusal({.config = path}), "none");
+  EXPECT_THAT(refusal({.config = file("own.json", R"({"routes": [{"topic": "b", "handler": "booker",
+      "key": {"header": "id"}, "options": {"secret": "${NOT_SET_HERE}"}}]})")}),
+              HasSubstr("NOT_SET_HERE is not set"));
+}
+
+TEST_F(KitOptions, AFileThatAWorkerRefusesIsRefused) {
+  const auto with = [&](const std::string& section) {
+    return refusal({.config = file("wrong.json", R"({"routes": [{"topic": "b", "handler": "booker",
+        "key": {"header": "id"}}], )" + section + "}")});
+  };
+  EXPECT_EQ(with(R"("log": {})"), "none");
+  EXPECT_THAT(with(R"("worker": {"lane": 3})"), HasSubstr("worker.lane"));
+  EXPECT_THAT(with(R"("wroker": {})"), HasSubstr("wroker"));
+  EXPECT_THAT(with(R"("postgres": "x")"), HasSubstr("postgres: found \"x\""));
+}
+
+TEST_F(KitOptions, AFileThatIsNoObjectIsSaid) {
+  EXPECT_THAT(refusal({.config = file("array.json", "[1]")}),
+              HasSubstr("array.json is no JSON object"));
+  EXPECT_THAT(refusal({.config = file("empty.json", "{}"), .route = {{"key", "record_key"}}}),
+              HasSubstr("Options::config and Options::route are both given"));
+}
+
 TEST_F(KitOptions, ASchemaThatFailsIsNamed) {
   Options options = ledger();
   options.schema = {"/nowhere/schema.sql"};
