@@ -122,14 +122,23 @@ void Relay::take_over() {
     session_.reset();
     return;
   }
+  if (!store::may_read_batches(*session_)) {
+    if (std::exchange(said_, "batches") != "batches")
+      log::warning("outbox_waits", {{"error", "no SELECT on hapax.outbox_batches"}},
+                   "a batch may be open that this relay must not send again; run sql/roles.sql");
+    session_.reset();
+    return;
+  }
   const auto asked = Clock::now();
-  lease_ =
+  auto lease =
       store::take_outbox_lease(*session_, setup_.group, holder_, store.incarnation, setup_.lease);
-  if (!lease_) return;
+  if (!lease) return;
+  // Before the lease counts: if this fails, it is taken once more, and the batches read again.
+  open_batches_ = store::read_open_batches(*session_, setup_.group);
+  lease_ = std::move(lease);
   said_.clear();
   fenced_at_ = asked;
   store_id_ = store.id;
-  open_batches_ = store::read_open_batches(*session_, setup_.group);
   look_again_ = {};
   letters_.look_again();
   sweep_at_ = asked + setup_.sweep;
@@ -145,6 +154,7 @@ void Relay::forget() {
   lease_.reset();
   acknowledged_.clear();
   settled_.clear();
+  open_batches_.clear();
   topics_.clear();  // before they are read again, their producers are gone
   gauges_.forget();
 }

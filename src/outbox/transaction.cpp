@@ -4,11 +4,19 @@
 #include "outbox/record.hpp"
 
 namespace hapax::outbox {
+namespace {
+
+// A tool that moves a group's offsets leaves no token, or something else.
+bool is_token(const std::string& text) {
+  return text.size() == 36 && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
+}
+
+}  // namespace
 
 Verdict judge(const std::optional<store::OpenBatch>& open,
               const std::optional<kafka::Marker>& held) {
   if (!open) return Verdict::none_open;
-  if (!held) return Verdict::marker_lost;
+  if (!held || held->token.empty()) return Verdict::marker_lost;
   if (held->token == open->token) return Verdict::sent;
   if (held->token == open->follows) return Verdict::unsent;
   return held->number > open->number ? Verdict::tail_lost : Verdict::marker_lost;
@@ -28,6 +36,7 @@ Judged take_over_batch(kafka::TransactionalProducer& producer,
   producer.look();
   if (verdict == Verdict::sent) producer.await_all_visible(delayed);
   Judged judged{verdict, held.value_or(kafka::Marker{0, fresh_token})};
+  if (!is_token(judged.held.token)) judged.held.token = fresh_token;
   producer.begin();
   producer.mark(judged.held);
   producer.commit();

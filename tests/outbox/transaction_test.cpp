@@ -25,6 +25,7 @@ TEST(JudgeBatch, AMarkerThatIsGoneOrOlderThanTheOneBeforeTellsNothing) {
   const std::optional<store::OpenBatch> open = store::OpenBatch{7, "mine", "before", 3};
   EXPECT_EQ(judge(open, std::nullopt), Verdict::marker_lost);
   EXPECT_EQ(judge(open, kafka::Marker{5, "older"}), Verdict::marker_lost);
+  EXPECT_EQ(judge(open, kafka::Marker{900, ""}), Verdict::marker_lost) << "a tool moved it";
 }
 
 TEST(JudgeBatch, WithoutAnOpenBatchNoMarkerMatters) {

@@ -6,15 +6,21 @@
 namespace hapax::store {
 namespace {
 
+constexpr const char* kHasBatches = "SELECT to_regclass('hapax.outbox_batches') IS NOT NULL";
 constexpr const char* kMayReadBatches =
-    "SELECT coalesce(has_table_privilege(to_regclass('hapax.outbox_batches'), 'SELECT'), false)";
+    "SELECT coalesce(has_table_privilege(to_regclass('hapax.outbox_batches'), 'SELECT'), true)";
 
 }  // namespace
+
+bool may_read_batches(Session& session) {
+  Transaction transaction(session);
+  return transaction.run(kMayReadBatches)[0][0].as<bool>();
+}
 
 std::map<std::string, OpenBatch> read_open_batches(Session& session, const std::string& group) {
   Transaction transaction(session);
   std::map<std::string, OpenBatch> open;
-  if (!transaction.run(kMayReadBatches)[0][0].as<bool>()) return open;
+  if (!transaction.run(kHasBatches)[0][0].as<bool>()) return open;
   for (const Row row : transaction.run(sql::kReadOutboxBatches, {group}))
     open[row["topic"].text()] = OpenBatch{row["number"].as<std::int64_t>(), row["token"].text(),
                                           row["follows"].text(), row["records"].as<std::size_t>()};

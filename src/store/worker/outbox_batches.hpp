@@ -22,8 +22,10 @@ struct OpenBatch {
   std::size_t records = 0;
 };
 
-// By topic. None if the schema is older than kTransactionsSchema, or if this role may not read
-// them: then no worker of this role has opened one.
+// False: another role of the group may have opened some, and this one cannot tell.
+bool may_read_batches(Session& session);
+
+// By topic. None if the schema is older than kTransactionsSchema.
 std::map<std::string, OpenBatch> read_open_batches(Session& session, const std::string& group);
 
 // To be opened in the place of the topic's last batch, which is settled or was never sent.
