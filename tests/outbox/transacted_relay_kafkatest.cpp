@@ -5,6 +5,7 @@
 
 #include "kafka/mock_cluster.hpp"
 #include "outbox/relay_ground.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::outbox {
 namespace {
@@ -45,6 +46,27 @@ TEST_F(TransactedCase, HoldsBackOnlyTheRecordsOfAPartitionWithoutALeader) {
   await_sent();
   expect_exact("receipts", 2000);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0);
+}
+
+// The mock has no marker, so an open batch that is asked about halts its topic.
+TEST_F(TransactedCase, AsksAboutAnOpenBatchThoughItsSessionDiesAtTheTakeOver) {
+  database.run(rows("receipts", 0, 10));
+  database.run(
+      "INSERT INTO hapax.outbox_batches (group_id, topic, number, token, follows, ids) SELECT 'g',"
+      " 'receipts', 1, gen_random_uuid(), gen_random_uuid(), array_agg(id) FROM hapax.outbox");
+  store::Session holder(database.owner());
+  store::Transaction held(holder);
+  held.run("LOCK TABLE hapax.outbox_batches IN ACCESS EXCLUSIVE MODE");
+  const auto relay = start();
+  const std::string waiting =
+      " FROM pg_locks WHERE NOT granted AND relation = 'hapax.outbox_batches'::regclass AND"
+      " database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+  database.wait_until("SELECT count(*)" + waiting, "1");
+  database.run("SELECT pg_terminate_backend(pid)" + waiting);
+  held.rollback();
+  database.wait_until("SELECT reason FROM hapax.outbox_halts", "marker_lost");
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox"), 10);
+  EXPECT_TRUE(records("receipts").empty());
 }
 
 }  // namespace
