@@ -120,7 +120,8 @@ void Assignment::fenced(const Fenced& fenced) {
   take(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0), 0);
 }
 
-void Assignment::start_again(const std::shared_ptr<Partition>& partition, milliseconds after) {
+// A copy: the caller's may stand in the table, which forgets it.
+void Assignment::start_again(std::shared_ptr<Partition> partition, milliseconds after) {
   const std::int64_t reached = partition->progress().next;
   stop(partition);
   take(partition->id(), after, reached);

@@ -54,7 +54,7 @@ class Assignment {
   // Stops the partition and agrees a new start, not before `after` has passed, nor while messages
   // of it run: behind a skip they do not come again, and later ones of their keys would overtake
   // them. The log must hold what was read of it.
-  void start_again(const std::shared_ptr<Partition>& partition, std::chrono::milliseconds after);
+  void start_again(std::shared_ptr<Partition> partition, std::chrono::milliseconds after);
 
   // Begins the starts for which nothing of their partition runs any more.
   void turn();
