@@ -1,10 +1,12 @@
 #include "support/kafka_admin.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
@@ -72,6 +74,16 @@ kafka::ListHandle one(const std::string& topic, std::int32_t partition) {
   kafka::ListHandle list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
   return list;
+}
+
+// Asks for all topics: a question for one could make it.
+bool has_topic(rd_kafka_t* client, const std::string& name) {
+  const struct rd_kafka_metadata* raw = nullptr;
+  check(rd_kafka_metadata(client, 1, nullptr, &raw, kPatienceMs), "has_topic");
+  const std::unique_ptr<const struct rd_kafka_metadata, kafka::Destroyer<rd_kafka_metadata_destroy>>
+      metadata(raw);
+  const std::span topics(raw->topics, static_cast<std::size_t>(raw->topic_cnt));
+  return std::ranges::any_of(topics, [&](const auto& topic) { return topic.topic == name; });
 }
 
 }  // namespace
@@ -249,6 +261,7 @@ void delete_topic(const std::string& bootstrap, const std::string& name) {
   std::size_t count = 0;
   check_topic(rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event.get()),
                                                   &count)[0]);
+  until("delete " + name, [&] { return !has_topic(admin.get(), name); });
 }
 
 void delete_records(const std::string& bootstrap, const std::string& topic, std::int32_t partition,
