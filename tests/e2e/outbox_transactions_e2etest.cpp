@@ -2,6 +2,8 @@
 // broker or PostgreSQL is killed or frozen.
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "support/chain.hpp"
 
 namespace hapax::support {
@@ -17,8 +19,12 @@ TEST_P(TransactedCrashAt, EachRecordIsThereOnceAndInOrder) {
   HAPAX_NEEDS_KAFKA();
   constexpr int kPayments = 60;
   Chain chain;
-  chain.pay(0, kPayments);
+  chain.pay(0, kPayments / 2);
   const auto payer = chain.payer("payer", GetParam(), kTransactions);
+  // What comes behind the first batch makes a second one, however slow the machine is.
+  if (std::string_view(GetParam()).ends_with(":2"))
+    chain.site().await("SELECT count(*) > 0 FROM hapax.outbox_batches", "t");
+  chain.pay(kPayments / 2, kPayments / 2);
   EXPECT_EQ(payer->ended().signal, SIGKILL) << payer->output();
   payer->start_again();
   chain.site().await_booked(kPayments);
