@@ -31,15 +31,16 @@ struct Outgoing {
   std::string name = {};
 };
 
-// What an HTTP client is answered. The body may be any bytes.
+// What an HTTP client is answered. The body may be any bytes; see Context::respond for the bounds.
 struct Response {
   int status = 200;
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
 };
 
-// One open PostgreSQL transaction, lent for the length of one `handle`. Everything written through
-// it commits together with the message's idempotency key, or not at all.
+// One open PostgreSQL transaction, lent for the length of one `handle` (or `book`, or
+// `on_duplicate`). Everything written through it commits together with the message's idempotency
+// key, or not at all.
 //
 // A handler must not COMMIT, ROLLBACK, SET CONSTRAINTS or RESET ALL. If it does, the seal refuses
 // the completion and the route halts, because part of an effect may stand alone. Savepoints are
@@ -50,20 +51,23 @@ struct Response {
 // of sequences, in a round trip of its own. It omits this round trip only if every statement was a
 // plain query that called only PostgreSQL's own functions. Plain are SELECT without INTO, INSERT,
 // UPDATE, DELETE, MERGE and VALUES. Messages of one batch share the connection's state.
-// Plain queries move sequences, so lastval and currval may give the number of an earlier message.
-// Use INSERT … RETURNING.
-// hapax does not see a function that runs without its name and parenthesis in the text: one of a
-// trigger, view, default, cast, operator or policy. The next message may see what that one leaves.
-// hapax cannot undo what only the server process knows: setseed, connections of dblink, variables
-// of PL/Perl, PL/Python and PL/Tcl.
 //
-// Thread safety: none. A context belongs to the thread that called `handle`, until it returns.
+// Not undone:
+// - Plain queries move sequences, so lastval and currval may give the number of an earlier message.
+//   Use INSERT … RETURNING.
+// - A function of a trigger, view, default, cast, operator or policy runs without its name in the
+//   text, so hapax does not see it. The next message may see what that function leaves.
+// - What only the server process knows: setseed, connections of dblink, variables of PL/Perl,
+//   PL/Python and PL/Tcl.
+//
+// Thread safety: none. A context belongs to the thread that called `handle`, until `handle`
+// returns.
 class Context {
  public:
   // Runs one statement now and returns its rows. Each distinct text is prepared once for each
   // connection, so pass values as parameters ($1, $2 …), never inside the text.
   // It first sends the statements that `write` deferred, so a handler reads its own writes.
-  // Throws: SqlError. Do not catch it; then the route's policy tries the message again. To go on
+  // Throws: SqlError. Do not catch it, and the route's policy tries the message again. To go on
   //   after an expected error, use a pqxx::subtransaction on pqxx().
   // Blocks: one round trip, bounded by postgres.statement_timeout and postgres.lock_timeout.
   template <class... Values>
@@ -79,11 +83,12 @@ class Context {
   // statements, use `sql`. After a call of `pqxx` nothing is deferred any more. A statement that
   // could end the transaction is never deferred.
   // Throws: SqlError if the text itself does not prepare (syntax, unknown table). Also the SqlError
-  //   of an earlier `write`, if this call sends the deferred ones at once. It does so for a text
-  //   that this connection has not seen, and at 1 MiB. Once for each connection it also does so at
-  //   the second row of a plain INSERT. Do not catch it: by then the transaction is aborted.
-  // Blocks: one or two round trips when this connection sees a text for the first time, and one for
-  //   each MiB.
+  //   of an earlier `write` or `insert`, if this call sends the deferred ones at once. It does so
+  //   for a text that this connection has not seen, and at 1 MiB. Once for each connection it also
+  //   does so at the second row of a plain INSERT. Do not catch it: by then the transaction is
+  //   aborted.
+  // Blocks: one or two round trips if this connection sees the text for the first time, and one for
+  //   each MiB. postgres.statement_timeout and postgres.lock_timeout bound each.
   template <class... Values>
   void write(std::string_view text, const Values&... values) {
     defer(text, {Parameter(values)...});
@@ -95,7 +100,7 @@ class Context {
   // `table`: "payments" or "ledger.payments". Write names as PostgreSQL keeps them: in lower case,
   // unless they were made in quotes. They are never read as SQL.
   // Rows go out in the order of the calls.
-  // Throws: SqlError if there is no such table or column.
+  // Throws: SqlError if there is no such table or column; else as `write`.
   // Blocks: as `write`.
   template <std::size_t kColumns, class... Values>
   void insert(std::string_view table, const std::string_view (&columns)[kColumns],
@@ -108,6 +113,7 @@ class Context {
   // Stores a result with the key, at most the route's `max_result_bytes`. The last call wins.
   // Throws: Reject if it is larger, or has the member `hapax:response`, which is that of `respond`.
   //   nlohmann::json::type_error if a text in it is not UTF-8.
+  // Blocks: no; the result goes out with the completion.
   [[gnu::visibility("hidden")]] void result(const nlohmann::json& value) {
     set_result(value.dump());
   }
@@ -119,8 +125,10 @@ class Context {
   // wins. If a request can never work, call this with a status of 400 to 499 and then throw Reject.
   // Then only that answer is written.
   // Throws: std::invalid_argument if the answer cannot be sent or stored. Its status must be 200 to
-  //   499, its headers not the gate's own, and it must fit into `max_result_bytes`. A 204, 205 or
-  //   304 has no body. For an answer of 500 and above, throw another exception instead.
+  //   499, its headers not the gate's own, and it must fit into `max_result_bytes`. It may have 100
+  //   headers, 8 KiB in a name or value, and 32 KiB in all of them. A 204, 205 or 304 has no body.
+  //   For an answer of 500 and above, throw another exception instead.
+  // Blocks: no; the answer goes out with the completion.
   void respond(int status, std::vector<std::pair<std::string, std::string>> headers = {},
                std::string body = {}) {
     set_response({status, std::move(headers), std::move(body)});
@@ -131,17 +139,19 @@ class Context {
   // appear in the order in which their transactions were serialised. hapax adds the headers
   // `idempotency-key` (the same for each run of this message) and `hapax-origin`, and hands on the
   // message's `traceparent`, `tracestate` and `correlation-id`. See docs/outbox.md.
-  // Throws: std::invalid_argument if the topic is not in `publish.topics`, if a name is used twice,
-  //   if the handler sets a header of hapax's, or if a header's name is not UTF-8 or holds a NUL;
-  //   Reject if the record is larger than the topic takes; std::logic_error in on_duplicate.
+  // Throws: std::invalid_argument if the topic is not in `publish.topics`, or if a name is used
+  //   twice. Also if the handler sets one of hapax's two headers, or if a header's name is not
+  //   UTF-8 or holds a NUL. Reject if the record is larger than the topic takes. std::logic_error
+  //   in on_duplicate, and for a GET or HEAD of a gate.
   // Blocks: no; the record goes out with the completion.
   void publish(std::string_view topic, Outgoing record) {
     publish_record(topic, std::move(record));
   }
 
-  // Returns libpqxx's transaction for everything else (subtransactions, COPY, large results).
-  // Include <pqxx/pqxx> yourself. It first sends the statements that `write` deferred, and once for
-  // each message a SAVEPOINT, by which hapax recognises its transaction.
+  // Returns libpqxx's transaction for everything else (subtransactions, COPY, large results). It is
+  // valid as long as the context is. Include <pqxx/pqxx> yourself.
+  // This call first sends the statements that `write` deferred, and once for each message a
+  // SAVEPOINT, by which hapax recognises its transaction.
   // While a pqxx::subtransaction is open, use only that: `sql`, `write` and `insert` then throw, or
   // are rolled back with it.
   // Throws: SqlError of a deferred statement.

@@ -1,4 +1,4 @@
-// What a handler throws, and what PostgreSQL's refusals throw at it.
+// What a handler throws, and what it meets if PostgreSQL refuses a statement.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace hapax {
 
-// A handler throws it if this message can never work and shall not be tried again. hapax rolls the
-// transaction back, and keeps the whole message in hapax.dead_letters with this text.
+// A handler throws it if this message can never work. hapax rolls the transaction back, does not
+// try the message again, and keeps the whole message in hapax.dead_letters with this text.
 class Reject : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,9 +23,9 @@ class BadPayload : public Reject {
 };
 
 // A handler throws it to try the message again later. It counts as an attempt: after the route's
-// `retry.max_attempts` the message becomes a dead letter. `after` replaces the route's back-off for
-// this attempt; `retry.max` does not bound it, 365 days do. Messages of the same order key wait,
-// too.
+// `retry.max_attempts` the message becomes a dead letter. `after` replaces the route's wait after
+// this attempt. `retry.max` does not bound it; it is at most 365 days, and a negative one counts as
+// 0. Later messages of the same order key wait, too.
 class Retry : public std::runtime_error {
  public:
   explicit Retry(const std::string& why,
@@ -46,6 +46,8 @@ class SqlError : public std::runtime_error {
         statement_(std::move(statement)) {}
   // Five characters, or empty if the connection was lost.
   const std::string& sqlstate() const { return sqlstate_; }
+  // The text that PostgreSQL refused, or "". It may hold several statements with their values, so
+  // it may quote the message.
   const std::string& statement() const { return statement_; }
 
  private:

@@ -1,4 +1,4 @@
-// The interface that users implement: one class that books one message.
+// The interface that users implement: one class that handles one message at a time.
 #pragma once
 
 #include <concepts>
@@ -18,9 +18,10 @@ namespace hapax {
 
 // What a handler gets once, before its first message.
 struct Setup {
-  std::string topic;
+  std::string topic;                // of the route; for a gate its path
   std::string options_json = "{}";  // `options` of the route
 
+  // Throws: nlohmann::json::parse_error if options_json is not JSON; hapax's own always is.
   [[gnu::visibility("hidden")]] nlohmann::json options() const {
     return nlohmann::json::parse(options_json);
   }
@@ -34,6 +35,7 @@ class StoredResult {
   // JSON as it was stored. Nothing if the handler stored no result.
   const std::optional<std::string>& text() const { return text_; }
   // The same, parsed. JSON's null if the handler stored no result.
+  // Throws: nlohmann::json::parse_error if the text is not JSON; what hapax stored always is.
   [[gnu::visibility("hidden")]] nlohmann::json json() const {
     return text_ ? nlohmann::json::parse(*text_) : nlohmann::json();
   }
@@ -42,31 +44,38 @@ class StoredResult {
   std::optional<std::string> text_;
 };
 
-// Handles the messages of one route. Every lane has an instance of its own, so members need no
-// lock. Keep state that must survive in PostgreSQL, because a worker can die at any time.
+// Handles the messages of one route. Keep state that must survive in PostgreSQL, because a worker
+// can die at any time.
 //
 // A handler may run more than once for a message (after a crash, a retry, a lost partition). Only
 // one run's effects commit. So every effect of a handler must go through `context`.
+//
+// Thread safety: one thread at a time uses an instance. Every lane has an instance of its own, so
+// members need no lock. What instances share does.
 class Handler {
  public:
   virtual ~Handler() = default;
 
   // Called once for each instance (one for each lane, one for replays) before its first message.
-  // One thread makes these calls, one after the other. `hapax check` also calls it, and then
-  // nothing else.
-  // Throws: any exception. The worker then does not start (exit code 3), so retry here what may
-  //   succeed later.
+  // One thread makes these calls, one after the other, before the lanes begin. `hapax check` also
+  // calls it, and then nothing else of the handler.
+  // Throws: any exception. The worker then does not start (exit code 3). So if a step may succeed
+  //   later, try it again here.
   // Blocks: may block for less than 30 s; after that /livez fails.
   virtual void on_start(const Setup& /*setup*/) {}
 
-  // Applies one message. Returning commits it.
+  // Applies one message. If it returns, hapax commits what it wrote. Both arguments are valid until
+  // it returns.
   // Throws: Reject, if the message can never work: it becomes a dead letter. Retry, to try it again
   //   later. After any other exception the route's retry policy tries it again later.
-  // Blocks: must take less than `worker.handler_timeout`, at which the process ends itself. Between
-  //   two statements it must take less than `postgres.idle_in_transaction_timeout`.
+  // Blocks: must take less than `worker.handler_timeout` (in a gate `gate.handler_timeout`), at
+  //   which the worker's process ends itself. Between two statements it must take less than
+  //   `postgres.idle_in_transaction_timeout`.
   virtual void handle(const Message& message, Context& context) = 0;
 
   // Whether hapax shall call on_duplicate. Each duplicate then costs a transaction that writes.
+  // Throws: nothing, or the partition halts (`unexpected_error`).
+  // Blocks: must not; a lane asks for each duplicate.
   virtual bool wants_duplicates() const { return false; }
 
   // Called for a duplicate: its operation is already completed, by an earlier delivery of this
@@ -74,17 +83,21 @@ class Handler {
   // then; use it to answer the producer again, for example. The call runs in a transaction under
   // the same seal. It runs at least once for each duplicate, not exactly once: a duplicate that is
   // delivered again is a duplicate again.
-  // Throws: any exception; hapax then undoes the call. It settles the duplicate after Reject at
-  //   once, and else after `max_attempts` runs.
+  // A gate does not call it.
+  // Throws: any exception. hapax then rolls back what this call wrote. After Reject it settles the
+  //   duplicate at once; else it runs this again, at most `retry.max_attempts` times in all.
+  // Blocks: as `handle`.
   virtual void on_duplicate(const Message& /*message*/, const StoredResult& /*stored*/,
                             Context& /*context*/) {}
 };
 
 class OutsideHandler;  // <hapax/outside.hpp>
 
-// A named way to make instances of one handler, for HAPAX_PLUGIN and for hapax::Main.
+// A named way to make instances of one handler, for HAPAX_PLUGIN and for hapax::Main. One of `make`
+// and `make_outside` is set. hapax calls it once for each instance, one after the other on one
+// thread. If it throws, the worker does not start (exit code 3).
 struct HandlerFactory {
-  std::string name;
+  std::string name;  // that routes use
   std::function<std::unique_ptr<Handler>()> make;
   std::string version = "unversioned";  // kept with dead letters
   // Instead of `make`: of a handler that calls to the outside.

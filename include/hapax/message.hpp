@@ -1,7 +1,7 @@
 // One Kafka record as a handler sees it: read-only views into memory that hapax owns.
 //
-// A message is immutable. A handler may change its own copies: a retry, a dead letter and a replay
-// always use the bytes that Kafka delivered.
+// A message is immutable. If a handler changes its own copies, a retry, a dead letter and a replay
+// use the bytes that Kafka delivered all the same. Nothing here blocks.
 #pragma once
 
 #include <chrono>
@@ -27,20 +27,24 @@ struct Header {
 };
 
 // The place of a record in Kafka. It is no stable identity: a topic can be deleted and made again.
+// In a gate the topic is the route's path, the partition 0, and the offset a number for this run.
 struct Coordinates {
   std::string_view topic;
   std::int32_t partition = 0;
   std::int64_t offset = 0;
 };
 
+// Who wrote the timestamp: the producer (create_time) or the broker (log_append_time). none: the
+// record has no timestamp.
 enum class TimestampType : std::uint8_t { none, create_time, log_append_time };
 
-// Arrays and objects in a JSON payload may nest this deep. A deeper payload is a BadPayload,
-// because a hostile payload must not exhaust the stack. If the key is derived from it, the message
-// becomes the dead letter `not_json`.
+// Arrays and objects in a JSON payload may nest this deep (levels). A deeper payload is a
+// BadPayload, because a hostile payload must not exhaust the stack. If the key is derived from it,
+// the message becomes a dead letter, `not_json`.
 inline constexpr std::size_t kMaxJsonDepth = 512;
 
-// A record. All views are valid as long as the Message is; in `handle` that is the whole call.
+// A record. All views are valid as long as hapax keeps the bytes: in a handler until its function
+// returns. Copy what must live longer.
 //
 // Thread safety: immutable, so any number of threads may read it.
 class Message {
@@ -92,8 +96,8 @@ class Message {
   // The payload as JSON, with numbers as nlohmann reads them. Integers beyond 64 bits, and numbers
   // with a fraction or an exponent, become doubles of 15 to 17 digits. If an amount must stay
   // exact, send it as an integer of the smallest unit or as a string, or let PostgreSQL read
-  // *payload(). Throws: BadPayload if the payload is null, is not JSON, or nests deeper than
-  // kMaxJsonDepth.
+  // *payload(). Each call parses again.
+  // Throws: BadPayload if the payload is null, is not JSON, or nests deeper than kMaxJsonDepth.
   [[gnu::visibility("hidden")]] nlohmann::json json() const {
     if (!parts_.payload) throw BadPayload("the payload is null (a tombstone), not JSON");
     if (nests_deeper_than(*parts_.payload, kMaxJsonDepth))
@@ -110,9 +114,10 @@ class Message {
   }
 
   // The payload as a T, by T's from_json. NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Payment, id, amount)
-  // writes one for a struct, with a to_json. Throws: BadPayload as json() does, and if a member is
-  // missing or of another type. If T has a to_json, the text names the place of such a member. A
-  // number that its member cannot hold, such as 12.7 for an integer, is refused then, too.
+  // writes one for a struct, with a to_json.
+  // Throws: BadPayload as json() does, and if a member is missing or of another type. If T has a
+  //   to_json, the text names the place of such a member. Then a number that its member cannot
+  //   hold, such as 12.7 for an integer, is refused, too. Also what else T's from_json throws.
   template <class T>
   [[gnu::visibility("hidden")]] T as() const {
     constexpr bool has_to_json = std::is_constructible_v<nlohmann::json, const T&>;

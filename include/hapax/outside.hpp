@@ -19,15 +19,16 @@
 namespace hapax {
 
 // `call` throws it if it knows that the other side has received nothing: no connection, a name that
-// does not resolve. The route's retry policy tries the message again later, for each `repeat`.
+// does not resolve. The route's retry policy tries the message again later, under each `repeat`.
 class NotCalled : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One call to the other side, as `call` and `reconcile` see it. Valid during that one function.
+// One call to the other side, as `call` and `reconcile` see it. Valid until that function returns;
+// a copied stop token may be asked later, too.
 //
-// Thread safety: immutable, but for the stop token, which any thread may ask.
+// Thread safety: any number of threads may read it.
 class Call {
  public:
   struct Parts {
@@ -39,17 +40,18 @@ class Call {
   explicit Call(Parts parts) : parts_(std::move(parts)) {}
 
   // 64 hexadecimal digits, the same for each call of the operation. Hand it to the other side as
-  // its idempotency key. Derived from scope, tenant and the operation's key, and tells none of
-  // them.
+  // its idempotency key. hapax derives it from scope, tenant and the operation's key; it reveals
+  // none of them.
   std::string_view key() const { return parts_.key; }
 
   // A fencing token. It only grows from one call of the operation to the next, also after a
-  // failover. A resource that refuses smaller ones than it has seen is safe from a process that
-  // froze before it sent.
+  // failover, as long as PostgreSQL's clock does not go back. If a resource refuses smaller tokens
+  // than it has seen, it is safe from a process that froze before it sent.
   std::int64_t token() const { return parts_.token; }
 
-  // After `routes[].outside.max_duration`. Give it to your client as its time-out. At the deadline
-  // hapax asks the call to stop. If the call does not return within 10 s, hapax ends the process.
+  // The call's begin plus `routes[].outside.max_duration`. Give it to your client as its time-out.
+  // At the deadline hapax asks the call to stop. If the call does not return within 10 s more,
+  // hapax ends the process.
   std::chrono::steady_clock::time_point deadline() const { return parts_.deadline; }
 
   // Asks the call to stop: at the deadline, shortly before `worker.shutdown_timeout` is over, and
@@ -65,7 +67,8 @@ class Verdict {
  public:
   enum class Kind : std::uint8_t { done, not_done, unknown };
 
-  // It happened, with this answer: `book` runs with it.
+  // It happened, with this answer: `book` runs with it. A text in it that is not UTF-8 is kept with
+  // replacement characters.
   [[gnu::visibility("hidden")]] static Verdict done(const nlohmann::json& answer) {
     return Verdict(Kind::done,
                    answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -85,8 +88,10 @@ class Verdict {
   std::string answer_;
 };
 
-// Handles the messages of one route in two parts: the call, and the booking of its answer. Each
-// thread that calls has an instance of its own, and each lane, so members need no lock.
+// Handles the messages of one route in two parts: the call, and the booking of its answer.
+//
+// Thread safety: one thread at a time uses an instance. Each thread that calls has an instance of
+// its own, and so has each lane, so members need no lock. What instances share does.
 class OutsideHandler {
  public:
   virtual ~OutsideHandler() = default;
@@ -94,8 +99,10 @@ class OutsideHandler {
   // As Handler::on_start. There are `outside.concurrency` instances more.
   virtual void on_start(const Setup& /*setup*/) {}
 
-  // Calls the other side, without a transaction and without a connection to PostgreSQL. hapax
-  // commits the answer before it does anything else with it.
+  // Calls the other side, without a transaction and without a connection to PostgreSQL. Returns the
+  // answer, which hapax commits before it does anything else with it. A text in it that is not
+  // UTF-8 is kept with replacement characters. If PostgreSQL cannot keep the answer (too large,
+  // nested too deep), hapax goes on as after an exception.
   // Throws: NotCalled, if surely nothing was sent. Reject, only from an answer: the other side
   //   refused. The message becomes a dead letter, and the operation is never called again.
   //   BadPayload, which message.json() throws, means that nothing was sent: parse before you send.
@@ -107,8 +114,9 @@ class OutsideHandler {
   // Books the answer, in the transaction that completes the operation. Ordinary effects, published
   // records and the stored result belong here. If it fails, hapax runs it again with the answer
   // that it keeps, and never calls again for it.
-  // Throws: as Handler::handle. After `retry.max_attempts` the message becomes a dead letter, and
-  //   the answer stays for `hapax outside decide`.
+  // Throws: as Handler::handle. After Reject, or after `retry.max_attempts`, the message becomes a
+  //   dead letter, and the answer stays for `hapax outside decide`.
+  // Blocks: as Handler::handle.
   virtual void book(const Message& message, const nlohmann::json& answer, Context& context) = 0;
 
   // Asks the other side what became of an earlier call. Only for `repeat: queryable`.
@@ -119,7 +127,8 @@ class OutsideHandler {
         "this handler does not override reconcile, which `repeat: queryable` needs");
   }
 
-  // JSON crosses to a plugin as text; each side uses its own nlohmann_json.
+  // For hapax, not to be overridden. JSON crosses to a plugin as text; each side uses its own
+  // nlohmann_json.
   [[gnu::visibility("hidden")]] virtual std::string call_for_text(const Message& message,
                                                                   const Call& about) {
     return call(message, about)

@@ -1,7 +1,8 @@
 // A handler as a plugin: one line, HAPAX_PLUGIN(hapax::handler<Payments>("payments")).
 //
-// The plugin exports one C symbol with the versions it was built with. hapax reads that before it
-// calls anything. It refuses another ABI in one sentence that names both sides.
+// The plugin exports one C symbol with the versions that it was built with. hapax reads this symbol
+// before it calls anything of the plugin. If a version differs from hapax's own, the worker does
+// not start, and the error names both versions. hapax never unloads a plugin.
 //
 // A plugin may use another nlohmann_json than hapax. JSON crosses as text, and the functions of
 // these headers that read or write it are hidden, so that each side calls its own.
@@ -46,16 +47,16 @@
 extern "C" {
 // Plain C, so that hapax can read it from a plugin of any compiler. `abi` stays first.
 struct HapaxPluginDescriptor {
-  std::uint32_t abi;
-  const char* compiler_abi;
-  const char* pqxx_version;
+  std::uint32_t abi;         // HAPAX_ABI
+  const char* compiler_abi;  // HAPAX_COMPILER_ABI
+  const char* pqxx_version;  // HAPAX_PQXX_VERSION; "none" if the plugin did not see libpqxx
   // Fills a std::vector<hapax::HandlerFactory>. hapax calls it only if everything above matches.
   void (*list)(void* factories);
 };
 }
 
 // Several handlers in one plugin: HAPAX_PLUGIN(hapax::handler<A>("a"), hapax::handler<B>("b"))
-#undef HAPAX_PLUGIN  // which handler.hpp defined, for whoever forgot this header
+#undef HAPAX_PLUGIN  // handler.hpp defines one that names this header, if it is forgotten
 #define HAPAX_PLUGIN(...)                                                                     \
   extern "C" __attribute__((visibility("default"))) const HapaxPluginDescriptor hapax_plugin; \
   const HapaxPluginDescriptor hapax_plugin = {                                                \

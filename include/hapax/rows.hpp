@@ -1,4 +1,5 @@
-// SQL parameters and result rows of a handler, without libpqxx in the handler's compile.
+// SQL parameters and result rows of a handler. A handler compiles without libpqxx. Nothing here
+// blocks.
 #pragma once
 
 #include <charconv>
@@ -32,6 +33,10 @@ namespace hapax {
 // - JSON: a string gives its text, null gives NULL, all else its JSON text;
 // - std::optional of these, and nullptr.
 // No other pointer compiles.
+//
+// If a text holds a NUL or is not UTF-8, the statement that uses it throws SqlError (22021).
+// Throws: nlohmann::json::type_error if a text inside a JSON array or object is not UTF-8.
+// Thread safety: as std::string.
 class Parameter {
  public:
   Parameter(std::nullptr_t) {}
@@ -108,6 +113,7 @@ class Parameter {
   std::optional<std::string> text_;
 };
 
+// What Rows, Row and Field share. hapax fills it; handlers use the classes below.
 struct RowsData {
   std::vector<std::string> columns;
   std::vector<std::vector<std::optional<std::string>>> rows;
@@ -115,6 +121,8 @@ struct RowsData {
 };
 
 // One field of a row. It keeps the rows alive from which it came.
+//
+// Thread safety: immutable, so any number of threads may read it.
 class Field {
  public:
   // Throws: std::out_of_range if there is no such column.
@@ -125,7 +133,7 @@ class Field {
 
   bool is_null() const { return !text_->has_value(); }
 
-  // PostgreSQL's text form.
+  // PostgreSQL's text form. Valid as long as the Field, or anything else of the same Rows.
   // Throws: std::runtime_error if the field is NULL.
   const std::string& text() const {
     if (is_null()) throw std::runtime_error("column \"" + *column_ + "\" is NULL");
@@ -173,11 +181,14 @@ class Field {
 };
 
 // One row. It keeps the rows alive from which it came.
+//
+// Thread safety: immutable, so any number of threads may read it.
 class Row {
  public:
   Row(std::shared_ptr<const RowsData> data, std::size_t index)
       : data_(std::move(data)), index_(index) {}
 
+  // By the column's number, from 0, or by its name as PostgreSQL gives it.
   // Throws: std::out_of_range if there is no such column.
   Field operator[](std::size_t column) const { return {data_, index_, column}; }
   Field operator[](int column) const { return (*this)[static_cast<std::size_t>(column)]; }
@@ -214,7 +225,10 @@ class Row {
   std::size_t index_;
 };
 
-// The rows of one statement, copied out of libpqxx: they outlive the transaction.
+// The rows of one statement, copied out of libpqxx: they outlive the transaction. Copies share the
+// data.
+//
+// Thread safety: immutable, so any number of threads may read it.
 class Rows {
  public:
   Rows() = default;
@@ -222,7 +236,7 @@ class Rows {
 
   std::size_t size() const { return data_->rows.size(); }
   bool empty() const { return data_->rows.empty(); }
-  // Rows that an INSERT, UPDATE or DELETE touched.
+  // How many rows an INSERT, UPDATE, DELETE or MERGE touched.
   std::size_t affected() const { return data_->affected; }
 
   // Throws: std::out_of_range if there is no such row.

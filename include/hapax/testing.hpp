@@ -1,12 +1,14 @@
-// Tests of a handler. The harness delivers messages as Kafka, crashes and PostgreSQL do in the
-// worst case, through the same code that workers run. It uses a throw-away PostgreSQL and no Kafka.
+// Tests of a handler. The harness delivers messages as Kafka does in the worst case, with crashes
+// and errors of PostgreSQL, through the code that workers run. It uses a throw-away PostgreSQL and
+// no Kafka.
 //
 //   hapax::testing::Harness harness(hapax::handler<Payments>("payments"),
 //                                   {.config = "worker.json", .schema = {"schema.sql"}});
 //   harness.expect_exactly_once({.payload = R"({"id": "p1"})",
 //                                .headers = {{"idempotency-key", "p1"}}});
 //
-// A handler that calls to the outside: expect_no_blind_repeat, with a double of the other side.
+// For a handler that calls to the outside, use expect_no_blind_repeat, with a double of the other
+// side.
 //
 // Link hapax::testing. Any test framework will do, because the harness throws what is wrong. See
 // docs/testing.md.
@@ -35,8 +37,9 @@ namespace hapax::testing {
 struct Record {
   std::optional<std::string> payload = std::nullopt;  // nothing: a tombstone
   std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
-  std::optional<std::string> key = std::nullopt;            // Kafka's record key
-  std::optional<std::int64_t> timestamp_ms = std::nullopt;  // as the producer wrote it
+  std::optional<std::string> key = std::nullopt;  // Kafka's record key
+  // As the producer wrote it, in milliseconds since 1970-01-01 UTC.
+  std::optional<std::int64_t> timestamp_ms = std::nullopt;
   std::int32_t partition = 0;
   // Its offset in Kafka. Nothing: the harness gives each different record an offset of its own, so
   // that the same record is the same message, delivered again.
@@ -116,8 +119,8 @@ struct Options {
   std::vector<std::string> publish_topics = {};
   // Values for ${NAME} in the file; they win over the environment of the process.
   std::map<std::string, std::string> environment = {};
-  // Columns that examine() does not compare, such as "public.payments.token": what may differ
-  // between two deliveries. Times, uuids and numbers of sequences need not be named.
+  // Columns that examine() does not compare, such as "public.payments.token", because they may
+  // differ between two deliveries. Times, uuids and numbers of sequences need not be named.
   std::vector<std::string> ignored_columns = {};
   // Tables that on_duplicate may change, such as "public.replies". examine() does not compare them
   // once the message has been delivered again.
@@ -131,6 +134,7 @@ struct OtherSide {
   std::function<std::int64_t()> effects;
   // Begins again: without an effect, and without the keys that it has seen.
   std::function<void()> forget;
+  // The harness calls both on the thread of the test. What they throw comes out of examine_calls().
 };
 
 // What examine() or examine_calls() found.
@@ -170,6 +174,9 @@ class NotExactlyOnce : public std::runtime_error {
 //
 // Thread safety: none. Use all harnesses of a process on the thread that made the first one,
 // because PostgreSQL ends with the thread that started it.
+//
+// Beside what each function names, a function throws SqlError or std::runtime_error if the
+// throw-away PostgreSQL is gone.
 class Harness {
  public:
   // Throws: std::runtime_error with one sentence on what is wrong and how to fix it. Examples: no
@@ -183,28 +190,34 @@ class Harness {
 
   // Delivers the record and does what a worker does, until the message is settled or halts. If it
   // does neither in a hundred runs, the result is `waiting`. A second call delivers the same
-  // message at the same offset. Throws: std::invalid_argument if the fault is not valid. Blocks: as
-  // the handler does.
+  // message at the same offset. What the handler throws is in the outcome.
+  // Throws: std::invalid_argument if the fault is not valid.
+  // Blocks: as the handler does.
   Outcome deliver(const Record& record);
   Outcome deliver(const Record& record, const Fault& fault);
 
   // Runs it once only. The result is `waiting` if a worker would try again.
+  // Throws, Blocks: as deliver().
   Outcome attempt(const Record& record);
   Outcome attempt(const Record& record, const Fault& fault);
 
-  // The producer sends it again: the same record at a new offset.
+  // Delivers the same record at a new offset, as if the producer had sent it again.
+  // Throws, Blocks: as deliver().
   Outcome resend(const Record& record);
 
   // Delivers it to this many workers at the same moment, as after a rebalance that one of them
   // missed. Returns one outcome for each, in no order.
   // Precondition: the handler's instances share nothing, as in a worker with several lanes.
-  // Throws: the first error that ends a worker, such as a connection that breaks in a call.
+  // Throws: the first error that ends a worker, such as a connection that breaks in a call. Also
+  //   what on_start throws.
+  // Blocks: as the handler does.
   std::vector<Outcome> deliver_in_parallel(const Record& record, int workers = 4);
 
   // Delivers it to another worker process, which dies at that point with everything in its memory.
   // Throws: std::runtime_error if the message ended before that point; the text tells how.
   //   std::logic_error if the handler calls to the outside: a child process dies, and the double
   //   would not see its call.
+  // Blocks: at most a minute.
   void crash_at(CrashPoint point, const Record& record);
 
   // All records that messages have published so far, in the order in which a relay would send them.
@@ -212,14 +225,17 @@ class Harness {
   std::vector<Published> published();
 
   // Makes a new instance of the handler on a new session, as the next worker process would.
+  // Throws: what on_start throws.
   void restart();
 
   // Delivers the record in every way there is: again, in parallel, and killed at each point. It
   // also injects SQL errors at each of the first six statements and at COMMIT. Each way starts from
   // the present state of the database. It compares all tables and all published records with those
   // after one delivery, so it can also examine a message that becomes a dead letter. Afterwards the
-  // database is as after one delivery. Throws: std::runtime_error if it cannot begin;
-  // std::logic_error if the handler calls to the outside. Blocks: about two seconds.
+  // database is as after one delivery.
+  // Throws: std::runtime_error if it cannot begin; std::logic_error if the handler calls to the
+  //   outside.
+  // Blocks: about two seconds.
   Report examine(const Record& record);
 
   // Calls examine() for a message that has an effect.
@@ -231,11 +247,12 @@ class Harness {
   // Delivers the record of an outside handler, and breaks the call off at each point from before it
   // to its booking. `routes[].outside.repeat` decides what must follow. For `never` that is
   // `outcome_unknown` without another call. Else it is the same effects at the other side, and the
-  // same tables, as after one call. Leases and delays pass at once. A process that dies in its call
-  // is played in this one: the handler's instances are made again, and memory outside of them
-  // stays. Afterwards the database is as after one delivery. Throws: std::logic_error if the
-  // handler is no hapax::OutsideHandler; std::runtime_error if it cannot begin. Blocks: about a
-  // second, and for about ten calls.
+  // same tables, as after one call. Leases and delays pass at once. That a process dies in its call
+  // is only simulated: the handler's instances are made again, and other memory stays. Afterwards
+  // the database is as after one delivery.
+  // Throws: std::logic_error if the handler is no hapax::OutsideHandler; std::runtime_error if it
+  //   cannot begin.
+  // Blocks: about a second, and for about ten calls.
   Report examine_calls(const Record& record, const OtherSide& other_side);
 
   // Calls examine_calls() for a message that has an effect at the other side.
@@ -268,6 +285,7 @@ class Harness {
   std::unique_ptr<Implementation> implementation_;
 };
 
+// For messages of tests: the enumerator's name, and the texts of Outcome and Report.
 const char* name_of(Result result);
 const char* name_of(CrashPoint point);
 std::ostream& operator<<(std::ostream& out, Result result);

@@ -1,4 +1,4 @@
-// What Message::as() finds beside nlohmann's own errors.
+// What Message::as() finds beside nlohmann's own errors. Not for handlers: all of it may change.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,9 @@ namespace hapax::detail {
   return a == b;
 }
 
-// One number of `document` that is another one in `read`, which a type made of the document.
-// nlohmann makes 12 of 12.7, 1 of true, and a negative number of one that is too large.
+// One number of `document` that is another one in `read`, which a type made of the document. The
+// text tells its place and both values; nothing if there is none. nlohmann makes 12 of 12.7, 1 of
+// true, and a negative number of one that is too large.
 [[gnu::visibility("hidden")]] inline std::optional<std::string> changed_number(
     const nlohmann::json& document, const nlohmann::json& read,
     const nlohmann::json::json_pointer& at = nlohmann::json::json_pointer()) {
@@ -43,8 +44,8 @@ namespace hapax::detail {
   return std::nullopt;
 }
 
-// Where `document` has another kind of value than `example`, which an empty T became. Elements of
-// arrays have no example.
+// A place (JSON pointer) at which `document` has another kind of value than `example`; nothing if
+// there is none. `example` is what an empty T becomes. Elements of arrays have no example.
 [[gnu::visibility("hidden")]] inline std::optional<std::string> other_kind(
     const nlohmann::json& document, const nlohmann::json& example,
     const nlohmann::json::json_pointer& at = nlohmann::json::json_pointer()) {
