@@ -2,7 +2,8 @@
 """Holds the links between pages: each names a file that is there, and a heading of that file.
 
 Sources name pages as docs/PAGE.md or docs/PAGE.md#heading, in comments, messages and alerts; those
-must be there, too. Addresses on the web are not looked at.
+must be there, too. So must a source file that a page names as `src/a/b.cpp` or `b.cpp`. Addresses on
+the web are not looked at, nor which files the diary in docs/lab names.
 """
 
 import os
@@ -11,8 +12,9 @@ import re
 import source_tree
 
 SOURCES = ("include", "src", "sql", "migrations", "tests", "examples", "templates", "deploy", "scripts",
-           "docs")
+           "cmake", "docs")
 PAGE_IN_SOURCE = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
+SOURCE_IN_PAGE = re.compile(r"`((?:[\w-]+/)*(?!context\.sql)[\w-]+\.(?:cpp|hpp|sql|psql|py|sh))`")
 NOT_OURS = ("tests/check/",)  # their planted faults name pages that are not there
 
 
@@ -44,6 +46,20 @@ def complaint_about(root, where, target, anchor):
     return None
 
 
+def complaints_about_sources(root):
+    known = {path.relative_to(root).as_posix()
+             for folder in SOURCES for path in (root / folder).rglob("*") if path.is_file()}
+    known |= {name.removeprefix("include/") for name in known}  # as it is included
+    names = {name.rsplit("/", 1)[-1] for name in known}
+    for page in pages(root):
+        where = page.relative_to(root)
+        if where.parts[:2] == ("docs", "lab"):
+            continue
+        for name in SOURCE_IN_PAGE.findall(without_code_blocks(page.read_text())):
+            if name not in (known if "/" in name else names):
+                yield f"{where} names {name}, which is not there"
+
+
 def links(root):
     """(file that links, target, anchor)."""
     for page in pages(root):
@@ -65,15 +81,16 @@ def links(root):
 
 def check(root):
     root = root.resolve()
-    found = (complaint_about(root, *link) for link in links(root))
-    return sorted({complaint for complaint in found if complaint})
+    found = {complaint_about(root, *link) for link in links(root)}
+    return sorted((found - {None}) | set(complaints_about_sources(root)))
 
 
 HEALTHY = {
     "README.md": "# A page\n[one](docs/a.md#what-to-do-when-) [two](docs) [web](https://example.org/x#y)\n"
-                 "`[no](link.md)`\n```\n[no](link.md)\n# no heading\n```\n",
+                 "`[no](link.md)`\n```\n[no](link.md)\n# no heading\n`no.cpp`\n```\n",
     "docs/a.md": "# A `b_c`, [d](../README.md)\n## What to do when …\n## Twice\n## Twice\n"
-                 "[up](../README.md#a-page) [here](#a-b_c-d) [again](#twice-1)\n",
+                 "[up](../README.md#a-page) [here](#a-b_c-d) [again](#twice-1) `src/a.cpp` `a.cpp`\n",
+    "docs/lab/a.md": "`src/gone.cpp`\n",
     "src/a.cpp": "// See docs/a.md#twice and docs/a.md.\n",
 }
 FAULTS = [
@@ -87,6 +104,8 @@ FAULTS = [
     ({"src/b.cpp": "// docs/b.md tells it.\n"}, ["src/b.cpp links to docs/b.md"]),
     ({"deploy/a.yml": "runbook: docs/a.md#gone\n"}, ["deploy/a.yml links to #gone"]),
     ({"tests/check/b.py": "docs/b.md\n"}, []),
+    ({"docs/b.md": "In `src/b.cpp`.\n"}, ["docs/b.md names src/b.cpp"]),
+    ({"docs/b.md": "In `b.sql` and `src/a.cpp`.\n"}, ["docs/b.md names b.sql"]),
 ]
 
 if __name__ == "__main__":
