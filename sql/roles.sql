@@ -19,4 +19,5 @@ GRANT SELECT, INSERT, DELETE ON hapax.outbox TO :"worker";
 GRANT SELECT, INSERT ON hapax.outbox_halts TO :"worker";
 GRANT SELECT, INSERT, UPDATE ON hapax.outbox_batches TO :"worker";
 GRANT SELECT, INSERT, UPDATE, DELETE ON hapax.holders TO :"worker";
+GRANT SELECT, INSERT, DELETE ON hapax.positions TO :"worker";
 GRANT SELECT ON hapax.store, hapax.schema_migrations, hapax.forgotten TO :"worker";

@@ -4,6 +4,8 @@ WITH noted AS (
   DELETE FROM hapax.passed WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
 ), doubts AS (
   DELETE FROM hapax.doubts WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
+), settled AS (
+  DELETE FROM hapax.positions WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
 ), gone AS (
   DELETE FROM hapax.checkpoints WHERE group_id = $1 AND ($2::text IS NULL OR topic = $2)
   RETURNING *

@@ -101,6 +101,9 @@ RelayThread::RelayThread(const config::Config& config, const flow::Publishing* p
       thread_([this](const std::stop_token& stop) { relay_.run(stop); }) {}
 
 int oldest_schema(const config::Config& config) {
+  if (std::ranges::any_of(config.routes,
+                          [](const auto& route) { return key::is_by_position(route.key); }))
+    return store::kPositionsSchema;
   if (config.publish.transactions) return store::kTransactionsSchema;
   if (std::ranges::any_of(config.routes, [](const auto& route) { return !!route.outside; }))
     return store::kOutsideSchema;

@@ -15,6 +15,7 @@ using key::Source;
 const std::string kSourceObjects =
     R"({"header": "idempotency-key"}, {"json": "/id"} (an array of names: all of them joined))";
 const std::string kSources = R"("record_key", "coordinates", "content_hash", )" + kSourceObjects;
+const std::string kKeys = R"("position", )" + kSources;
 const std::string kTenantSources = R"("record_key", {"header": "tenant"}, {"json": "/tenant"})";
 
 // A header's name as it is compared.
@@ -107,10 +108,12 @@ struct TenantSource {
   }
 };
 
-// One source or an array of them, in the order in which they are tried.
+// "position", one source, or an array of sources in the order in which they are tried.
 struct KeySources {
   std::optional<std::vector<Source>> operator()(Reader& reader, const Value& value) const {
     const bool array = value.json->is_array();
+    if (value.json->is_string() && reader.text(value, kKeys) == "position")
+      return std::vector{Source{Source::Kind::position, {}, false}};
     std::vector<Source> sources;
     for (const Value& one : array ? reader.elements(value, kSources) : std::vector{value}) {
       const auto source = KeySource()(reader, one);
@@ -148,6 +151,15 @@ struct Fingerprint {
   }
 };
 
+// What a route remembers of a message beside its offset, which is nothing.
+void refuse_beside_position(Object& route) {
+  for (const char* const member :
+       {"missing_key", "fingerprint", "tenant", "max_result_bytes", "outside"})
+    if (route.find(member))
+      route.reader().problem(member_path(route.path(), member),
+                             "is not for a route with \"key\": \"position\"; leave it out");
+}
+
 }  // namespace
 
 void read_key_spec(Object& route, const std::string& handler, key::KeySpec& spec) {
@@ -158,7 +170,7 @@ void read_key_spec(Object& route, const std::string& handler, key::KeySpec& spec
   route.read("scope", spec.scope, Text{"the name of the operation's consumer", kLongestScope});
   route.read("tenant", spec.tenant, TenantSource{});
   route.require("key", spec.sources, KeySources{},
-                "the source of a message's idempotency key; allowed: " + kSources +
+                "the source of a message's idempotency key; allowed: " + kKeys +
                     ", or an array of these, tried in order");
   route.read("missing_key", spec.missing_key,
              Choice<MissingKey>{
@@ -168,6 +180,7 @@ void read_key_spec(Object& route, const std::string& handler, key::KeySpec& spec
                                 {"skip", Tombstone::skip},
                                 {"handle", Tombstone::handle}}});
   route.read("fingerprint", spec.fingerprint, Fingerprint{});
+  if (key::is_by_position(spec)) refuse_beside_position(route);
 }
 
 }  // namespace hapax::config

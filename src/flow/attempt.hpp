@@ -23,7 +23,8 @@ struct Attempt {
         random(dice),
         source(given.source()),
         session_was_new(!lanes.is_open()),
-        identity(std::move(derived)) {}
+        identity(std::move(derived)),
+        in_doubt(given.in_doubt) {}
   Attempt(const Attempt&) = delete;  // a claim request refers to it
   Attempt& operator=(const Attempt&) = delete;
 
@@ -33,7 +34,9 @@ struct Attempt {
             .scope = task.route.key.scope,
             .source = source,
             .retention = task.route.retention,
-            .epoch = task.epoch};
+            .epoch = task.epoch,
+            .by_position = key::is_by_position(task.route.key),
+            .in_doubt = in_doubt};
   }
 
   // The bytes of its message, while a dead letter would be written with them.
@@ -48,6 +51,7 @@ struct Attempt {
   const store::Source source;
   const bool session_was_new;                // made for this run: nothing in it can be stale
   std::optional<key::Identity> identity;     // nothing: not derived
+  bool in_doubt;                             // a transaction with it may have been committed
   store::Phase phase = store::Phase::claim;  // which says what an exception means
   bool keep_bytes = true;                    // of a dead letter
   bool session_was_stale = false;            // perhaps: run again at once, on a new session

@@ -21,8 +21,13 @@ class LentContext final : public Context {
   static constexpr std::size_t kMaxDeferredBytes = 1 << 20;
 
   // `publisher`: null for on_duplicate, which must not publish.
-  LentContext(store::Transaction& transaction, std::size_t max_result_bytes, Publisher* publisher)
-      : transaction_(transaction), max_result_bytes_(max_result_bytes), publisher_(publisher) {}
+  // `keeps_results`: false if no row could hold a result.
+  LentContext(store::Transaction& transaction, std::size_t max_result_bytes, Publisher* publisher,
+              bool keeps_results = true)
+      : transaction_(transaction),
+        max_result_bytes_(max_result_bytes),
+        publisher_(publisher),
+        keeps_results_(keeps_results) {}
 
   const std::optional<std::string>& stored_result() const { return result_; }
 
@@ -48,6 +53,7 @@ class LentContext final : public Context {
   }
 
   void set_result(std::string json) override {
+    expect_results_are_kept();
     if (json.size() > max_result_bytes_)
       throw Reject("the result has " + std::to_string(json.size()) +
                    " bytes, max_result_bytes is " + std::to_string(max_result_bytes_));
@@ -58,6 +64,7 @@ class LentContext final : public Context {
   }
 
   void set_response(Response response) override {
+    expect_results_are_kept();
     check(response);
     std::string stored = stored_text(response);
     if (stored.size() > max_result_bytes_)
@@ -80,6 +87,13 @@ class LentContext final : public Context {
   }
 
  private:
+  void expect_results_are_kept() const {
+    if (!keeps_results_)
+      throw std::logic_error(
+          "a route with key \"position\" keeps no results: remove result() or respond(), or use "
+          "another key");
+  }
+
   // A subtransaction may be open if pqxx() was lent: what is deferred would outlive its end.
   void bound_deferred() {
     if (lent_ || transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
@@ -88,6 +102,7 @@ class LentContext final : public Context {
   store::Transaction& transaction_;
   std::size_t max_result_bytes_;
   Publisher* publisher_;
+  bool keeps_results_;
   std::optional<std::string> result_;
   std::optional<Response> response_;
   bool lent_ = false;

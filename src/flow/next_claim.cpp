@@ -9,8 +9,8 @@ namespace {
 // The key of a message that will simply run; nothing if anything must be decided first.
 std::optional<key::Identity> key_to_claim(const Task* following, const LaneSession& session) {
   if (following == nullptr || following->route.outside || following->skip != nullptr ||
-      following->cautious || following->outages >= kMaxOutages ||
-      !session.is_of(following->incarnation) ||
+      following->cautious || following->settled || following->in_doubt ||
+      following->outages >= kMaxOutages || !session.is_of(following->incarnation) ||
       following->route.retry.exhausted(following->attempts, following->failing))
     return std::nullopt;
   key::Derived derived =
@@ -39,7 +39,8 @@ std::optional<NextClaim> complete(Attempt& attempt, std::unique_ptr<store::Trans
                                   .scope = following->route.key.scope,
                                   .source = source,
                                   .retention = following->route.retention,
-                                  .epoch = following->epoch});
+                                  .epoch = following->epoch,
+                                  .by_position = key::is_by_position(following->route.key)});
     return NextClaim{.message = &following->message,
                      .identity = std::move(*identity),
                      .taken = std::move(taken),

@@ -38,6 +38,7 @@ Outcome failed(Attempt& attempt, const std::exception_ptr& error) {
   const Task& task = attempt.task;
   const Thrown thrown = thrown_by(error);
   const bool writes_letter = attempt.phase == Phase::account;  // that of a drifted payload
+  if (thrown.fault.kind == store::Fault::Kind::in_doubt) attempt.in_doubt = true;
   const Decision decision =
       decide({.of = Failure::Of::message,
               .phase = attempt.phase,
@@ -80,6 +81,10 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
   if (task.breaker != nullptr && task.breaker->is_open()) {
     abandon();
     return held();
+  }
+  if (task.settled) {
+    abandon();
+    return Outcome::of(Result::duplicate);
   }
   // Whichever lane it comes to: what this process announced and survived was no crash.
   if (task.announced) session_.set_announced(task.source());
@@ -155,6 +160,7 @@ Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next
   } catch (...) {
     outcome = failed(attempt, std::current_exception());
   }
+  outcome.in_doubt = attempt.in_doubt;
   session_.clean();
   if (is_settled(outcome.result)) batch_limit_.passed(1);
   duplicates_in_a_row_ = outcome.result == Result::duplicate ? duplicates_in_a_row_ + 1 : 0;
@@ -177,7 +183,8 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   const store::Claim claim = ahead ? store::claim(transaction, request, std::move(ahead->taken))
                                    : store::claim(transaction, request);
   if (auto decided = judge(attempt, request, claim, transaction)) {
-    const bool hook = decided->result == Result::duplicate && handler.wants_duplicates();
+    const bool hook = decided->result == Result::duplicate && handler.wants_duplicates() &&
+                      !request.by_position;  // no row counts it
     return hook ? run_duplicate(attempt, request, claim.nonce, transaction, handler) : *decided;
   }
   if (task.route.outside) return to_call("free", task.attempts, kKeyHeldWait);
@@ -207,7 +214,7 @@ Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transact
   Publisher publisher(task.route.publishing.get(), task.route.key.scope, *attempt.identity,
                       task.message, attempt.source);
   if (!request.prepares_late) publisher.prepare(*session_);
-  LentContext context(transaction, task.route.max_result_bytes, &publisher);
+  LentContext context(transaction, task.route.max_result_bytes, &publisher, !request.by_position);
   const auto began = Clock::now();
   try {
     const Watched watched(watch_, task, began);
@@ -253,7 +260,9 @@ Outcome Processor::run_duplicate(Attempt& attempt, const store::ClaimRequest& re
 // cheaper to look before claiming the key.
 bool Processor::is_known_duplicate(const Attempt& attempt, const store::ClaimRequest& request,
                                    const Handler& handler) {
-  if (next_claim_ || duplicates_in_a_row_ < kFlood || handler.wants_duplicates()) return false;
+  if (next_claim_ || duplicates_in_a_row_ < kFlood || handler.wants_duplicates() ||
+      request.by_position)
+    return false;
   const auto holder = store::read_holder(*session_, request);
   return holder && holder->status == "completed" && is_same(attempt.task, request, *holder);
 }

@@ -79,6 +79,7 @@ class Processor {
   Outcome run_duplicate(Attempt& attempt, const store::ClaimRequest& request,
                         const std::string& nonce, store::Transaction& transaction,
                         Handler& handler);
+  Outcome run_alone(const Job& job, const std::optional<Thrown>& failed_run);
   Outcome count_run_of_batch(const Job& job, const Thrown& thrown);
 
   LaneSession session_;

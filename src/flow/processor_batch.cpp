@@ -21,7 +21,27 @@ constexpr std::chrono::hours kUntilHalted{24};
 // What only process(task) can do right: history, a guard, an operator's word.
 bool must_run_alone(const Task& task) {
   return task.cautious || task.skip != nullptr || task.is_in_attempts() || task.outages > 0 ||
-         task.message.offset() < task.guard_below;
+         task.settled || task.in_doubt || task.message.offset() < task.guard_below;
+}
+
+// A claimed key would tell whether the transaction was committed; an offset is asked for alone.
+void doubt(std::span<Outcome> outcomes, std::span<std::optional<key::Identity>> identities) {
+  for (Outcome& outcome : outcomes) outcome.in_doubt = true;
+  for (auto& identity : identities) identity.reset();
+}
+
+// What is in doubt stays so until it is settled.
+void set(Outcome& outcome, Outcome made) {
+  made.in_doubt = made.in_doubt || outcome.in_doubt;
+  outcome = std::move(made);
+}
+
+void gave_up(const Tried& tried, std::span<Outcome> outcomes) {
+  // Whichever of them it was: none runs again before the halt is served.
+  if (tried.verdict.of_batch)
+    for (Outcome& outcome : outcomes) outcome.wait = kUntilHalted;
+  set(outcomes.front(), tried.verdict);
+  if (tried.lost_in) outcomes[*tried.lost_in].lost_in_handler = true;
 }
 
 }  // namespace
@@ -41,7 +61,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
   Breaker* const breaker = jobs.empty() ? nullptr : jobs.front().task.breaker;
   for (std::size_t at = 0; at < jobs.size();) {
     if (breaker != nullptr && breaker->is_open()) {
-      std::fill(outcomes.begin() + static_cast<std::ptrdiff_t>(at), outcomes.end(), held());
+      for (std::size_t i = at; i < outcomes.size(); ++i) set(outcomes[i], held());
       return outcomes;
     }
     const bool behind_unsettled = at > 0 && jobs[at].order_key == jobs[at - 1].order_key &&
@@ -53,8 +73,9 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     std::size_t end = at + 1;
     while (identities[at] && end < jobs.size() && end - at < size && identities[end]) ++end;
     if (end - at == 1) {
-      outcomes[at] = failed_runs[at] ? count_run_of_batch(jobs[at], *failed_runs[at])
-                                     : process(jobs[at].task, *jobs[at].handler);
+      Job alone = jobs[at];
+      alone.task.in_doubt = alone.task.in_doubt || outcomes[at].in_doubt;
+      set(outcomes[at], run_alone(alone, failed_runs[at]));
       if (outcomes[at].result == Result::outage) return outcomes;
       ++at;
       continue;
@@ -67,6 +88,8 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
                  .identities = Segment::Identities(identities).subspan(at, end - at),
                  .outcomes = std::span(outcomes).subspan(at, end - at)})
             .run();
+    if (tried.in_doubt && key::is_by_position(jobs[at].task.route.key))
+      doubt(std::span(outcomes).subspan(at, end - at), std::span(identities).subspan(at, end - at));
     switch (tried.then) {
       case Then::done:
         batch_limit_.passed(end - at);
@@ -86,15 +109,15 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
         break;
       case Then::halves: size = std::max<std::size_t>(1, (end - at) / 2); break;
       case Then::given_up:
-        // Whichever of them it was: none runs again before the halt is served.
-        if (tried.verdict.of_batch)
-          for (std::size_t i = at; i < end; ++i) outcomes[i].wait = kUntilHalted;
-        outcomes[at] = tried.verdict;
-        if (tried.lost_in) outcomes[at + *tried.lost_in].lost_in_handler = true;
+        gave_up(tried, std::span(outcomes).subspan(at, end - at));
         return outcomes;
     }
   }
   return outcomes;
+}
+
+Outcome Processor::run_alone(const Job& job, const std::optional<Thrown>& failed_run) {
+  return failed_run ? count_run_of_batch(job, *failed_run) : process(job.task, *job.handler);
 }
 
 // Run again at once, the message would have a run more than its route allows.

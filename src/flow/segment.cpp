@@ -7,6 +7,7 @@
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
+#include "store/message/position_claim.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -55,7 +56,9 @@ Tried Segment::run() {
   try {
     tried = run_segment();
   } catch (...) {
-    tried = failed(std::current_exception());
+    const std::exception_ptr error = std::current_exception();
+    tried = failed(error);
+    tried.in_doubt = store::fault_of(error).kind == store::Fault::Kind::in_doubt;
   }
   if (tried.then != Then::done)
     std::ranges::fill(setup_.outcomes, Outcome::of(Result::waits));  // nothing took effect
@@ -73,7 +76,9 @@ Tried Segment::run_segment() {
   const auto& requests = claims.requests;
 
   store::Transaction transaction(*session);
-  const store::BatchClaim claim = store::claim_batch(transaction, requests, takes_turns);
+  const store::BatchClaim claim = requests.front().by_position
+                                      ? store::claim_positions(transaction, requests)
+                                      : store::claim_batch(transaction, requests, takes_turns);
   std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
   std::vector<std::size_t> alone;
   for (std::size_t n = 0; n < requests.size(); ++n)
@@ -123,7 +128,8 @@ std::optional<std::size_t> Segment::collect(Claims& claims) const {
                                .scope = job.task.route.key.scope,
                                .source = claims.sources.back(),
                                .retention = job.task.route.retention,
-                               .epoch = job.task.epoch});
+                               .epoch = job.task.epoch,
+                               .by_position = key::is_by_position(job.task.route.key)});
   }
   return std::nullopt;
 }
@@ -145,7 +151,8 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
     Publisher publisher(route.publishing.get(), route.key.scope, *setup_.identities[i],
                         job.task.message, requests[*ours[i]].source);
     publisher.prepare(transaction.session());
-    LentContext context(transaction, route.max_result_bytes, &publisher);
+    LentContext context(transaction, route.max_result_bytes, &publisher,
+                        !requests[*ours[i]].by_position);
     try {
       const Watched watched(setup_.watch, job.task, now);
       job.handler->handle(job.task.message, context);

@@ -29,6 +29,7 @@ struct Tried {
   std::optional<Thrown> failed_run = {};    // some_alone: of the one that failed; it counts
   Outcome verdict = {};                     // given_up: what is true of all of it
   std::optional<std::size_t> lost_in = {};  // given_up: whose handler lost the connection
+  bool in_doubt = false;                    // it may have been committed, or may still be
 };
 
 // One try of one segment; lives as long as that.

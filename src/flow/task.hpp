@@ -45,6 +45,8 @@ struct Task {
   int agains = 0;              // runs in a row that ended in Result::again, in this process
   std::int64_t epoch = 0;      // of its partition, as its worker took it; 0: no worker has it
   const Answered* answered = nullptr;  // of an outside route: to be booked
+  bool settled = false;                // by position: it was, before its partition's start
+  bool in_doubt = false;  // a transaction with it may have been committed, or may still be
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 

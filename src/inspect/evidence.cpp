@@ -46,6 +46,7 @@ Standing read_standing(store::Session& session, const std::string& group,
   standing.group = group;
   standing.partition = {route.topic, partition};
   standing.retention = route.retention;
+  standing.by_position = key::is_by_position(route.key);
   standing.now_ms = now_ms;
   // First: what is below it now was settled before all that is read from here on.
   if (const auto row = store::read_checkpoint(session, group, standing.partition)) {
@@ -91,6 +92,9 @@ std::vector<Facts> gather(store::Session& session, const Standing& standing,
     found[offset].dead = std::move(dead);
   for (auto& [offset, attempt] : store::read_attempt_rows(session, stretch))
     found[offset].attempt = std::move(attempt);
+  if (standing.by_position)
+    for (const std::int64_t offset : store::read_settled(session, stretch))
+      found[offset].settled = true;
   std::vector<Facts> facts;
   facts.reserve(found.size());
   for (auto& [offset, one] : found) {

@@ -49,6 +49,7 @@ Verdict passed(const Standing& standing, const Facts& facts) {
   if (standing.left_out.at(facts.offset) != nullptr) return Verdict::skipped;
   if (derived_as<key::SkippedTombstone>(facts) != nullptr) return Verdict::skipped;
   if (derived_as<key::Refusal>(facts) != nullptr) return Verdict::unaccounted;
+  if (standing.by_position) return Verdict::completed;
   if (may_be_expired(standing, facts)) return Verdict::expired;
   return facts.key && facts.key->retaken ? Verdict::forgotten : Verdict::unaccounted;
 }
@@ -82,7 +83,12 @@ std::string tell_dead(const Standing& standing, const Facts& facts) {
   return text;
 }
 
-std::string tell_completed(const Facts& facts) {
+std::string tell_completed(const Standing& standing, const Facts& facts) {
+  if (!facts.key)
+    return facts.settled ? "took effect, ahead of the checkpoint"
+                         : "took effect: the checkpoint " + std::to_string(*standing.checkpoint) +
+                               " has passed it, and it is no dead letter. The route's key is the "
+                               "position, so nothing else is kept of it";
   std::string text = "took effect at " + time_cell(facts.key->updated_at);
   if (facts.key->holder.status == "forgotten")
     text = "took effect; an operator had its key forgotten at " + time_cell(facts.key->updated_at) +
@@ -203,13 +209,14 @@ Verdict classify(const Standing& standing, const Facts& facts) {
   if (facts.key && facts.same_payload &&
       (facts.key->holder.status == "completed" || (passed_by && took_effect(*facts.key))))
     return Verdict::duplicate;
+  if (facts.settled) return Verdict::completed;
   if (passed_by) return passed(standing, facts);
   return facts.attempt ? Verdict::waiting : Verdict::in_flight;
 }
 
 std::string tell(const Standing& standing, const Facts& facts, Verdict verdict) {
   switch (verdict) {
-    case Verdict::completed: return tell_completed(facts);
+    case Verdict::completed: return tell_completed(standing, facts);
     case Verdict::duplicate:
       return "a duplicate of " + name_of(standing, facts.key->holder) + ", which took effect" +
              (facts.key->holder.status == "completed" ? " at " + time_cell(facts.key->updated_at)

@@ -66,7 +66,8 @@ struct Standing {
   std::optional<std::int64_t> checkpoint;  // nothing: never started
   std::optional<store::Halt> halt;         // the open one that stops it
   LeftOut left_out;
-  bool other_keys = false;  // the group ran under another key spec than the configuration's
+  bool by_position = false;  // the route keeps offsets, and no keys
+  bool other_keys = false;   // the group ran under another key spec than the configuration's
   std::chrono::milliseconds retention{0};
   std::int64_t now_ms = 0;  // since 1970
 };
@@ -83,6 +84,7 @@ struct Facts {
   bool same_payload = false;  // as the key's: key::same_payload
   std::optional<store::DeadRow> dead;
   std::optional<store::AttemptRow> attempt;
+  bool settled = false;  // by position: it took effect, and the checkpoint has not passed it
 };
 
 Verdict classify(const Standing& standing, const Facts& facts);

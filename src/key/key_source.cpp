@@ -123,7 +123,8 @@ std::variant<std::string, Flawed> read_source(const Source& source, Document& do
     case Source::Kind::json: return named_parts(source, document);
     case Source::Kind::record_key: return record_key(document.message());
     case Source::Kind::content_hash: return content_hash(document.message());
-    case Source::Kind::coordinates: break;
+    case Source::Kind::coordinates:
+    case Source::Kind::position: break;
   }
   return coordinates(document.message(), generation);
 }
@@ -139,6 +140,7 @@ std::string description(const Source& source) {
     case Source::Kind::json: return "JSON pointer " + names;
     case Source::Kind::record_key: return "record key";
     case Source::Kind::content_hash: return "content hash";
+    case Source::Kind::position: return "position";
     case Source::Kind::coordinates: break;
   }
   return "coordinates";

@@ -17,6 +17,7 @@ struct Source {
     record_key,    // Kafka's record key
     coordinates,   // topic, the log's number (worker/log_number.hpp), partition, offset
     content_hash,  // SHA-256 of the payload bytes
+    position,      // alone: named by coordinates, and remembered by partition (hapax.positions)
   };
   Kind kind = Kind::header;
   std::vector<std::string> names;
@@ -46,9 +47,14 @@ struct KeySpec {
   FingerprintRule fingerprint;
 };
 
+// Whether PostgreSQL remembers offsets, and no keys.
+inline bool is_by_position(const KeySpec& spec) {
+  return !spec.sources.empty() && spec.sources.front().kind == Source::Kind::position;
+}
+
 // Whether a key may be made of coordinates, so that it names a log and not an operation.
 inline bool may_be_coordinates(const KeySpec& spec) {
-  return spec.missing_key == MissingKey::coordinates ||
+  return spec.missing_key == MissingKey::coordinates || is_by_position(spec) ||
          std::ranges::find(spec.sources, Source::Kind::coordinates, &Source::kind) !=
              spec.sources.end();
 }

@@ -20,6 +20,7 @@ std::string_view word(Source::Kind kind) {
     case Source::Kind::json: return "json";
     case Source::Kind::record_key: return "record_key";
     case Source::Kind::coordinates: return "coordinates";
+    case Source::Kind::position: return "position";
     case Source::Kind::content_hash: break;
   }
   return "content_hash";

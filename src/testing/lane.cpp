@@ -78,6 +78,8 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
   flow::Task task{.route = route_.route, .message = message, .group = group};
   task.attempts = delivery.attempts;
   task.failing = delivery.failing;
+  // No partition starts here that could tell what is settled: PostgreSQL is asked.
+  task.in_doubt = key::is_by_position(route_.route.key);
   const int runs_before = probe_.runs();
   const int calls_before = caller_ ? caller_->calls() : 0;
   flow::Answered answered;

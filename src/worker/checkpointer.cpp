@@ -83,7 +83,8 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
       dirty.push_back(partition);
       asks_position = asks_position || partition->seen_wal();
       writes.push_back({partition->id(), partition->beginning().incarnation,
-                        partition->beginning().epoch, partition->checkpointed(), watermark});
+                        partition->beginning().epoch, partition->checkpointed(), watermark,
+                        key::is_by_position(partition->route().key)});
     }
     if (writes.empty()) return;
     store::Session& session = session_.get();

@@ -39,6 +39,7 @@ struct Item {
   int attempts = 0;                      // failed runs, from PostgreSQL
   int outages = 0;                       // connections lost while it ran
   int agains = 0;                        // runs again at once, in a row
+  bool in_doubt = false;                 // a transaction with it may have been committed
   bool announced = false;                // in a cautious run that could not be withdrawn
   bool remembered = false;               // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came

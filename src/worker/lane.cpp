@@ -59,7 +59,9 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .breaker = &setup.breakers[partition.route_index()],
           .agains = item.agains,
           .epoch = beginning.epoch,
-          .answered = item.answered ? &*item.answered : nullptr};
+          .answered = item.answered ? &*item.answered : nullptr,
+          .settled = beginning.ahead.settled.contains(message.offset()),
+          .in_doubt = item.in_doubt};
 }
 
 // True when PostgreSQL is away.

@@ -25,4 +25,14 @@ void log_beginning(const TopicPartition& id, const StartFacts& facts, const Star
         "messages below this offset; for what it does not know, outside.repeat decides");
 }
 
+void log_settling(Partition& partition) {
+  constexpr const char* kWhy = "a transaction of its last owner is still open in PostgreSQL";
+  if (partition.delayed() == kWhy) return;
+  partition.delayed(kWhy);
+  const auto& [topic, number] = partition.id();
+  observe::log::info("start_waits", {{"topic", topic}, {"partition", number}},
+                     "a transaction of the partition's last owner is still open in PostgreSQL; the "
+                     "start waits, at most postgres.idle_in_transaction_timeout");
+}
+
 }  // namespace hapax::worker

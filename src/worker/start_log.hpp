@@ -8,4 +8,7 @@ namespace hapax::worker {
 
 void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at);
 
+// By position: the start waits for a transaction of an earlier owner. Once for each assignment.
+void log_settling(Partition& partition);
+
 }  // namespace hapax::worker

@@ -312,7 +312,9 @@ void Starts::take(std::vector<Starting>& starting) {
   const auto taken = store::take_partitions(session_.get(), takings);
   std::erase_if(starting, [&](Starting& one) {
     const auto found = taken.find(one.partition->id());
-    if (found == taken.end()) {
+    const bool settling = found != taken.end() && found->second.settling;
+    if (settling) log_settling(*one.partition);
+    if (settling || found == taken.end()) {
       if (!one.partition->over()) acquire({one.partition}, kStartAgain);
       return true;
     }
@@ -336,7 +338,8 @@ void Starts::agree(std::vector<Starting>& starting, const std::string& incarnati
                       {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id,
                        one.at.generation, from, one.at.jump, one.at.guard_below, one.at.learns_log,
                        facts.known_logs, doubt_of(facts, one.at)}});
-    standings.push_back({one.partition->id(), one.at.generation, one.at.offset});
+    standings.push_back({one.partition->id(), one.at.generation, one.at.offset,
+                         key::is_by_position(one.partition->route().key)});
   }
   const auto highest = store::agree_starts(session_.get(), std::move(starts));
   auto ahead = store::read_ahead(session_.get(), setup_.group, standings);
@@ -390,7 +393,8 @@ store::Taking Starts::taking_of(const Partition& partition) const {
           setup_.worker_name,
           key::spec_digest(partition.route().key),
           partition.route().key.scope,
-          0};
+          0,
+          key::is_by_position(partition.route().key)};
 }
 
 }  // namespace hapax::worker

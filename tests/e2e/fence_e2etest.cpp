@@ -12,12 +12,17 @@ constexpr int kPartitions = 5;
 constexpr int kFencePayments = 6'000;
 constexpr int kMostRounds = 5;
 
-TEST(Fence, AWorkerThatWakesUpTooLateDoublesNothingAndMovesNoCheckpoint) {
+class Fence : public testing::TestWithParam<bool> {};  // whether the key is the position
+
+TEST_P(Fence, AWorkerThatWakesUpTooLateDoublesNothingAndMovesNoCheckpoint) {
   HAPAX_NEEDS_KAFKA();
+  const bool by_position = GetParam();
+  nlohmann::json patch;
+  if (by_position) patch["route"] = {{"key", "position"}, {"batch", 10}};
   Site site(kPartitions);
   Producer producer(site.bootstrap());
-  const auto sleeper = site.worker("sleeper");
-  const auto heir = site.worker("heir");
+  const auto sleeper = site.worker("sleeper", patch);
+  const auto heir = site.worker("heir", patch);
   heir->await("partition_started");
   const std::string offsets = "SELECT partition, next_offset FROM hapax.checkpoints ORDER BY 1";
   const auto has_been_fenced = [&] {
@@ -36,7 +41,7 @@ TEST(Fence, AWorkerThatWakesUpTooLateDoublesNothingAndMovesNoCheckpoint) {
     site.await("SELECT count(*) FROM hapax.checkpoints WHERE owner = 'heir'",
                std::to_string(kPartitions));
     site.await_no_lag();
-    site.expect_exact(paid += kFencePayments);
+    site.expect_exact(paid += kFencePayments, 0, by_position);
     const std::string before = site.database().value(offsets);
     const auto assignments = sleeper->count("assigned");
     sleeper->thaw();
@@ -46,10 +51,12 @@ TEST(Fence, AWorkerThatWakesUpTooLateDoublesNothingAndMovesNoCheckpoint) {
   EXPECT_TRUE(has_been_fenced()) << "what it wrote when it woke up found no row";
   site.pay(producer, paid, 100);
   site.await_no_lag();
-  site.expect_exact(paid + 100);
+  site.expect_exact(paid + 100, 0, by_position);
   expect_leaves(*sleeper);
   expect_leaves(*heir);
 }
+
+INSTANTIATE_TEST_SUITE_P(KeyAndPosition, Fence, testing::Bool());
 
 }  // namespace
 }  // namespace hapax::support

@@ -43,6 +43,9 @@ struct Given {
   bool announced = false;
   bool remembered = false;
   int agains = 0;
+  std::int64_t epoch = 0;
+  bool settled = false;
+  bool in_doubt = false;
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -106,7 +109,10 @@ class FlowCase : public testing::Test {
                     .incarnation = given.incarnation,
                     .announced = given.announced,
                     .remembered = given.remembered,
-                    .agains = given.agains};
+                    .agains = given.agains,
+                    .epoch = given.epoch,
+                    .settled = given.settled,
+                    .in_doubt = given.in_doubt};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }
@@ -118,6 +124,7 @@ class FlowCase : public testing::Test {
       const Outcome outcome = last = process_on(processor, sent, body, given);
       if (is_settled(outcome.result) || is_halt(outcome.result)) return outcome;
       if (outcome.lost_in_handler) ++given.outages;
+      given.in_doubt = given.in_doubt || outcome.in_doubt;
       given.agains = outcome.result == Result::again ? given.agains + 1 : 0;
       if (outcome.result != Result::retry) continue;
       given.attempts = outcome.attempts;

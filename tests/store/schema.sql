@@ -1,6 +1,57 @@
 -- The schema that all migrations make, as pg_dump shows it, for reviews and for the test that
 -- holds it. After a new migration: HAPAX_WRITE_SCHEMA=1 hapax_pgtests --gtest_filter='Migrate.*Dump'
 CREATE SCHEMA hapax;
+CREATE FUNCTION hapax.claim_position(nonce text, in_group text, in_topic text, in_partition integer, in_generation integer, in_epoch bigint, in_offset bigint, in_doubt boolean) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+  PERFORM set_config('hapax.claim', nonce, true), set_config('hapax.gate', 'arm', true);
+  IF in_doubt THEN
+    PERFORM pg_advisory_xact_lock(hapax.partition_lock(in_group, in_topic, in_partition));
+    IF hapax.is_settled(in_group, in_topic, in_partition, in_generation, in_offset) THEN
+      RETURN 'settled';
+    END IF;
+  ELSE
+    PERFORM pg_advisory_xact_lock_shared(hapax.partition_lock(in_group, in_topic, in_partition));
+  END IF;
+  INSERT INTO hapax.positions (group_id, topic, partition, generation, last)
+  SELECT in_group, in_topic, in_partition, in_generation, in_offset
+  WHERE in_epoch = 0 OR in_epoch = (SELECT c.epoch FROM hapax.checkpoints c
+    WHERE c.group_id = in_group COLLATE "C" AND c.topic = in_topic COLLATE "C"
+      AND c.partition = in_partition);
+  IF NOT FOUND THEN RETURN 'fenced'; END IF;
+  PERFORM set_config('hapax.gate', 'queued', true);
+  RETURN 'taken';
+END $$;
+CREATE FUNCTION hapax.claim_positions(nonce text, in_group text, in_topic text, partitions integer[], generations integer[], epochs bigint[], lasts bigint[], earlier text[]) RETURNS SETOF integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+  PERFORM set_config('hapax.claim', nonce, true), set_config('hapax.gate', 'arm', true);
+  PERFORM pg_advisory_xact_lock_shared(hapax.partition_lock(in_group, in_topic, p))
+  FROM unnest(partitions) AS p;
+  RETURN QUERY
+    INSERT INTO hapax.positions AS written (group_id, topic, partition, generation, last, earlier)
+    SELECT in_group, in_topic, d.p, d.generation, d.last, d.others::integer[]
+    FROM unnest(partitions, generations, epochs, lasts, earlier)
+      AS d (p, generation, epoch, last, others)
+    WHERE d.epoch = 0 OR d.epoch = (SELECT c.epoch FROM hapax.checkpoints c
+      WHERE c.group_id = in_group COLLATE "C" AND c.topic = in_topic COLLATE "C" AND c.partition = d.p)
+    RETURNING written.partition;
+  PERFORM set_config('hapax.gate', 'queued', true);
+END $$;
+CREATE FUNCTION hapax.is_settled(in_group text, in_topic text, in_partition integer, in_generation integer, in_offset bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  SELECT EXISTS (
+    SELECT FROM hapax.positions
+    WHERE group_id = in_group COLLATE "C" AND topic = in_topic COLLATE "C" AND partition = in_partition
+      AND generation = in_generation AND last >= in_offset
+      AND (last = in_offset OR last - in_offset = ANY (earlier)))
+$$;
 CREATE FUNCTION hapax.note_forgotten() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -11,6 +62,11 @@ BEGIN
   ON CONFLICT (scope) DO UPDATE SET until = excluded.until WHERE f.until < excluded.until;
   RETURN NULL;
 END $$;
+CREATE FUNCTION hapax.partition_lock(group_id text, topic text, partition integer) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+  SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws(pg_catalog.chr(1), 'hapax', $1, $2, $3), 0)
+$_$;
 CREATE FUNCTION hapax.refuse_unsealed() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog'
@@ -320,6 +376,15 @@ ALTER TABLE hapax.position_changes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE hapax.positions (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    generation integer NOT NULL,
+    last bigint NOT NULL,
+    earlier integer[]
+)
+WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='5000');
 CREATE TABLE hapax.replays (
     id bigint NOT NULL,
     dead_letter bigint NOT NULL,
@@ -399,6 +464,8 @@ ALTER TABLE ONLY hapax.passed
     ADD CONSTRAINT passed_pkey PRIMARY KEY (group_id, topic, partition);
 ALTER TABLE ONLY hapax.position_changes
     ADD CONSTRAINT position_changes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY hapax.positions
+    ADD CONSTRAINT positions_pkey PRIMARY KEY (group_id, topic, partition, generation, last);
 ALTER TABLE ONLY hapax.replays
     ADD CONSTRAINT replays_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.schema_migrations
@@ -420,5 +487,6 @@ CREATE INDEX replays_by_dead_letter ON hapax.replays USING btree (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);
 CREATE TRIGGER forgotten AFTER DELETE ON hapax.idempotency_keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION hapax.note_forgotten();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
+CREATE CONSTRAINT TRIGGER seal AFTER INSERT ON hapax.positions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
 ALTER TABLE ONLY hapax.replays
     ADD CONSTRAINT replays_dead_letter_fkey FOREIGN KEY (dead_letter) REFERENCES hapax.dead_letters(id);

@@ -55,9 +55,9 @@ class Site {
   void await_booked(std::int64_t at_least);
   void await_no_lag(std::chrono::milliseconds timeout = std::chrono::seconds(180)) const;
 
-  // Fails the test where the ledger does not hold payments [0, payments) once each, where a key is
-  // not completed, or where there are not `dead_letters`.
-  void expect_exact(int payments, int dead_letters = 0);
+  // Fails the test if the ledger does not hold payments [0, payments) once each, or if there are
+  // not `dead_letters`. Each payment has a completed key; by position none has.
+  void expect_exact(int payments, int dead_letters = 0, bool by_position = false);
 
  private:
   Site(std::string bootstrap, std::string topic, int partitions, int session_timeout_ms);

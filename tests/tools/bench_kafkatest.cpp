@@ -38,9 +38,10 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
   EXPECT_EQ(report.at("exact"), true);
   EXPECT_EQ(report.at("wrong"), nlohmann::json::array());
   EXPECT_EQ(report.at("options").at("messages"), 2000);
-  ASSERT_EQ(report.at("throughput").size(), 3U);
+  ASSERT_EQ(report.at("throughput").size(), 4U);
   for (const auto& [at, mode, batch] :
-       {std::tuple(0, "message", 1), std::tuple(1, "batch", 100), std::tuple(2, "duplicates", 1)}) {
+       {std::tuple(0, "message", 1), std::tuple(1, "batch", 100), std::tuple(2, "positions", 100),
+        std::tuple(3, "duplicates", 1)}) {
     const auto& figures = report.at("throughput").at(at);
     EXPECT_EQ(figures.at("mode"), mode);
     EXPECT_EQ(figures.at("batch"), batch);
@@ -49,7 +50,7 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
     EXPECT_GT(figures.at("bare_per_second"), 0);
     EXPECT_GT(figures.at("share"), 0);
   }
-  ASSERT_EQ(report.at("latency").size(), 2U);
+  ASSERT_EQ(report.at("latency").size(), 3U);
   for (const auto& figures : report.at("latency")) {
     EXPECT_EQ(figures.at("settled"), figures.at("sent"));
     EXPECT_GT(figures.at("p50_ms"), 0);

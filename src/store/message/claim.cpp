@@ -1,6 +1,7 @@
 #include "store/message/claim.hpp"
 
 #include "sql_statements.hpp"
+#include "store/message/position_claim.hpp"
 #include "store/quote.hpp"
 #include "store/worker/retention.hpp"
 
@@ -52,8 +53,18 @@ bool KeyHolder::is(const Source& source) const {
 
 namespace {
 
+std::string take_position_text(Session& session, const ClaimRequest& request,
+                               const std::string& nonce, const std::string& lock_timeout) {
+  const Source& source = request.source;
+  return session.execute(
+      sql::kClaimPosition,
+      {nonce, source.group, source.topic, source.partition, source.generation, request.epoch,
+       source.offset, request.in_doubt ? "true" : "false", lock_timeout, session.lock_timeout()});
+}
+
 std::string take_text(Session& session, const ClaimRequest& request, const std::string& nonce,
                       const std::string& lock_timeout) {
+  if (request.by_position) return take_position_text(session, request, nonce, lock_timeout);
   std::vector<Parameter> parameters = claim_parameters(request);
   parameters.emplace_back(nonce);
   parameters.emplace_back(lock_timeout);
@@ -73,9 +84,26 @@ std::optional<std::int64_t> epoch_of(const Rows& rows) {
   return rows[0]["epoch"].as<std::optional<std::int64_t>>();
 }
 
-void note(TakenKey& taken, const Rows& rows) {
+// Nobody else can have an offset, so it is ours, or the partition is not, or it was settled before.
+void note_position(TakenKey& taken, const ClaimRequest& request, const std::string& claimed) {
+  taken.ours = true;
+  taken.settled = claimed == "settled";
+  if (claimed != "fenced") taken.epoch = request.epoch;
+}
+
+void note(TakenKey& taken, const ClaimRequest& request, const Rows& rows) {
+  if (request.by_position) return note_position(taken, request, rows[0]["claimed"].text());
   taken.ours = !rows.empty();
   if (taken.ours) taken.epoch = epoch_of(rows);
+}
+
+// As the row of its key would be, if it had one.
+KeyHolder itself(const ClaimRequest& request) {
+  const Source& source = request.source;
+  return {"completed",       request.identity.fingerprint,
+          source.group,      source.topic,
+          source.generation, source.partition,
+          source.offset};
 }
 
 // `now`: the partition's epoch.
@@ -100,9 +128,10 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
     if (round == kMaxClaimRounds)
       throw DatabaseError(
           {Fault::Kind::sql, "55P03", "the key vanished again and again while claimed"});
-    note(taken,
+    note(taken, request,
          transaction.run(take_text(session, request, taken.nonce, wait_of(session, request))));
   }
+  if (taken.settled) return {std::move(taken.nonce), itself(request)};
   return {std::move(taken.nonce), {}, is_fenced(request, taken.epoch)};
 }
 
@@ -122,7 +151,7 @@ Claim claim(Transaction& transaction, const ClaimRequest& request) {
   TakenKey taken{transaction.session().next_nonce()};
   const std::string take = take_text(transaction.session(), request, taken.nonce,
                                      wait_of(transaction.session(), request));
-  note(taken, transaction.run(take));
+  note(taken, request, transaction.run(take));
   return claim_taken(transaction, request, std::move(taken), alone);
 }
 
@@ -241,13 +270,14 @@ TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request
   const std::string take = take_text(session, next, taken.nonce, kAheadLockTimeout);
   add_result(transaction, request, result);
   add_seal(transaction, nonce, durability);
-  note(taken, transaction.commit_and_run(take));
+  note(taken, next, transaction.commit_and_run(take));
   return taken;
 }
 
 bool was_completed(Transaction& transaction, const ClaimRequest& request) {
   transaction.rollback();
   try {
+    if (request.by_position) return is_settled(transaction.session(), request.source);
     const auto holder = read_holder(transaction.session(), request);
     return holder && holder->status == "completed" && holder->is(request.source);
   } catch (const DatabaseError& error) {
@@ -260,9 +290,11 @@ bool was_completed(Transaction& transaction, const ClaimRequest& request) {
 
 std::optional<std::int64_t> fail(Transaction& transaction, const ClaimRequest& request,
                                  const std::string& nonce, const DeadLetter& letter) {
-  std::vector<Parameter> parameters = key_parameters(request);
+  std::vector<Parameter> parameters =
+      request.by_position ? claim_parameters(request) : key_parameters(request);
   parameters.emplace_back(storable(letter.error));
-  transaction.add(transaction.session().execute(sql::kFailKey, parameters));
+  transaction.add(transaction.session().execute(
+      request.by_position ? sql::kInsertFailedKey : sql::kFailKey, parameters));
   const auto id = insert_dead_letter(transaction, letter);
   if (!id) add_failed_again(transaction, letter);
   complete(transaction, request, nonce, std::nullopt);

@@ -29,6 +29,10 @@ struct ClaimRequest {
   bool prepares_late = false;
   std::int64_t epoch = 0;  // of its partition, as its worker took it; 0: no worker has it
   std::optional<std::chrono::milliseconds> wait = {};  // for the key; nothing: lock_timeout
+  // The offset is claimed instead of the key (routes[].key "position").
+  bool by_position = false;
+  // Of these: a transaction of this worker may have settled it, and may not have ended yet.
+  bool in_doubt = false;
 };
 
 // The row that stands in the way.
@@ -65,6 +69,7 @@ struct TakenKey {
   std::string nonce;
   bool ours = false;
   std::optional<std::int64_t> epoch = {};  // of the partition, if the key is ours
+  bool settled = false;                    // by position: an earlier transaction did
 };
 
 // Prepares what follows a handler, once for each session: the handler may have taken a role that

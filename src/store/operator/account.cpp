@@ -64,6 +64,14 @@ std::map<std::int64_t, AttemptRow> read_attempt_rows(Session& session, const Str
   return found;
 }
 
+std::set<std::int64_t> read_settled(Session& session, const Stretch& stretch) {
+  Transaction transaction(session);
+  std::set<std::int64_t> found;
+  for (const Row row : transaction.run(sql::kReadSettled, parameters_of(stretch)))
+    found.insert(row["settled"].as<std::int64_t>());
+  return found;
+}
+
 std::vector<JumpRow> read_jumps(Session& session, const std::string& group,
                                 const TopicPartition& partition, std::int32_t generation) {
   Transaction transaction(session);

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ std::vector<std::optional<KeyRow>> read_key_rows(
 // By offset.
 std::map<std::int64_t, DeadRow> read_dead_rows(Session& session, const Stretch& stretch);
 std::map<std::int64_t, AttemptRow> read_attempt_rows(Session& session, const Stretch& stretch);
+
+// Of a route whose key is the position: what is settled and not passed by the checkpoint.
+std::set<std::int64_t> read_settled(Session& session, const Stretch& stretch);
 
 // Oldest first.
 std::vector<JumpRow> read_jumps(Session& session, const std::string& group,

@@ -10,7 +10,7 @@
 namespace hapax::store {
 
 // The newest migration in this binary, and the oldest schema that this worker can run on.
-inline constexpr int kSchema = 13;
+inline constexpr int kSchema = 14;
 inline constexpr int kOldestSchema = 5;
 // The first schema with an outbox.
 inline constexpr int kOutboxSchema = 9;
@@ -18,6 +18,8 @@ inline constexpr int kOutboxSchema = 9;
 inline constexpr int kOutsideSchema = 12;
 // Of a worker that publishes in transactions.
 inline constexpr int kTransactionsSchema = 13;
+// Of a worker with a route whose key is the position.
+inline constexpr int kPositionsSchema = 14;
 
 struct MigrationState {
   int number = 0;

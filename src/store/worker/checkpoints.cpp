@@ -6,6 +6,7 @@
 #include "store/array.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/doubts.hpp"
+#include "store/worker/settled_positions.hpp"
 
 namespace hapax::store {
 namespace {
@@ -91,6 +92,11 @@ std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Ta
     taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>(),
                          row["generation"].as<std::int32_t>()};
   transaction.commit();
+  std::erase_if(takings, [&](const Taking& taking) {
+    return !taking.by_position || !taken.contains(taking.partition);
+  });
+  for (const TopicPartition& partition : still_settling(session, takings))
+    taken[partition].settling = true;
   return taken;
 }
 
@@ -195,6 +201,10 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
                                array_of(writes, [](const auto& w) { return w.next_offset; })});
   std::set<TopicPartition> written;
   for (const Row row : rows) written.emplace(row[0].text(), row[1].as<std::int32_t>());
+  std::erase_if(writes, [&](const CheckpointWrite& write) {
+    return !write.by_position || !written.contains(write.partition);
+  });
+  delete_positions(transaction, group, writes);
   // Of the incarnation that the rows were written in, so of no server that came after it.
   if (position != nullptr && !written.empty()) *position = read_wal_position(transaction);
   transaction.commit();
@@ -258,6 +268,8 @@ std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& 
     of_partition.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
     if (row["reason"].text() == "unreadable") of_partition.unreadable.insert(skipped);
   }
+  read_positions(transaction, group, standings, ahead);
+  transaction.commit();
   return ahead;
 }
 

@@ -78,12 +78,14 @@ struct Taking {
   std::string key_spec;
   std::string scope;
   std::int64_t read_epoch = 0;  // 0: there was no row
+  bool by_position = false;     // PostgreSQL remembers its offsets, and no keys
 };
 
 struct Taken {
   std::int64_t epoch = 0;
   int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
   std::int32_t generation = 1;  // of the row; a new one has none that the group had before
+  bool settling = false;        // by position: a transaction of an earlier owner is still open
 };
 
 // Takes partitions under new epochs, all in one statement; without those that another
@@ -136,6 +138,7 @@ struct CheckpointWrite {
   std::int64_t epoch = 0;
   std::int64_t last_written = 0;
   std::int64_t next_offset = 0;
+  bool by_position = false;  // it passes rows of hapax.positions, which are removed
 };
 
 // Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those
@@ -172,14 +175,17 @@ struct Ahead {
   std::map<std::int64_t, PriorAttempt> attempts;
   std::map<std::int64_t, std::string> skips;  // offset → who and why
   std::set<std::int64_t> unreadable;          // of these, what nobody could read
+  std::set<std::int64_t> settled;             // by position: that took effect already
 };
 
 struct Standing {
   TopicPartition partition;
   std::int32_t generation = 1;
   std::int64_t offset = 0;
+  bool by_position = false;
 };
 
+// Precondition: what is by position is not settling.
 std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
                                            const std::vector<Standing>& standings);
 

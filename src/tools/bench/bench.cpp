@@ -58,6 +58,8 @@ BenchPlace place_of(const BenchOptions& options) {
   return place;
 }
 
+constexpr std::string_view kPositions = "positions";
+
 // The bench in order: run() is the story.
 class Bench {
  public:
@@ -94,7 +96,7 @@ class Bench {
     return options_.modes.empty() || std::ranges::count(options_.modes, mode) > 0;
   }
   std::size_t batch_of(const std::string& mode) const {
-    return mode == "batch" ? options_.batch : 1;
+    return mode == "batch" || mode == kPositions ? options_.batch : 1;
   }
 
   void say(const std::string& what) const;
@@ -103,13 +105,13 @@ class Bench {
   config::Config worker_config();
   void measure(const std::string& mode);
   double bare(const std::string& scope, std::size_t batch);
-  double hapax(const std::string& scope, std::size_t batch);
+  double hapax(const std::string& scope, const std::string& mode);
   void await(RateMeter& meter, const BenchWorker& worker) const;
   void expect_booked(const std::string& what, std::size_t messages);
   void measure_latency(const BenchThroughput& mode);
   void pace(const std::string& topic, LatencyMeter& meter, std::size_t messages,
             const BenchWorker& worker) const;
-  BenchWorker worker(const std::string& topic, const std::string& scope, std::size_t batch,
+  BenchWorker worker(const std::string& topic, const std::string& scope, const std::string& mode,
                      std::function<void(const Message&)> settled);
   void show() const;
   std::string beside() const;
@@ -177,7 +179,7 @@ void Bench::measure(const std::string& mode) {
     ground_.tables().clear();
     say(text + "hapax");
     MemoryMeter memory;
-    figures.per_second = hapax(duplicates ? known : scope, result.batch);
+    figures.per_second = hapax(duplicates ? known : scope, mode);
     figures.memory_bytes = memory.peak();
     expect_booked(text, duplicates ? 0 : options_.messages);
     result.rounds.push_back(figures);
@@ -213,18 +215,19 @@ double Bench::bare(const std::string& scope, std::size_t batch) {
   return meter.per_second();
 }
 
-BenchWorker Bench::worker(const std::string& topic, const std::string& scope, std::size_t batch,
-                          std::function<void(const Message&)> settled) {
-  return BenchWorker(
-      {worker_config(), topic, scope, batch, bench_handler(ground_.tables().payments())},
-      std::move(settled));
+BenchWorker Bench::worker(const std::string& topic, const std::string& scope,
+                          const std::string& mode, std::function<void(const Message&)> settled) {
+  return BenchWorker({worker_config(), topic, scope, batch_of(mode), mode == kPositions,
+                      bench_handler(ground_.tables().payments())},
+                     std::move(settled));
 }
 
-double Bench::hapax(const std::string& scope, std::size_t batch) {
+double Bench::hapax(const std::string& scope, const std::string& mode) {
+  const std::size_t batch = batch_of(mode);
   RateMeter meter(options_.messages, std::min(options_.messages / 2,
                                               std::max(options_.messages / 20, lanes_ * batch)));
   const BenchWorker running =
-      worker(topic_, scope, batch, [&](const Message&) { meter.settled(1); });
+      worker(topic_, scope, mode, [&](const Message&) { meter.settled(1); });
   await(meter, running);
   return meter.per_second();
 }
@@ -265,7 +268,7 @@ void Bench::measure_latency(const BenchThroughput& mode) {
   BenchLatency result{mode.mode, mode.batch, rate, messages};
   {
     const BenchWorker running = worker(
-        topic, ground_.name() + "-latency-" + mode.mode, mode.batch, [&](const Message& message) {
+        topic, ground_.name() + "-latency-" + mode.mode, mode.mode, [&](const Message& message) {
           meter.settled(number_of(message.header(kBenchHeader).value_or("")));
         });
     pace(topic, meter, messages, running);

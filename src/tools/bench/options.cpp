@@ -53,9 +53,10 @@ void add_bench_options(CLI::App& command, BenchOptions& options) {
   command.add_flag("--json", options.json, "JSON on stdout");
   command.add_option("--svg", options.svg, "A file for the picture");
   command.footer(
-      "Modes: message (one transaction each), batch (--batch messages share one), duplicates (all\n"
-      "keys are known). OF THE BARE LOOP compares the pace with that of a hand-written loop. It\n"
-      "sends the same SQL on as many connections, without Kafka. Both alternate; medians count.\n"
+      "Modes: message (one transaction each), batch (--batch messages share one), positions (the\n"
+      "same with key \"position\"), duplicates (all keys are known). OF THE BARE LOOP compares the "
+      "pace with that of a hand-written loop. It sends the\n"
+      "same SQL on as many connections, without Kafka. Both alternate; medians count.\n"
       "Latency runs from the time when a message was due to be sent to its COMMIT.\n\n"
       "The bench makes topics, groups and a schema named hapax-bench-…, and removes them. It "
       "writes\n"

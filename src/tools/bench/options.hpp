@@ -8,7 +8,7 @@
 
 namespace hapax::app {
 
-inline constexpr const char* kBenchModes[] = {"message", "batch", "duplicates"};
+inline constexpr const char* kBenchModes[] = {"message", "batch", "positions", "duplicates"};
 
 struct BenchOptions {
   std::string config;

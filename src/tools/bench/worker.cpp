@@ -22,6 +22,7 @@ flow::Route route_of(const BenchWork& work) {
   route.topic = work.topic;
   route.key.scope = work.scope;
   route.key.sources = {{key::Source::Kind::header, {kBenchHeader}, false}};
+  if (work.by_position) route.key.sources = {{key::Source::Kind::position, {}, false}};
   route.handler = work.handler;
   route.retention = std::chrono::hours(168);
   route.max_result_bytes = config::Route{}.max_result_bytes;

@@ -18,6 +18,7 @@ struct BenchWork {
   std::string topic;
   std::string scope;
   std::size_t batch = 1;
+  bool by_position = false;
   HandlerFactory handler;
 };
 

@@ -84,6 +84,7 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.outbox_halts INSERT SELECT\n"
             "hapax.passed INSERT SELECT UPDATE\n"
             "hapax.position_changes INSERT SELECT\n"
+            "hapax.positions DELETE INSERT SELECT\n"
             "hapax.replays SELECT UPDATE\n"
             "hapax.schema_migrations SELECT\n"
             "hapax.store SELECT");

@@ -1,0 +1,9 @@
+-- Gives a message up whose position is claimed in this transaction: a replay needs its key.
+-- $1 key, $2 scope, $3 tenant, $4 fingerprint, $5 its rule, $6 group, $7 topic, $8 generation,
+-- $9 partition, $10 offset, $11 retention in seconds, $12 error. No rows.
+-- Waits for an uncommitted holder, at most lock_timeout (55P03).
+INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, fingerprint_rule,
+  group_id, topic, generation, partition, kafka_offset, expires_at, error)
+VALUES ($1, $2, $3, 'failed', $4::bytea, $5, $6, $7, $8::int, $9::int, $10::bigint,
+  now() + make_interval(secs => $11), $12)
+ON CONFLICT (key, scope, tenant) DO NOTHING
