@@ -72,6 +72,14 @@ Outcome judge_completed(Attempt& attempt, const store::ClaimRequest& request,
   return drifted(attempt, holder, "was completed by", transaction);
 }
 
+// The position was settled before, by this very message.
+Outcome settled_before(const Task& task, const store::Source& source,
+                       store::Transaction& transaction) {
+  const store::Known known =
+      store::known_coordinates(transaction, source, task.route.key.scope, task.route.retention);
+  return known.dead_letter ? redelivered(task.attempts) : Outcome::of(Result::duplicate);
+}
+
 // The operation calls to the outside, and is not done. Its own message takes the key over, or
 // waits.
 Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
@@ -98,6 +106,7 @@ std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& reques
     if (task.message.offset() >= task.guard_below && !task.remembered) return std::nullopt;
     return judge_coordinates(task, request.source, transaction);
   }
+  if (request.by_position) return settled_before(task, request.source, transaction);
   const store::KeyHolder& holder = *claim.holder;
   if (holder.status == "completed") return judge_completed(attempt, request, holder, transaction);
   if (holder.status == "started" || holder.status == "answered" || holder.status == "unknown")

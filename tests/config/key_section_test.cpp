@@ -38,6 +38,22 @@ TEST(KeySection, ReadsEveryFormOfASource) {
   }
 }
 
+TEST(KeySection, APositionStandsAloneAndKeepsNothingBeside) {
+  EXPECT_EQ(spec("key", R"("position")").sources, (std::vector{Source{Kind::position, {}, false}}));
+  EXPECT_NE(problem("key", R"(["position"])", "[0]"), "");
+  EXPECT_NE(problem("key", R"([{"json": "/id"}, "position"])", "[1]"), "");
+  auto document = nlohmann::json::parse(with("/routes/0/key", "position").dump());
+  document["routes"][0].update({{"missing_key", "coordinates"},
+                                {"fingerprint", "json"},
+                                {"tenant", "record_key"},
+                                {"max_result_bytes", "1KiB"},
+                                {"outside", {{"repeat", "never"}}}});
+  const auto loaded = load(document);
+  for (const char* member : {"missing_key", "fingerprint", "tenant", "max_result_bytes", "outside"})
+    EXPECT_TRUE(has(problem_at(loaded, std::string("routes[0].") + member), "leave it out"))
+        << member;
+}
+
 TEST(KeySection, KeepsTheOrderOfSources) {
   const auto sources = spec("key", R"([{"json": "/id"}, "record_key", "coordinates"])").sources;
   ASSERT_EQ(sources.size(), 3u);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "support/command.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -62,6 +63,8 @@ TEST_P(CrashAt, EachEffectStandsOnceAndNothingIsLeftBehind) {
             "2");
   expect_leaves(*worker);
   EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.positions"), 0);
+  const Said audit = hapax({"audit", "--topic", site.topic()}, worker->config());
+  EXPECT_EQ(audit.code, 0) << audit.text;
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -31,11 +31,13 @@ enum class Reach { both_hosts, pooler };
 struct Failure {
   Way way;
   Reach reach;
+  bool by_position = false;
 };
 
 void PrintTo(const Failure& failure, std::ostream* out) {
   *out << (failure.way == Way::promoted_replica ? "PromotedReplica" : "RestoredBackup")
-       << (failure.reach == Reach::pooler ? "ThroughPgBouncer" : "");
+       << (failure.reach == Reach::pooler ? "ThroughPgBouncer" : "")
+       << (failure.by_position ? "ByPosition" : "");
 }
 
 std::set<std::string> lines(const std::string& text) {
@@ -46,7 +48,9 @@ std::set<std::string> lines(const std::string& text) {
 // A site whose PostgreSQL dies. The tests' server is there again at the end, however that comes.
 struct Dying {
   explicit Dying(const Failure& failure)
-      : successor(Successor::make(failure.way)), through_pooler(failure.reach == Reach::pooler) {
+      : by_position(failure.by_position),
+        successor(Successor::make(failure.way)),
+        through_pooler(failure.reach == Reach::pooler) {
     if (through_pooler) pooler.emplace(site.database().name(), test::postgres().port());
     one = worker("one");
     two = worker("two");
@@ -66,12 +70,14 @@ struct Dying {
     hosts += through_pooler ? std::to_string(pooler->port())
                             : std::to_string(test::postgres().port()) +
                                   ",127.0.0.1:" + std::to_string(successor->port());
+    nlohmann::json route = {{"options", {{"journal", journal}}}};
+    if (by_position) route["key"] = "position";
     // Nobody dies here, and a slow machine shall not look like it: a session is long.
     return site.worker(
         name, {{"kafka", {{"session.timeout.ms", 30'000}}},
                {"postgres",
                 {{"url", "postgresql://hapax_worker@" + hosts + "/" + site.database().name()}}},
-               {"route", {{"options", {{"journal", journal}}}}}});
+               {"route", route}});
   }
 
   // Each is refused, and so a dead letter, unless it follows the one before it of its account.
@@ -104,6 +110,7 @@ struct Dying {
     return runs;
   }
 
+  const bool by_position;
   sandbox::TemporaryFolder folder{"journal"};
   const std::string journal = folder.path() / "journal";
   Site site{2};
@@ -130,7 +137,7 @@ TEST_P(Failover, RunsExactlyWhatWasLostAgainInItsOrder) {
   dying.successor->part();  // in the midst of the second half
   dying.pay(kBefore, kLost);
   site.await_no_lag();
-  site.expect_exact(kBefore + kLost);
+  site.expect_exact(kBefore + kLost, 0, GetParam().by_position);
 
   const std::set<std::string> kept = dying.die();
   EXPECT_GE(kept.size(), kBefore * 3U / 4U);
@@ -138,7 +145,7 @@ TEST_P(Failover, RunsExactlyWhatWasLostAgainInItsOrder) {
     ASSERT_FALSE(kept.contains("p" + std::to_string(number))) << "lost nothing, so shows nothing";
   dying.go_on();
 
-  site.expect_exact(kAll);
+  site.expect_exact(kAll, 0, GetParam().by_position);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");
   std::map<std::string, int> runs = dying.runs();
   for (int number = 0; number < kAll; ++number) {
@@ -158,6 +165,7 @@ TEST_P(Failover, RunsExactlyWhatWasLostAgainInItsOrder) {
 
 INSTANTIATE_TEST_SUITE_P(To, Failover,
                          testing::Values(Failure{Way::promoted_replica, Reach::both_hosts},
+                                         Failure{Way::promoted_replica, Reach::both_hosts, true},
                                          Failure{Way::promoted_replica, Reach::pooler},
                                          Failure{Way::restored_backup, Reach::both_hosts},
                                          Failure{Way::restored_backup, Reach::pooler}),

@@ -65,6 +65,11 @@ Facts old(Facts facts) {
   return facts;
 }
 
+Facts settled(Facts facts) {
+  facts.settled = true;
+  return facts;
+}
+
 Facts derived(key::Derived derived) {
   Facts facts = record();
   facts.derived = std::move(derived);
@@ -159,6 +164,23 @@ TEST(Fate, IsWhatTheTableSays) {
     EXPECT_STREQ(name_of(classify(standing({}), one.facts)), name_of(one.above))
         << "where no start was agreed";
   }
+}
+
+// The checkpoint passes only what is settled, and there are no keys that could tell more.
+TEST(Fate, ByPositionTheCheckpointTells) {
+  const auto verdict = [](std::int64_t checkpoint, const Facts& facts) {
+    Standing here = standing(checkpoint);
+    here.by_position = true;
+    EXPECT_NE(tell(here, facts, classify(here, facts)), "");
+    return classify(here, facts);
+  };
+  EXPECT_EQ(verdict(kOffset + 1, record()), completed);
+  EXPECT_EQ(verdict(kOffset + 1, old(record())), completed);
+  EXPECT_EQ(verdict(kOffset, record()), in_flight);
+  EXPECT_EQ(verdict(kOffset, settled(record())), completed);
+  EXPECT_EQ(verdict(kOffset, tried(record())), waiting);
+  EXPECT_EQ(verdict(kOffset + 1, dead(held("failed", kOffset))), dead_letter);
+  EXPECT_EQ(verdict(kOffset + 1, derived(key::SkippedTombstone{})), skipped);
 }
 
 TEST(Fate, HasASentenceForEveryVerdict) {

@@ -39,6 +39,22 @@ TEST(Examine, PassesAHandlerThatWritesThroughTheContextOnly) {
   EXPECT_EQ(harness.deliver(payment()).result, Result::duplicate);
 }
 
+// A producer that sends it again sends another message.
+TEST(Examine, ByPositionPassesAHandlerThatIsRightAndCatchesOneThatIsNot) {
+  Options options = ledger();
+  options.route["key"] = "position";
+  const auto passed = [&](const Body& body) {
+    Harness harness(factory(body), options);
+    return harness.examine(payment()).passed();
+  };
+  EXPECT_TRUE(passed(book));
+  EXPECT_TRUE(passed([](const Message&, Context&) { throw hapax::Reject("no"); }));
+  EXPECT_FALSE(passed([](const Message& message, Context& context) {
+    book(message, context);
+    context.result({{"status", "booked"}});
+  })) << "there is no key that could keep a result";
+}
+
 TEST(Examine, EveryWayIsReallyGone) {
   Harness harness(factory(book), ledger());
   const Report report = harness.examine(payment());
