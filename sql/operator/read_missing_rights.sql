@@ -10,7 +10,7 @@ SELECT to_json(r) FROM (
                ('logs', 'SELECT INSERT UPDATE'), ('passed', 'SELECT INSERT UPDATE'),
                ('outbox', 'SELECT INSERT DELETE'), ('outbox_halts', 'SELECT INSERT'),
                ('doubts', 'SELECT INSERT UPDATE'), ('holders', 'SELECT INSERT UPDATE DELETE'),
-               ('outbox_batches', 'SELECT INSERT UPDATE'),
+               ('outbox_batches', 'SELECT INSERT UPDATE'), ('positions', 'SELECT INSERT DELETE'),
                ('store', 'SELECT'), ('schema_migrations', 'SELECT'), ('forgotten', 'SELECT')) AS w (name, privileges),
        to_regclass('hapax.' || w.name) AS found,
        unnest(string_to_array(w.privileges, ' ')) AS p (privilege)

@@ -296,6 +296,22 @@ TEST_F(PositionBatch, RunsTheOthersOfAMessageThatIsRejected) {
   EXPECT_EQ(count("effects"), 5);
 }
 
+TEST_F(PositionBatch, IsOpenForWhoTakesOneOfItsPartitions) {
+  Processor processor = make_processor();
+  bool asked = false;
+  process_all(processor, [&](const Message& message, Context& context) {
+    book(message, context);
+    if (std::exchange(asked, true)) return;
+    store::Session session(database.worker());
+    for (const std::int32_t partition : {0, 1, 2}) {
+      store::Taking own = taking("b");
+      own.partition.second = partition;
+      EXPECT_EQ(store::take_partition(session, own).value().settling, partition < 2) << partition;
+    }
+  });
+  EXPECT_EQ(count("effects"), 6);
+}
+
 // All of it is in doubt then, and not only the message whose outcome tells of the loss.
 TEST_F(PositionBatch, ALostAnswerToCommitDoublesNoneOfItsMessages) {
   for (const auto cut : {CuttingProxy::Cut::before_forwarding, CuttingProxy::Cut::after_forwarding,
