@@ -10,7 +10,8 @@ CREATE TABLE hapax.positions (
   earlier    integer[],        -- how far the others are below it; NULL: there are none
   -- By the highest offset, so that a checkpoint finds what it has passed, and a start what it has not.
   CONSTRAINT positions_pkey PRIMARY KEY (group_id, topic, partition, generation, last)
-) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000);
+) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
+  vacuum_truncate = false);  -- which would lock out all transactions for a moment
 
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT ON hapax.positions
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW

@@ -22,6 +22,7 @@ namespace hapax::app {
 namespace {
 
 constexpr int kOldestServer = 140000;
+constexpr std::string_view kKeys = "idempotency_keys";
 constexpr const char* kMigrate = "run `hapax migrate up`";
 constexpr const char* kRoles = "run sql/roles.sql with this role as `worker`";
 
@@ -215,19 +216,20 @@ void check_declared_tables(const config::Config& config, store::Session& session
   if (missing.empty()) findings.ok("routes[].tables", "all there, with the rights that they need");
 }
 
-void check_seal(store::Session& session, Findings& findings) {
-  const Json seal = store::read_seal_trigger(session);
+void check_seal(store::Session& session, const std::string& table, Findings& findings) {
+  const Json seal = store::read_seal_trigger(session, table);
   const bool there = !seal.is_null();
   const bool enabled = there && (seal.at("enabled") == "O" || seal.at("enabled") == "A");
   const bool whole = enabled && seal.at("deferred").get<bool>() && seal.at("raises").get<bool>();
   findings.judge(
-      whole, "seal",
+      whole, table == kKeys ? "seal" : "seal of " + table,
       !there     ? "the trigger is gone"
       : !enabled ? "the trigger is disabled"
       : whole    ? "the trigger is enabled"
                  : "the trigger was changed",
-      "ALTER TABLE hapax.idempotency_keys ENABLE TRIGGER seal; if it is gone or "
-      "changed, take it from migration 1: without it a handler can commit half a message");
+      "ALTER TABLE hapax." + table +
+          " ENABLE TRIGGER seal; if it is gone or changed, take it from `hapax migrate print`: "
+          "without it a handler can commit half a message");
 }
 
 void check_rights(store::Session& session, Findings& findings) {
@@ -313,7 +315,11 @@ void check_schema(const config::Config& config, store::Session& session, const c
   findings.attempt("handlers' tables", kRoles, [&] { check_handler_tables(session, findings); });
   findings.attempt("routes[].tables", "correct the names",
                    [&] { check_declared_tables(config, session, findings); });
-  findings.attempt("seal", kMigrate, [&] { check_seal(session, findings); });
+  findings.attempt("seal", kMigrate, [&] { check_seal(session, std::string(kKeys), findings); });
+  if (std::ranges::any_of(config.routes,
+                          [](const auto& route) { return key::is_by_position(route.key); }))
+    findings.attempt("seal of positions", kMigrate,
+                     [&] { check_seal(session, "positions", findings); });
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
   if (gate != nullptr) {
     if (needs_relay(config))

@@ -266,7 +266,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   current.phase = Phase::handler;
   Publisher publisher(route.publishing.get(), route.key.scope, identity, message, letter->source);
   if (!request.prepares_late) publisher.prepare(*session_);
-  LentContext context(transaction, route.max_result_bytes, &publisher);
+  LentContext context(transaction, route.max_result_bytes, &publisher,
+                      !key::is_by_position(route.key));
   if (setup_.running) setup_.running(&route, letter->source);
   try {
     handle(current.handler, message, current.answered ? &current.answered->answer : nullptr,

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "flow/flow_case.hpp"
-#include "flow/replay.hpp"
 #include "store/worker/checkpoints.hpp"
 #include "support/cutting_proxy.hpp"
 

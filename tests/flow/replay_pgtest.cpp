@@ -21,6 +21,22 @@ TEST_F(Replay, RunsOnceAndEndsTheDeadLetter) {
   EXPECT_EQ(replay_row(), "completed|null");
 }
 
+TEST_F(Replay, ByPositionRunsOnceAndKeepsNoResultEither) {
+  route.key.sources = {{key::Source::Kind::position, {}}};
+  const auto letter = dead();
+  want(letter);
+  EXPECT_EQ(run_next([](const Message&, Context& context) {
+              context.result({{"a", 1}});
+            }).result,
+            ReplayResult::later);
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  want(letter);
+  EXPECT_EQ(run_next().result, ReplayResult::nothing) << "it has ended";
+  EXPECT_EQ(effects(), "k1=10");
+  EXPECT_EQ(state_of(letter), kReplayedByAnn);
+}
+
 TEST_F(Replay, MakesARedeliveryADuplicate) {
   want(dead());
   run_next();

@@ -384,7 +384,7 @@ CREATE TABLE hapax.positions (
     last bigint NOT NULL,
     earlier integer[]
 )
-WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='5000');
+WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='5000', vacuum_truncate='false');
 CREATE TABLE hapax.replays (
     id bigint NOT NULL,
     dead_letter bigint NOT NULL,

@@ -98,6 +98,8 @@ TEST_F(Inspect, SeesADisabledOrMissingSeal) {
   EXPECT_EQ(read_seal_trigger(session).at("enabled"), "D");
   database.run("DROP TRIGGER seal ON hapax.idempotency_keys");
   EXPECT_TRUE(read_seal_trigger(session).is_null());
+  EXPECT_EQ(read_seal_trigger(session, "positions"),
+            Json({{"enabled", "O"}, {"deferred", true}, {"raises", true}}));
 }
 
 TEST_F(Inspect, SeesAnUnloggedTable) {
