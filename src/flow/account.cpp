@@ -60,25 +60,27 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
   const auto wait = task.route.retry.wait(task.attempts + 1, jitter(attempt.random), after);
   if (std::string why; !attempt.session.is_reachable_and_clean(why)) return away(why);
-  store::FailedRuns runs;
+  std::optional<store::FailedRuns> runs;
   try {
     runs = store::record_attempt(*attempt.session, {.source = attempt.source,
                                                     .error = fault.text,
                                                     .sqlstate = fault.sqlstate,
                                                     .handler = task.route.handler.name,
-                                                    .wait = wait});
+                                                    .wait = wait,
+                                                    .epoch = task.epoch});
   } catch (...) {
     return bookkeeping_failed(attempt, std::current_exception());
   }
+  if (!runs) return fenced(task);
   crash_point("attempt_recorded");
-  if (task.route.retry.exhausted(runs.count, runs.lasting))
-    return give_up(attempt, gave_up("attempts_exhausted", fault.text, runs.count, fault.sqlstate));
+  if (task.route.retry.exhausted(runs->count, runs->lasting))
+    return give_up(attempt, gave_up("attempts_exhausted", fault.text, runs->count, fault.sqlstate));
   return {.result = Result::retry,
           .reason = "failed",
           .detail = fault.text,
           .sqlstate = fault.sqlstate,
           .wait = wait,
-          .attempts = runs.count};
+          .attempts = runs->count};
 }
 
 Outcome give_up(Attempt& attempt, Outcome verdict) {

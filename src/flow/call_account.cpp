@@ -71,7 +71,12 @@ Outcome account_for_call(Attempt& attempt, const store::TakenCall& taken, const 
                                                         .error = ended.text,
                                                         .sqlstate = {},
                                                         .handler = task.route.handler.name,
-                                                        .wait = wait});
+                                                        .wait = wait,
+                                                        .epoch = task.epoch});
+    if (!failed) {  // the partition is another worker's, which goes on by `repeat`
+      store::give_call_back(*attempt.session, attempt.request(), taken.token, uncalled);
+      return to_call("fenced", attempts, kKeyHeldWait);
+    }
     attempts = failed->count;
     if (!task.route.retry.exhausted(failed->count, failed->lasting)) {
       store::give_call_back(*attempt.session, attempt.request(), taken.token, uncalled);

@@ -8,10 +8,6 @@
 namespace hapax::flow {
 namespace {
 
-// The worker stood still, perhaps for longer than retention keeps what its successor did. The
-// keeper is about to find out.
-Outcome fenced(const Task& task) { return later("fenced", task.attempts); }
-
 // Keeps the message as a dead letter that names the holder of its key, which stays as it is.
 Outcome keep_beside(Attempt& attempt, const store::KeyHolder& holder, Outcome verdict,
                     store::Transaction& transaction) {

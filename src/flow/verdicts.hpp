@@ -83,4 +83,8 @@ inline Outcome later(std::string reason, int attempts) {
           .attempts = attempts};
 }
 
+// The partition is another worker's. This one stood still, perhaps for longer than retention keeps
+// what its successor did. The keeper is about to find out.
+inline Outcome fenced(const Task& task) { return later("fenced", task.attempts); }
+
 }  // namespace hapax::flow

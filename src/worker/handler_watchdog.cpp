@@ -48,7 +48,7 @@ void HandlerWatchdog::look(const std::vector<std::unique_ptr<Lane>>& lanes, cons
     const auto record = [run = *running](store::Session& session) {
       store::record_attempt(session,
                             {run.source, "the handler ran longer than worker.handler_timeout", "",
-                             run.handler, milliseconds(0)});
+                             run.handler, milliseconds(0), run.epoch});
     };
     if (postgres_answers(record)) return give_up(*running);
   }

@@ -129,7 +129,8 @@ std::optional<Lane::Running> Lane::running() const {
   return Running{{setup_.group, running_->route.topic, running_->generation,
                   running_->message.partition(), running_->message.offset()},
                  running_->route.handler.name,
-                 handler_since_};
+                 handler_since_,
+                 running_->epoch};
 }
 
 void Lane::wait_for_postgres(const std::stop_token& stop) {

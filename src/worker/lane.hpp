@@ -27,6 +27,7 @@ class Lane {
     store::Source source;
     std::string handler;
     std::optional<Clock::time_point> since;  // when its handler began; nothing: it does not run
+    std::int64_t epoch = 0;                  // of its partition
   };
   std::optional<Running> running() const;
 

@@ -164,6 +164,15 @@ class FlowCase : public testing::Test {
     return jobs;
   }
 
+  // By another worker, or by an operator: the partition's epoch rises.
+  void take(int partition) {
+    database.run(
+        "INSERT INTO hapax.checkpoints AS c (group_id, topic, partition, key_spec, scope, epoch) "
+        "VALUES ('group', '" +
+        route.topic + "', " + std::to_string(partition) +
+        ", '', '', 1) ON CONFLICT (group_id, topic, partition) DO UPDATE SET epoch = c.epoch + 1");
+  }
+
   // All effects: "key=note", in order.
   std::string effects() {
     return database.value(

@@ -73,6 +73,30 @@ TEST_F(Guard, HaltsAtAMessageThatCompletedThoughAFailedRunOfItIsRecorded) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// It stood still between its handler and the note of that failure, while another worker completed
+// the message and an operator passed over it. Its note is newer than the completion that retention
+// forgot.
+TEST_F(Guard, HaltsAtAMessageThatAZombieFailsAfterAnotherWorkerHasCompletedIt) {
+  take(3);
+  take(3);
+  EXPECT_EQ(process({.offset = 4}, book, {.epoch = 2}).result, Result::completed);
+  jump(4, 5);
+  const Outcome late = process({.offset = 4}, book, {.outages = kMaxOutages, .epoch = 1});
+  EXPECT_EQ(late.result, Result::busy);
+  EXPECT_EQ(late.reason, "fenced");
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  database.run("DELETE FROM hapax.idempotency_keys");  // as retention does
+  EXPECT_EQ(process({.offset = 4}, book, {.guard_below = 9, .epoch = 2}).reason,
+            "unknown_below_highest");
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(Guard, CountsTheFailedRunsOfThePartitionsOwner) {
+  take(3);
+  for (const int runs_so_far : {1, 2})
+    EXPECT_EQ(process({.offset = 4}, refuse_today, {.epoch = 1}).attempts, runs_so_far);
+}
+
 TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughItsKeyIsGone) {
   process({.offset = 4}, [](const Message&, Context&) { throw Reject("never"); });
   database.run("DELETE FROM hapax.idempotency_keys");

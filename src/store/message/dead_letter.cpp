@@ -92,14 +92,16 @@ void add_failed_again(Transaction& transaction, const DeadLetter& letter) {
   transaction.add(transaction.session().execute(sql::kFailAgain, parameters));
 }
 
-FailedRuns record_attempt(Session& session, const FailedRun& run) {
+std::optional<FailedRuns> record_attempt(Session& session, const FailedRun& run) {
   Transaction transaction(session);
   std::vector<Parameter> parameters = run.source.parameters();
   parameters.emplace_back(storable(run.error));
   parameters.push_back(text_or_null(run.sqlstate));
   parameters.emplace_back(run.handler);
   parameters.emplace_back(static_cast<double>(run.wait.count()) / 1000.0);
+  parameters.emplace_back(run.epoch);
   const Rows rows = transaction.run(sql::kRecordAttempt, parameters);
+  if (rows.empty()) return std::nullopt;
   const FailedRuns runs{rows[0]["count"].as<int>(),
                         std::chrono::milliseconds(rows[0]["lasting_ms"].as<std::int64_t>())};
   transaction.commit();

@@ -45,6 +45,7 @@ struct FailedRun {
   std::string sqlstate;
   std::string handler;
   std::chrono::milliseconds wait;
+  std::int64_t epoch = 0;  // of the partition, as its worker took it; 0: no worker has it
 };
 
 struct FailedRuns {
@@ -52,9 +53,10 @@ struct FailedRuns {
   std::chrono::milliseconds lasting{0};  // from the first of them to the last
 };
 
-// Counts a failed run in a transaction of its own; all of the message's with this one.
+// Counts a failed run in a transaction of its own; all of the message's with this one. Nothing, and
+// nothing is counted, if the partition is another worker's by now.
 // Throws: DatabaseError (Phase::account).
-FailedRuns record_attempt(Session& session, const FailedRun& run);
+std::optional<FailedRuns> record_attempt(Session& session, const FailedRun& run);
 
 // The message is settled, so its failed runs are forgotten: added to the transaction's text, or in
 // one of its own. Throws: DatabaseError (Phase::account).
