@@ -18,7 +18,7 @@ SELECT d.id, d.topic, d.generation, d.partition, d.kafka_offset, d.message_times
                         ORDER BY h.i), '[]'::json)
         FROM unnest(d.header_names, d.header_values) WITH ORDINALITY AS h (name, value, i))
          AS headers,
-       d.reason, d.error, d.sqlstate, d.attempts, d.handler, d.handler_version,
+       coalesce(d.other->>'bytes_kept', '') = 'false' AS without_bytes, d.reason, d.error, d.sqlstate, d.attempts, d.handler, d.handler_version,
        to_char(d.first_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS first_at,
        to_char(d.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
 FROM next n JOIN hapax.dead_letters d ON d.id = n.id

@@ -62,6 +62,12 @@ std::string shown(const std::optional<std::string>& bytes) {
   return bytes ? observe::quote_for_terminal(*bytes) : "null";
 }
 
+// Not if its message was more than PostgreSQL takes.
+bool has_bytes(const Json& letter) {
+  const Json& other = letter.at("other");
+  return other.is_null() || other.value("bytes_kept", true);
+}
+
 void print_letter(const Json& letter) {
   const auto line = [](const char* name, const std::string& value) {
     print_line(std::string(name) + value);
@@ -85,6 +91,7 @@ void print_letter(const Json& letter) {
   if (!letter.at("other").is_null()) line("other        ", letter.at("other").dump());
   line("timestamp    ",
        cell(letter.at("message_timestamp")) + " (" + cell(letter.at("timestamp_type")) + ")");
+  if (!has_bytes(letter)) return line("payload      ", "not kept, nor are key and headers");
   line("record key   ", shown(bytes_of_hex(letter.at("message_key"))));
   for (const Json& header : letter.at("headers"))
     line("header       ",
@@ -124,6 +131,9 @@ ExitCode show(const DeadOptions& options) {
   store::Session session = open_letters(config);
   const Json letter = read_letter(session, group_of(config), options.which);
   if (options.payload) {
+    if (!has_bytes(letter))
+      throw Stop(kFailed, "its message was more than PostgreSQL takes, and was not kept; read " +
+                              coordinates_cell(letter) + " from Kafka");
     print_payload(bytes_of_hex(letter.at("payload")));
   } else if (options.json) {
     print_json(letter_json(letter));

@@ -33,6 +33,7 @@ struct Tally {
   std::size_t added = 0;
   Json wanted_before = Json::array();
   std::size_t ended = 0;
+  store::LetterIds without_bytes;  // left alone
 };
 
 Tally want_all(store::Session& session, const store::Order& order, const Ordered& ordered,
@@ -44,6 +45,8 @@ Tally want_all(store::Session& session, const store::Order& order, const Ordered
     tally.added += wanted.added.size();
     tally.ended += wanted.ended;
     tally.replays.insert(tally.replays.end(), wanted.added.begin(), wanted.added.end());
+    tally.without_bytes.insert(tally.without_bytes.end(), wanted.without_bytes.begin(),
+                               wanted.without_bytes.end());
     for (const Json& before : wanted.wanted_before) {
       tally.replays.push_back(before.at("id").get<std::int64_t>());
       tally.wanted_before.push_back(before);
@@ -58,6 +61,11 @@ void print_wanted(const Tally& tally) {
     print_line("dead letter " + cell(before.at("dead_letter")) + " is wanted already, by " +
                cell(before.at("who")) + " since " + time_cell(before.at("wanted_at")) +
                "; it runs once");
+  for (const std::int64_t letter : tally.without_bytes)
+    print_line("dead letter " + std::to_string(letter) +
+               " is left alone: its message was more than PostgreSQL takes and was not kept. Read "
+               "it from Kafka, at the place that `hapax dead show` tells; then give --payload, or "
+               "discard it");
 }
 
 ExitCode cancel(const ReplayOptions& options, const store::Order& order, store::Session& session,
@@ -132,11 +140,13 @@ ExitCode replay(const ReplayOptions& options) {
                 {"wanted", tally.added},
                 {"wanted_before", tally.wanted_before},
                 {"ended_before", tally.ended},
+                {"without_bytes", tally.without_bytes},
                 {"waited", wait},
                 {"outcomes", Json(outcomes.counts)},
                 {"not_completed", outcomes.not_completed},
                 {"dry_run", options.dry_run}});
-  return tally.ended > 0 || !outcomes.all_completed() ? kFailed : kDone;
+  const bool left_any = tally.ended > 0 || !tally.without_bytes.empty();
+  return left_any || !outcomes.all_completed() ? kFailed : kDone;
 }
 
 }  // namespace
@@ -155,9 +165,10 @@ void add_dead_replay(CLI::App& dead, CommandLine& line) {
       "A worker refuses a replay if the operation was completed meanwhile, or if hapax cannot "
       "know\n"
       "any more whether it was. A replay that fails is tried again by routes[].retry; if it still\n"
-      "fails, the letter stays open.\n"
-      "Exit code 1 if a replay did not complete, or if a letter that you named is already "
-      "ended.\n\n"
+      "fails, the letter stays open. A letter whose message could not be kept needs --payload.\n"
+      "Exit code 1 if a replay did not complete, if a letter that you named is already ended, or "
+      "if one\n"
+      "needs --payload.\n\n"
       "Examples:\n"
       "  hapax dead replay -c worker.json --url $OPERATOR 17 --why 'account opened'\n"
       "  hapax dead replay -c worker.json --url $OPERATOR 17 --payload fixed.json --why 'typo in "

@@ -85,6 +85,15 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
   return std::nullopt;
 }
 
+// Its null payload would look like a tombstone.
+std::string without_bytes(const store::Source& source) {
+  return "the message was more than PostgreSQL takes, so its payload, key and headers were not "
+         "kept; "
+         "read it from Kafka at " +
+         source.topic + "/" + std::to_string(source.partition) + "/" +
+         std::to_string(source.offset) + ", then `hapax dead replay --payload FILE` or discard it";
+}
+
 [[noreturn]] void throw_taken() {
   throw store::DatabaseError(
       {store::Fault::Kind::sql, "55P03", "another transaction took the key at this moment"});
@@ -226,6 +235,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const auto letter = store::lock_replay(transaction, current.claimed);
   if (!letter) return put_back({});  // another's by now, so this changes nothing
   if (letter->discarded) return Note{What::refused, "the dead letter was ended meanwhile"};
+  if (letter->without_bytes && !letter->edited)
+    return Note{What::refused, without_bytes(letter->source)};
   current.partition = letter->source.partition;
   current.generation = letter->source.generation;
   std::vector<Header> headers;

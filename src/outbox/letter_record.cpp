@@ -36,7 +36,8 @@ store::Published letter_record(const store::UnpublishedLetter& letter, const std
   add("hapax-handler-version", letter.handler_version);
   add("hapax-first-failed-at", letter.first_at);
   add("hapax-given-up-at", letter.created_at);
-  add("hapax-left-out", {});
+  add("hapax-left-out",
+      letter.without_bytes ? std::optional<std::string>(kAllButError) : std::nullopt);
   return {topic,
           letter.record_key,
           letter.payload,

@@ -32,6 +32,26 @@ class ReplayCase : public FlowCase {
     return std::stoll(database.value("SELECT max(id) FROM hapax.dead_letters"));
   }
 
+  // One whose bytes are more than PostgreSQL takes.
+  std::int64_t dead_without_bytes(const Sent& sent = {}) {
+    database.run(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF NEW.payload IS NOT NULL THEN RAISE 'row is too big' USING ERRCODE = '54000'; END IF; "
+        "RETURN NEW; END $$;"
+        "CREATE TRIGGER refuse BEFORE INSERT ON hapax.dead_letters "
+        "FOR EACH ROW EXECUTE FUNCTION refuse()");
+    const std::int64_t letter = dead(sent);
+    database.run("DROP TRIGGER refuse ON hapax.dead_letters");
+    return letter;
+  }
+
+  // As a binary orders it that does not look at the letter.
+  void order(std::int64_t letter, bool edited = false) {
+    database.run("INSERT INTO hapax.replays (dead_letter, who, why, edited, payload) VALUES (" +
+                 std::to_string(letter) + ", 'ann', 'mended', " +
+                 (edited ? "true, '{\"id\": \"k1\"}')" : "false, NULL)"));
+  }
+
   store::Wanted want(std::int64_t letter, const std::optional<std::string>& payload = {}) {
     store::Session owner(database.owner());
     std::optional<store::Replacement> instead;

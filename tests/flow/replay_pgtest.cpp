@@ -77,6 +77,72 @@ TEST_F(Replay, GivesTombstonesAsTombstones) {
             ReplayResult::completed);
 }
 
+// Its row shows null in place of the payload. That is no tombstone.
+TEST_F(Replay, RefusesALetterWithoutItsBytes) {
+  route.key.tombstone = key::Tombstone::handle;
+  route.key.sources = {{key::Source::Kind::coordinates, {}}};
+  const auto letter = dead_without_bytes();
+  order(letter);
+  expect_refused(letter, "was more than PostgreSQL takes");
+  // As hapax wrote it before it kept the fact.
+  database.run("UPDATE hapax.dead_letters SET other = NULL");
+  order(letter);
+  expect_refused(letter, "payments/3/0");
+}
+
+// Also if PostgreSQL does not take all of it: a second run sees what the first one saw, or there is
+// none.
+TEST_F(Replay, ShowsTheHandlerTheMessageThatWasGivenUpOrNone) {
+  route.key.tombstone = key::Tombstone::handle;
+  route.key.sources = {{key::Source::Kind::coordinates, {}}};
+  database.run(
+      "CREATE TABLE refused (shape int); GRANT SELECT ON refused TO hapax_worker;"
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF EXISTS (SELECT FROM refused) AND (NEW.payload IS NOT NULL OR NEW.message_key IS NOT "
+      "NULL) "
+      "THEN RAISE 'row is too big' USING ERRCODE = '54000'; END IF; RETURN NEW; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT ON hapax.dead_letters "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  const auto view = [](const Message& message) {
+    std::string text = std::string(message.payload().value_or("null")) + " " +
+                       std::string(message.key().value_or("null"));
+    for (const Header& header : message.headers())
+      text += " " + std::string(header.name) + "=" + std::string(header.value.value_or("null"));
+    return text;
+  };
+  using Bytes = std::optional<std::string>;
+  std::int64_t offset = 0;
+  for (const bool refuses : {false, true}) {
+    database.run(refuses ? "INSERT INTO refused VALUES (1)" : "DELETE FROM refused");
+    for (const Bytes& payload : {Bytes("10"), Bytes(""), Bytes()})
+      for (const Bytes& record_key : {Bytes("k"), Bytes()}) {
+        const bool is_lost = refuses && (payload || record_key);
+        std::string first, second = "nothing";
+        order(dead({.payload = payload, .offset = ++offset, .record_key = record_key},
+                   [&](const Message& message, Context&) {
+                     first = view(message);
+                     throw Reject("no");
+                   }));
+        const auto result =
+            run_next([&](const Message& message, Context&) { second = view(message); }).result;
+        EXPECT_EQ(result, is_lost ? ReplayResult::refused : ReplayResult::completed) << first;
+        EXPECT_EQ(second, is_lost ? "nothing" : first);
+      }
+  }
+}
+
+TEST_F(Replay, RunsAnEditedPayloadInPlaceOfTheBytesThatWereNotKept) {
+  route.key.sources = {{key::Source::Kind::json, {"/id"}}};
+  const auto letter = dead_without_bytes({.payload = R"({"id": "k1", "much": "more"})"});
+  order(letter, true);
+  EXPECT_EQ(run_next([](const Message& message, Context& context) {
+              context.sql("INSERT INTO effects (key, note) VALUES ('k1', $1)", *message.payload());
+            }).result,
+            ReplayResult::completed);
+  EXPECT_EQ(effects(), R"(k1={"id": "k1"})");
+  EXPECT_EQ(state_of(letter), kReplayedByAnn);
+}
+
 TEST_F(Replay, RunsAnEditedPayloadAndKeepsTheOriginal) {
   const auto letter = dead();
   want(letter, "11");

@@ -35,6 +35,14 @@ const char* name_of(TimestampType type) {
   return "none";
 }
 
+// A null payload alone would look like a tombstone.
+std::optional<std::string> facts_of(const DeadLetter& letter) {
+  if (letter.keep_bytes) return letter.other;
+  nlohmann::json facts = letter.other ? nlohmann::json::parse(*letter.other) : nlohmann::json();
+  facts["bytes_kept"] = false;
+  return facts.dump();
+}
+
 }  // namespace
 
 std::string storable(std::string_view text) {
@@ -77,7 +85,7 @@ std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const D
   } else {
     for (int i = 0; i < 4; ++i) add(nullptr);
   }
-  add(letter.other);
+  add(facts_of(letter));
   const Rows rows = transaction.run(sql::kInsertDeadLetter, parameters);
   if (rows.empty()) return std::nullopt;
   return rows[0]["id"].as<std::int64_t>();

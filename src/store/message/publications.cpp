@@ -34,6 +34,7 @@ UnpublishedLetter letter_of(const Row& row) {
     letter.headers.emplace_back(
         bytes_of_hex(header.at(0).get<std::string>()),
         bytes(header.at(1).is_null() ? Text() : Text(header.at(1).get<std::string>())));
+  letter.without_bytes = row["without_bytes"].as<bool>();
   letter.reason = row["reason"].text();
   letter.error = row["error"].text();
   letter.sqlstate = row["sqlstate"].as<Text>();

@@ -29,6 +29,7 @@ struct UnpublishedLetter {
   std::string timestamp_type;
   std::optional<std::string> record_key, payload;
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  bool without_bytes = false;  // key, payload and headers were not kept
   std::string reason, error;
   std::optional<std::string> sqlstate;
   std::string attempts, handler, handler_version;

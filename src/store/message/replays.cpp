@@ -80,6 +80,7 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
   letter.key = row["key"].as<Text>();
   letter.tenant = row["tenant"].as<Text>();
   letter.discarded = !row["ended_as"].is_null();
+  letter.without_bytes = row["without_bytes"].as<bool>();
   return letter;
 }
 

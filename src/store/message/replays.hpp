@@ -39,6 +39,7 @@ struct ReplayedLetter {
   std::string scope;
   std::optional<std::string> key, tenant;  // nothing: it was given up on before it had any
   bool discarded = false;
+  bool without_bytes = false;  // the record's key, payload and headers were not kept
 };
 
 // How many of a group's replays have not ended, counted up to 10,000.

@@ -29,9 +29,13 @@ Json json_of(const Rows& rows) {
 }
 
 // Those that are open, locked.
-LetterIds lock_open(Transaction& transaction, const LetterIds& letters) {
+Rows lock_rows(Transaction& transaction, const LetterIds& letters) {
   transaction.add("SET LOCAL synchronous_commit = on");
-  return ids_of(transaction.run(sql::kLockOpenDeadLetters, {array_of(letters)}), "id");
+  return transaction.run(sql::kLockOpenDeadLetters, {array_of(letters)});
+}
+
+LetterIds lock_open(Transaction& transaction, const LetterIds& letters) {
+  return ids_of(lock_rows(transaction, letters), "id");
 }
 
 void log_order(Transaction& transaction, const Order& order, const char* action,
@@ -61,8 +65,13 @@ Wanted want_replays(Session& session, const Order& order, const LetterIds& lette
                     const std::optional<Replacement>& instead) {
   Transaction transaction(session);
   Wanted wanted;
-  const LetterIds open = lock_open(transaction, letters);
-  wanted.ended = letters.size() - open.size();
+  const Rows rows = lock_rows(transaction, letters);
+  wanted.ended = letters.size() - rows.size();
+  LetterIds open;
+  for (const Row row : rows) {
+    const bool has_nothing_to_run = !instead && row["without_bytes"].as<bool>();
+    (has_nothing_to_run ? wanted.without_bytes : open).push_back(row["id"].as<std::int64_t>());
+  }
   wanted.wanted_before = json_of(transaction.run(sql::kReadOpenReplays, {array_of(open)}));
   const Rows added = transaction.run(
       sql::kInsertReplays, {array_of(open), order.who, order.why, instead.has_value(),

@@ -51,7 +51,8 @@ struct Replacement {
 struct Wanted {
   LetterIds added;     // replays
   Json wanted_before;  // open replays of another operator: id, dead_letter, who, wanted_at, edited
-  std::size_t ended = 0;  // letters that were ended meanwhile
+  std::size_t ended = 0;    // letters that were ended meanwhile
+  LetterIds without_bytes;  // not wanted: their messages were not kept, and there is no `instead`
 };
 // `instead`: a payload that runs in place of the letter's own.
 Wanted want_replays(Session& session, const Order& order, const LetterIds& letters,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "outbox/letter_record.hpp"
 #include "store/message/replays.hpp"
 #include "store/operator/dead_letter_orders.hpp"
 #include "store/transaction.hpp"
@@ -70,6 +71,19 @@ TEST_F(Publications, AreTheOpenOnesOfTheirTopicsByIdOnce) {
   database.run("DELETE FROM hapax.outbox WHERE source_topic = 'b'");
   EXPECT_EQ(unpublished("g"), 2U);
   EXPECT_EQ(next({"a", "b"}), Letters{});
+}
+
+// Else a consumer of the topic could not tell such a letter from one of a tombstone.
+TEST_F(Publications, TellWhatTheyLeaveOutOfAMessageThatWasNotKept) {
+  letters("a", 0, 2, "NULL");
+  database.run(R"(UPDATE hapax.dead_letters SET other = '{"bytes_kept": false}' WHERE id = 2)");
+  move_letters(session, lease(), {"a"}, 10s, [](const UnpublishedLetter& letter) {
+    return outbox::letter_record(letter, "a.dead", "g", "store");
+  });
+  EXPECT_EQ(database.value("SELECT headers::json->-1 FROM hapax.outbox ORDER BY id"),
+            R"(["hapax-left-out",null])"
+            "\n"
+            R"(["hapax-left-out","payload, key, headers"])");
 }
 
 // It has a smaller id than one that is published by then.

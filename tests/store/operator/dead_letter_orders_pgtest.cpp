@@ -66,6 +66,22 @@ TEST_F(Orders, WantNothingThatIsEnded) {
   EXPECT_EQ(wanted.ended, 1U);
 }
 
+// Only its coordinates and its error are kept, so there is nothing to run.
+TEST_F(Orders, WantALetterWithoutItsBytesOnlyWithAnotherPayload) {
+  const LetterIds all = letters(3);
+  database.run(R"(UPDATE hapax.dead_letters SET other = '{"bytes_kept": false}' WHERE id = 1)");
+  database.run(
+      "UPDATE hapax.dead_letters SET error = 'no (the message itself could not be kept: row is too "
+      "big)' WHERE id = 2");
+  const Wanted wanted = want(all);
+  EXPECT_EQ(wanted.added.size(), 1U);
+  EXPECT_EQ(wanted.without_bytes, (LetterIds{all[0], all[1]}));
+  EXPECT_EQ(database.value("SELECT dead_letter FROM hapax.replays"), "3");
+  const Wanted edited =
+      want_replays(*session, {"g", "ann", "read from Kafka"}, {all[0]}, Replacement{"{}"});
+  EXPECT_EQ(edited.added.size(), 1U);
+}
+
 TEST_F(Orders, SecondOfTwoOperatorsWaitsAndSeesTheFirst) {
   const LetterIds all = letters(1);
   Session other(database.owner());
