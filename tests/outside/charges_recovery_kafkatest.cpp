@@ -1,4 +1,5 @@
 // What comes beside a call: operators, duplicates, a lost lease, a replay, and PostgreSQL away.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -34,6 +35,44 @@ TEST(ChargesBeside, AForgottenKeyAreMadeAgainOnceItsMessageComesAgain) {
   shop.site.await_no_lag();
   EXPECT_EQ(shop.gateway.charges(),
             (std::map<std::string, int>{{"p0", 1}, {"p1", 1}, {"p2", 2}, {"p3", 1}}));
+}
+
+// Its worker died in the call, and then an operator passed over the message. So no worker would
+// carry a decision out, until the message comes again.
+TEST(ChargesBeside, AnOperatorThatSkipsAreDecidedAboutOnceTheMessageComesAgain) {
+  for (const nlohmann::json& rules : {kIdempotent, kNever}) {
+    SCOPED_TRACE(rules.dump());
+    Shop shop(rules, rules == kIdempotent);
+    const auto worker = shop.worker("w");
+    std::promise<void> killed;
+    shop.gateway.set_watch([&](const std::string&, bool is_charged) {
+      if (!is_charged) return;
+      shop.gateway.set_watch({});
+      worker->kill();
+      killed.set_value();
+    });
+    shop.send(0);
+    killed.get_future().get();
+    const std::string place =
+        shop.value("SELECT topic || '/' || partition FROM hapax.idempotency_keys");
+    const Said skipped = as_owner(shop, *worker, {"offsets", "skip", place, "--to", "1"});
+    EXPECT_EQ(skipped.code, 0) << skipped.text;
+    shop.site.await("SELECT count(*) FROM hapax.holders WHERE until > clock_timestamp()", "0");
+    const std::vector<std::string> happened = {"--happened", R"({"charge": "c-p0-1"})"};
+    const Said refused = decide(shop, *worker, "p0", happened);
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.text, testing::HasSubstr("offsets rewind " + place + " --to 0"));
+
+    const Said rewound = as_owner(shop, *worker, {"offsets", "rewind", place, "--to", "0"});
+    EXPECT_EQ(rewound.code, 0) << rewound.text;
+    worker->start_again();
+    if (rules == kNever) {
+      worker->await("dead_letter", {{"reason", "outcome_unknown"}});
+      EXPECT_EQ(decide(shop, *worker, "p0", happened).code, 0);
+    }
+    shop.await_charges(1);
+    shop.expect_exact(1);
+  }
 }
 
 // Nothing but the end of a call wakes its thread within this lease.

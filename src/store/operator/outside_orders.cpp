@@ -8,6 +8,26 @@ namespace {
 
 using What = CallDecision::What;
 
+// A worker carries it out with the dead letter, or once the message comes again.
+void check_message(const Json& found) {
+  if (!found.at("dead_letter").is_null()) return;
+  const std::string place =
+      found.at("topic").get<std::string>() + "/" + std::to_string(found.at("partition").get<int>());
+  const std::string offset = std::to_string(found.at("kafka_offset").get<std::int64_t>());
+  const std::string no_worker =
+      "so no worker would carry the decision out; decide --give-up, and book it by hand";
+  if (found.at("status") == "unknown")
+    throw Refused("its message's dead letter was discarded or removed, " + no_worker);
+  if (found.at("comes_no_more") == "earlier log")
+    throw Refused("its message " + place + "/" + offset + " is of an earlier log of the topic, " +
+                  no_worker);
+  if (found.at("comes_no_more") == "passed over")
+    throw Refused("its message " + place + "/" + offset + " was passed over, " + no_worker +
+                  ". Or let the message come again, and a worker goes on with the call: hapax "
+                  "offsets rewind " +
+                  place + " --to " + offset);
+}
+
 void check(const Json& found, const CallDecision& decision) {
   const std::string status = found.at("status");
   if (decision.token && found.at("token") != *decision.token)
@@ -28,10 +48,7 @@ void check(const Json& found, const CallDecision& decision) {
                   "\", whose workers carry a decision out, and this configuration is of group \"" +
                   decision.group +
                   "\": decide with that group's configuration, and run a worker with it");
-  if (status == "unknown" && found.at("dead_letter").is_null() && decision.what != What::give_up)
-    throw Refused(
-        "its message's dead letter was discarded or removed, so no worker would carry the decision "
-        "out; decide --give-up, and book it by hand");
+  if (decision.what != What::give_up) check_message(found);
   if (decision.what == What::happened && !decision.answer && found.at("answer").is_null())
     throw Refused("no answer is kept; give it, as JSON: --happened '{…}'");
 }
@@ -63,8 +80,13 @@ Parameter answer_of(const Json& found, const CallDecision& decision) {
 // The letter carries the decision out, or is closed with it.
 void order_letter(Transaction& transaction, const Json& letter, const CallDecision& decision) {
   const std::string ids = "{" + std::to_string(letter.get<std::int64_t>()) + "}";
-  if (transaction.run(sql::kLockOpenDeadLetters, {ids}).empty())
+  const Rows open = transaction.run(sql::kLockOpenDeadLetters, {ids});
+  if (open.empty())
     throw Refused("its dead letter was ended meanwhile; look again with `hapax outside list`");
+  if (decision.what != What::give_up && open[0]["without_bytes"].as<bool>())
+    throw Refused(
+        "its message was more than PostgreSQL takes, so its dead letter has nothing to run; decide "
+        "--give-up, and book it by hand");
   if (decision.what == What::give_up) {
     transaction.run(sql::kCancelReplays, {ids, "the operation was given up by " + decision.who});
     if (transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why}).empty())

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "store/message/replays.hpp"
 #include "support/database.hpp"
 
@@ -88,6 +90,68 @@ TEST_F(CallOrders, ThatGiveUpAreRefusedWhileAReplayRuns) {
   ASSERT_TRUE(claim_replay(worker, "g", {"t"}, "w", std::chrono::hours(1)));
   EXPECT_THAT(decide(What::give_up), testing::HasSubstr("a worker runs a replay"));
   EXPECT_EQ(state(), "unknown|null|open");
+}
+
+// The discard has not committed when the decision looks at the letter.
+TEST_F(CallOrders, AreRefusedIfTheLetterIsDiscardedMeanwhile) {
+  Session other(database.owner());
+  for (const What what : {What::happened, What::did_not_happen, What::give_up}) {
+    Transaction discard(other);
+    discard.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+    std::string refused;
+    {
+      std::jthread decision([&] { refused = decide(what); });
+      database.wait_until(
+          "SELECT count(*) FROM pg_stat_activity WHERE usename = 'hapax_operator' AND "
+          "wait_event_type = 'Lock'",
+          "1");
+      discard.commit();
+    }
+    EXPECT_THAT(refused, testing::HasSubstr("its dead letter was ended meanwhile"));
+    EXPECT_EQ(state(), "unknown|discarded|null");
+    database.run("UPDATE hapax.dead_letters SET ended_at = NULL, ended_as = NULL");
+  }
+}
+
+TEST_F(CallOrders, AreRefusedIfAReplayWouldHaveNoMessage) {
+  database.run(R"(UPDATE hapax.dead_letters SET other = '{"bytes_kept": false}')");
+  for (const What what : {What::happened, What::did_not_happen})
+    EXPECT_THAT(decide(what), testing::HasSubstr("was more than PostgreSQL takes"));
+  EXPECT_EQ(state(), "unknown|null|null");
+  EXPECT_EQ(decide(What::give_up), "");
+}
+
+// `started`, without a letter: the worker died in the call.
+class CallWithoutALetter : public CallOrders {
+ protected:
+  CallWithoutALetter() {
+    database.run(
+        "DELETE FROM hapax.dead_letters; UPDATE hapax.idempotency_keys SET status = 'started'; "
+        "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, highest, "
+        "key_spec, scope) VALUES ('g', 't', 0, 7, 7, '', 's')");
+  }
+  void expect_refused(const std::string& because) {
+    for (const What what : {What::happened, What::did_not_happen})
+      EXPECT_THAT(decide(what), testing::HasSubstr(because));
+    EXPECT_EQ(state(), "started|null|null");
+    EXPECT_EQ(decide(What::give_up), "");
+  }
+};
+
+TEST_F(CallWithoutALetter, IsDecidedAboutWhileItsMessageIsToCome) {
+  EXPECT_EQ(decide(What::happened), "");
+  EXPECT_EQ(state(), "answered|null|null");
+}
+
+// An operator has skipped it, so that no worker would book.
+TEST_F(CallWithoutALetter, IsGivenUpOnlyIfItsMessageWasPassedOver) {
+  database.run("UPDATE hapax.checkpoints SET next_offset = 8, highest = 8");
+  expect_refused("hapax offsets rewind t/0 --to 7");
+}
+
+TEST_F(CallWithoutALetter, IsGivenUpOnlyIfItsTopicWasMadeAgain) {
+  database.run("UPDATE hapax.checkpoints SET generation = 2");
+  expect_refused("is of an earlier log");
 }
 
 }  // namespace
