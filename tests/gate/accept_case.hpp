@@ -66,7 +66,7 @@ class AcceptCase : public GateCase {
       std::vector<Header> headers{{"idempotency-key", key}};
       for (const auto& [name, value] : sent) headers.push_back({name, value});
       const std::string group = "bookers";
-      const Message message(Message::Parts{.coordinates = {worker_route.topic, 0, offset_++},
+      const Message message(Message::Parts{.coordinates = {worker_route.topic, 0, offset++},
                                            .payload = payload,
                                            .headers = headers});
       outcome = processor.process(
@@ -104,9 +104,7 @@ class AcceptCase : public GateCase {
   }
 
   flow::Route worker_route;
-
- private:
-  std::int64_t offset_ = 0;
+  std::int64_t offset = 0;  // of the next record
 };
 
 }  // namespace hapax::gate

@@ -143,6 +143,25 @@ TEST_F(OperationsKept, WhatAnOperatorGaveUpIsNeitherCompletedNorRefused) {
   EXPECT_THAT(reply.body, testing::Not(HasSubstr("by hand")));
 }
 
+// An operator let the message run again. The letter keeps its first reason, and the key has the
+// words of the newer failure.
+TEST_F(OperationsKept, WordsOfAnErrorAreNotShownThoughTheMessageWasRejectedBefore) {
+  const std::string at = post("k1").header("location");
+  database.run("CREATE TABLE sent AS SELECT * FROM hapax.outbox");
+  work([](const Message&, Context&) { throw Reject("no money"); });
+  EXPECT_THAT(look(at).body, HasSubstr("no money"));
+  database.run(
+      "UPDATE hapax.idempotency_keys SET status = 'forgotten', error = NULL WHERE scope = "
+      "'booking'");
+  database.run("INSERT INTO hapax.outbox OVERRIDING SYSTEM VALUE SELECT * FROM sent");
+  offset = 0;
+  work([](const Message&, Context&) { throw std::runtime_error("host db-7 is away"); });
+  const Reply reply = look(at);
+  EXPECT_THAT(reply.body, HasSubstr(R"("status":"failed")"));
+  EXPECT_THAT(reply.body, HasSubstr("urn:hapax:gate:failed"));
+  EXPECT_THAT(reply.body, testing::Not(HasSubstr("db-7")));
+}
+
 TEST_F(OperationsKept, ARetryIsToldThePlaceByTheKeyOfToday) {
   const std::string at = post("k1").header("location");
   config.gate.operations_key = std::string(64, 'x');
