@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/gate_publishing.hpp"
 #include "app/gate_setup.hpp"
 #include "app/publishing.hpp"
 #include "app/serving.hpp"
@@ -49,15 +50,11 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
                                 [&] { return status.live(); }, [&] { return status.ready(); }});
   await_schema(config.base, oldest_schema(config.base), &observe::service_manager::alive);
   metrics.postgres_came_up();
-  observe::Health health;  // not asked: /livez is the status's
-  const auto publishing = look_up_publishing(config.base, health, stop_signal);
+  std::optional<GatePublishing> publishing;  // outlives the lanes
+  publishing.emplace(config.base, status, metrics);
+  publishing->await_a_moment();
   if (stop_signal != 0) return kDone;
-  std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
-  if (publishing) {
-    relay.emplace(config.base, publishing.get(), metrics);
-    publishing->committed = [&relay] { relay->relay().nudge(); };
-    for (flow::Route& route : routes) route.publishing = publishing;
-  }
+  for (flow::Route& route : routes) route.publishing = publishing->for_routes();
   const ExitIsAFailure exit_is_a_failure;
   std::unique_ptr<gate::Gate> running;
   try {
@@ -74,6 +71,7 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   observe::service_manager::ready("the gate takes requests");
   while (stop_signal == 0 && !running->hangs()) {
     observe::service_manager::alive();
+    publishing->check();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   observe::service_manager::stopping();
@@ -84,7 +82,7 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
     log::info("draining", {}, "told to stop; requests in flight are answered");
   if (running->drain()) {
     running.reset();
-    if (relay) end_in_time([&relay] { relay.reset(); });
+    end_in_time([&publishing] { publishing.reset(); });
     return kDone;
   }
   log::error("gave_up_waiting", {},

@@ -58,7 +58,7 @@ outbox::RelaySetup relay_setup(const config::Config& config, const flow::Publish
 }  // namespace
 
 std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& config,
-                                                     observe::Health& health,
+                                                     const Waiting& waiting,
                                                      const std::atomic<int>& stop) {
   if (config.publish.topics.empty()) return nullptr;
   std::string said;
@@ -67,8 +67,9 @@ std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& confi
     if (missing != said) {
       observe::log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
       observe::service_manager::ready("waiting for Kafka: " + missing);
+      if (waiting.missing) waiting.missing(missing);
     }
-    health.poll_turned();  // a restart would not help
+    if (waiting.turned) waiting.turned();  // a restart would not help
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (stop != 0) return nullptr;
   }

@@ -1,24 +1,31 @@
-// What `hapax run` and `hapax relay` need for records that handlers publish.
+// What `hapax run`, `hapax relay` and `hapax gate` need for records that handlers publish.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "cli/command.hpp"
 #include "flow/publisher.hpp"
-#include "observe/health.hpp"
 #include "observe/metrics.hpp"
 #include "outbox/relay.hpp"
 
 namespace hapax::app {
+
+// Who waits for topics is told while it does. Each may be empty.
+struct Waiting {
+  std::function<void(const std::string& why)> missing = {};  // whenever another reason is found
+  std::function<void()> turned = {};
+};
 
 // The topics of publish.topics and what each takes. Waits until they exist, unless
 // kafka.wait_for_topics is false. Nothing if the configuration names none, or once `stop` is
 // set.
 // Throws: Stop(kUnreachable). Blocks: until they exist; then seconds at most.
 std::shared_ptr<flow::Publishing> look_up_publishing(const config::Config& config,
-                                                     observe::Health& health,
+                                                     const Waiting& waiting,
                                                      const std::atomic<int>& stop);
 
 // Whether there is anything for a relay: records of handlers, or dead letters for a topic.

@@ -13,6 +13,7 @@
 #include "cli/version.hpp"
 #include "flow/crash_point.hpp"
 #include "kafka/consumer.hpp"
+#include "observe/health.hpp"
 #include "observe/log.hpp"
 #include "observe/service_manager.hpp"
 #include "store/fault.hpp"
@@ -66,7 +67,8 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   await_schema(config, oldest_schema(config), [&] { health.poll_turned(); });
   metrics.postgres_came_up();  // Kafka may be awaited for long
   if (stop_signal == 0) warn_of_failed_checks(config);
-  const auto publishing = look_up_publishing(config, health, stop_signal);
+  const auto publishing =
+      look_up_publishing(config, {.turned = [&] { health.poll_turned(); }}, stop_signal);
   std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
   if (needs_relay(config)) relay.emplace(config, publishing.get(), metrics);
   if (publishing) {
@@ -125,7 +127,8 @@ ExitCode relay(const ConfigOption& option) {
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, answers_of(health, metrics));
   await_schema(config, oldest_schema(config), [&] { health.poll_turned(); });
-  const auto publishing = look_up_publishing(config, health, stop_signal);
+  const auto publishing =
+      look_up_publishing(config, {.turned = [&] { health.poll_turned(); }}, stop_signal);
   if (stop_signal != 0) return kDone;
   std::optional<RelayThread> thread;
   thread.emplace(config, publishing.get(), metrics);

@@ -170,7 +170,7 @@ store::Claim Executor::claim(store::Transaction& transaction, store::ClaimReques
 
 // Throws: what the handler throws, or that it was given up.
 void Executor::handle(Run& run, flow::LentContext& context) {
-  TimedContext timed(context, time_);
+  TimedContext timed(context, time_, setup_.status);
   time_.begin();
   try {
     run.handler.handle(run.message.message(), timed);

@@ -38,6 +38,21 @@ bool Status::is_known_away() const {
   return down_ && Clock::now() < ask_again_;
 }
 
+void Status::kafka_missing(const std::string& why) {
+  const sync::Lock lock(mutex_);
+  missing_ = why;
+}
+
+void Status::kafka_found() {
+  const sync::Lock lock(mutex_);
+  missing_.clear();
+}
+
+bool Status::lacks_kafka() const {
+  const sync::Lock lock(mutex_);
+  return !missing_.empty();
+}
+
 void Status::close_route(const std::string& path, const std::string& why) {
   const sync::Lock lock(mutex_);
   if (!closed_.try_emplace(path, why).second) return;
@@ -60,6 +75,7 @@ observe::Verdict Status::ready() const {
   if (draining_) verdict.reasons.emplace_back("is draining");
   const sync::Lock lock(mutex_);
   if (down_) verdict.reasons.emplace_back("PostgreSQL is away");
+  if (!missing_.empty()) verdict.reasons.push_back("what publishes is answered 503: " + missing_);
   for (const auto& [path, why] : closed_)
     verdict.reasons.push_back("route " + path + " is closed: " + why);
   verdict.ok = verdict.reasons.empty();

@@ -27,6 +27,12 @@ class Status {
   // PostgreSQL was away a moment ago: asking it again would only hold a lane up.
   bool is_known_away() const;
 
+  // Of the topics that routes publish to. A thread that finds nothing lacking also sees what was
+  // written before kafka_found().
+  void kafka_missing(const std::string& why);
+  void kafka_found();
+  bool lacks_kafka() const;
+
   // Part of an effect may stand alone: nothing of the route runs any more in this process.
   void close_route(const std::string& path, const std::string& why);
   bool is_closed(const std::string& path) const;
@@ -35,7 +41,8 @@ class Status {
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }
 
-  // Live: always, as a restart would fix nothing. Ready: started, not draining, PostgreSQL answers.
+  // Live: always, as a restart would fix nothing. Ready: started, not draining, PostgreSQL answers,
+  // and each route can be served.
   observe::Verdict live() const;
   observe::Verdict ready() const;
 
@@ -47,6 +54,7 @@ class Status {
   bool down_ HAPAX_GUARDED_BY(mutex_) = false;
   Clock::time_point ask_again_ HAPAX_GUARDED_BY(mutex_){};
   std::map<std::string, std::string> closed_ HAPAX_GUARDED_BY(mutex_);  // by path: why
+  std::string missing_ HAPAX_GUARDED_BY(mutex_);                        // of Kafka; empty: nothing
 };
 
 }  // namespace hapax::gate

@@ -1,5 +1,5 @@
 // The Context that a handler of the gate gets: the lent one, whose statements do not count as the
-// handler's own time.
+// handler's own time. It publishes nothing before Kafka's topics are found.
 //
 // Thread safety: none; lives as long as one call of `handle`.
 #pragma once
@@ -10,12 +10,15 @@
 
 #include "flow/lent_context.hpp"
 #include "gate/handler_time.hpp"
+#include "gate/status.hpp"
+#include "hapax/errors.hpp"
 
 namespace hapax::gate {
 
 class TimedContext final : public Context {
  public:
-  TimedContext(flow::LentContext& lent, HandlerTime& time) : lent_(lent), time_(time) {}
+  TimedContext(flow::LentContext& lent, HandlerTime& time, const Status& status)
+      : lent_(lent), time_(time), status_(status) {}
 
  private:
   // While PostgreSQL may be asked.
@@ -50,11 +53,13 @@ class TimedContext final : public Context {
   void set_result(std::string json) override { lent_.set_result(std::move(json)); }
   void set_response(Response response) override { lent_.set_response(std::move(response)); }
   void publish_record(std::string_view topic, Outgoing record) override {
+    if (status_.lacks_kafka()) throw Retry("publish: Kafka's topics are not found yet");
     lent_.publish_record(topic, std::move(record));
   }
 
   flow::LentContext& lent_;
   HandlerTime& time_;
+  const Status& status_;
 };
 
 }  // namespace hapax::gate
