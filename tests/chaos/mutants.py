@@ -25,7 +25,7 @@ from mutant_list import MUTANTS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build/mutants"
 TREE = PLACE / "tree"
-COPIED = ("CMakeLists.txt", "cmake", "examples", "include", "migrations", "sql", "src", "LICENSE",
+COPIED = ("CMakeLists.txt", "cmake", "deploy", "examples", "include", "migrations", "sql", "src", "LICENSE",
           "CMakePresets.json", "tests", "templates", "scripts")
 FIRST_SEED = 1
 SOAK = ("MINUTES=6", "RATE=70")  # the shortest, so that keys are kept for a minute
