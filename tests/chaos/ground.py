@@ -107,7 +107,8 @@ class Site:
     def start(self):
         brokers = range(1, self.options.brokers + 1)
         names = ["postgres", "replica", "pooled"] + [f"kafka{n}" for n in brokers]
-        self.proxy = Proxy(self.folder / "proxy.log", names)
+        others = self.world.proxied()
+        self.proxy = Proxy(self.folder / "proxy.log", [*names, *others])
         self.kafka = Kafka(self.folder, self.options.brokers,
                            [self.proxy.ports[name] for name in names[3:]], self.world.sasl)
         self.postgres = Postgres(self.folder / "postgres", self.variant["lose_tail"],
@@ -120,7 +121,7 @@ class Site:
             self.pooler = Pooler(self.postgres.folder, self.proxy.ports["pooled"])
         self.proxy.start({"postgres": self.pooler.port if self.pooler else port,
                           "pooled": port, "replica": port,
-                          **{f"kafka{b.node}": b.inner for b in self.kafka.brokers}})
+                          **{f"kafka{b.node}": b.inner for b in self.kafka.brokers}, **others})
         self.worker_url = self.postgres.server.url("hapax_worker", self.proxy.ports["postgres"])
         self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
         topic = NewTopic(self.topic, self.partitions, self.kafka.copies,
@@ -130,16 +131,20 @@ class Site:
         rate = self.options.rate or self.world.rate or 150
         self.plain = PlainSender(self, rate * 0.8)
         self.transactional = TransactionalSender(self, rate * 0.2)
-        self.fleet = workers.Fleet(self, self.options.workers, self.variant)
+        count = self.options.workers or self.world.workers
+        self.fleet = workers.Fleet(self, count, self.variant)
         self.world.began()
 
     def forgets(self):
         """Whether keys expire while it runs."""
         return self.variant["retention"] != FOR_EVER
 
+    def senders(self):
+        return [self.plain, self.transactional] if self.world.produced else []
+
     def send(self):
-        self.plain.start()
-        self.transactional.start()
+        for sender in self.senders():
+            sender.start()
 
     def record_key(self, send):
         """Where the topic is compacted, what is sent again takes the place of what it repeats."""
@@ -224,11 +229,11 @@ class Site:
 
     def drain(self):
         """Until nothing is left to do; what is, after a bound."""
-        self.plain.end()
-        self.transactional.end()
+        for sender in self.senders():
+            sender.end()
         self.healed = True
-        self.plain.ended(150)
-        self.transactional.ended(150)
+        for sender in self.senders():
+            sender.ended(150)
         (self.folder / "mended").touch()
         if self.variant["compacted"]:  # the checker and the audit shall see the same log
             kept = ConfigResource(ConfigResource.Type.TOPIC, self.topic, KEEPING)

@@ -196,6 +196,42 @@ MUTANTS = {
     "call-forgotten-when-given-back": of("calls", [(
         "sql/outside/give_call_back.sql", "calls = calls - $5::boolean::int",
         "calls = $5::boolean::int * 0")], repeat="queryable"),
+    "gate-claims-without-guard": of("gate", [(
+        "sql/message/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
+    "gate-key-without-tenant": of("gate", [(
+        "src/gate/executor.cpp", "                 key::encode_key(asked.tenant),\n",
+        "                 key::encode_key(asked.route == 0 ? std::string(\"all\") : asked.tenant),\n")]),
+    "gate-replays-unread": of("gate", [(
+        "src/gate/executor.cpp",
+        "  if (stored->holder.fingerprint != run.identity.fingerprint) return drifted();\n", "")]),
+    "gate-waiters-unread": of("gate", [(
+        "src/gate/desk.cpp", "  return (alike && a.headers == b.headers) || fingerprint_of(a) == of_b;",
+        "  return alike || fingerprint_of(a) == of_b || !of_b.digest.empty();")]),
+    "gate-waiters-are-not-told": of("gate", [(
+        "src/gate/desk.cpp", "give(*one, answer.is_stored() ? replayed(answer) : answer);",
+        "give(*one, answer.is_stored() ? answer : replayed(answer));")]),
+    "gate-answers-before-commit": of("gate", [
+        ("src/gate/executor.cpp", "  store::add_published(transaction, publisher.records());\n",
+         "  store::add_published(transaction, publisher.records());\n"
+         "  run.said = context.response();\n"),
+        ("src/gate/executor.cpp", "  if (run.in_doubt && (answer->how ==",
+         "  if (run.said && run.phase != Phase::claim && run.said->status < 300)\n"
+         "    answer = Answer{*run.said, Answered::executed};\n"
+         "  if (run.in_doubt && (answer->how ==")]),
+    "gate-commit-not-flushed": Mutant([(
+        "src/gate/executor.cpp", "  store::commit_synchronously(transaction);\n  store::add_published",
+        "  store::add_published")], POSTGRES, {"lose_tail": True}, world="gate"),
+    "gate-doubt-is-success": Mutant([(
+        "src/gate/executor.cpp",
+        "  store::complete(transaction, request, nonce, context.stored_result());\n",
+        "  try {\n    store::complete(transaction, request, nonce, context.stored_result());\n"
+        "  } catch (const store::DatabaseError& error) {\n"
+        "    if (!is_in_doubt(run.phase, error.fault())) throw;\n  }\n")], POSTGRES, {}, world="gate"),
+    "gate-rejection-not-kept": of("gate", [(
+        "src/gate/executor.cpp", "      if (run.request.is_guarded()) return std::nullopt;\n", "")]),
+    "gate-hung-handler-commits": of("gate", [(
+        "src/gate/executor.cpp", "  if (!time_.end()) throw std::runtime_error(",
+        "  if (!time_.end() && run.in_doubt) throw std::runtime_error(")]),
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),

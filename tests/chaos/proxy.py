@@ -4,6 +4,7 @@ A process of its own. Arguments: NAME=LISTEN_PORT:TARGET_PORT. Each line of stan
 order, "NAME WHAT [NUMBER]":
   pass            as if it were not there
   cut N           each open connection ends after so many more bytes, wherever that is: below N
+  frail N         so does each new connection; 0: no more
   slow MS         each chunk takes so long
   stall           nothing passes
   drop            all open connections end at once
@@ -59,6 +60,7 @@ class Gate:
         self.open = asyncio.Event()
         self.open.set()
         self.slow = 0
+        self.frail = 0
         self.refusing = False
 
     async def accept(self, reader, writer):
@@ -70,17 +72,21 @@ class Gate:
             writer.transport.abort()
             return
         link = Link(self, [writer, far_writer])
+        if self.frail:
+            link.budget = self.chance.randrange(1, self.frail)
         self.links.add(link)
         await asyncio.gather(link.pump(reader, far_writer), link.pump(far_reader, writer))
         self.links.discard(link)
 
     def obey(self, what, number=0):
         if what == "pass":
-            self.slow, self.refusing = 0, False
+            self.slow, self.frail, self.refusing = 0, 0, False
             self.open.set()
         elif what == "cut":
             for link in self.links:
                 link.budget = self.chance.randrange(1, number)
+        elif what == "frail":
+            self.frail = number
         elif what == "slow":
             self.slow = number / 1000
         elif what == "stall":

@@ -78,6 +78,8 @@ def clock_of(file):
 
 
 class Worker:
+    command = "run"
+
     def __init__(self, name, site, variant, group=None, topic=None):
         """`group`, `topic`: where they are not the site's."""
         self.name = name
@@ -107,7 +109,7 @@ class Worker:
     def start(self):
         self.wanted = True
         if not self.runs():
-            self.child = Child([self.site.hapax, "run", "-c", self.config], self.log,
+            self.child = Child([self.site.hapax, self.command, "-c", self.config], self.log,
                                environment=self.environment)
 
     def runs(self):

@@ -35,16 +35,22 @@ class World:
     rate = None        # operations a second; None: as the command line says
     except_faults = ()  # usual ones that do not fit
     only_probe = True  # whether the probe can look while it runs
+    produced = True    # whether producers send messages
     audited = True     # whether `hapax audit` must come to the checker's counts
     one_log = True     # whether all is in one incarnation of one topic, read by one group
     shortest_s = 0     # in less time nothing of what it is for can happen
     letters_settle_all = False  # what comes again after a dead letter of its key may be a duplicate
+    workers = 3
     sasl = False       # whether workers reach Kafka as a user with rights of its own
 
     def __init__(self, site):
         self.site = site
         self.again = {}  # operation -> effects that it may have beside the one
         self.chance = random.Random(f"{site.seed} {self.name}")
+
+    def proxied(self):
+        """name -> port of more servers that the proxy stands in front of."""
+        return {}
 
     def configure(self, config):
         """Changes a worker's configuration."""
