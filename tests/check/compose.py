@@ -48,6 +48,28 @@ def complaints_about_service(name, services, volumes, root):
     yield from complaints_about_waiting(name, services)
 
 
+def complaints_about_image(text, root):
+    stages, now = {}, ""  # the user of each stage
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["COPY"] and not words[1].startswith("--"):
+            yield from (f"Dockerfile copies {source}, which is not in the tree"
+                        for source in words[1:-1] if not (root / source).exists())
+        for stage in re.findall(r"\bfrom=([\w-]+)", line):
+            if stage not in stages:
+                yield f"Dockerfile takes from {stage}, which is no stage before"
+        if words[:1] == ["FROM"]:
+            # librdkafka of an older Debian cannot do SCRAM with Kafka 4.
+            if words[1] not in stages and words[1] != "debian:trixie-slim":
+                yield f"Dockerfile is made from {words[1]}, not from Debian 13 or a stage"
+            now = words[3] if len(words) > 3 else ""
+            stages[now] = stages.get(words[1], "root")
+        if words[:1] == ["USER"]:
+            stages[now] = words[1]
+    if not re.fullmatch(r"[1-9]\d*:[1-9]\d*", stages.get(now, "root")):
+        yield f"Dockerfile ends as user {stages.get(now, 'root')}, which runAsNonRoot does not take"
+
+
 def check(root):
     compose = yaml.safe_load((root / "docker-compose.yml").read_text())
     services = compose["services"]
@@ -56,11 +78,7 @@ def check(root):
         complaints += complaints_about_service(name, services, compose.get("volumes", {}), root)
     if services.get("worker", {}).get("deploy", {}).get("replicas", 1) < 2:
         complaints.append("worker: one worker shows no rebalance")
-    for line in (root / "Dockerfile").read_text().splitlines():
-        words = line.split()
-        if words[:1] == ["COPY"] and not words[1].startswith("--"):
-            complaints += [f"Dockerfile copies {source}, which is not in the tree"
-                           for source in words[1:-1] if not (root / source).exists()]
+    complaints += complaints_about_image((root / "Dockerfile").read_text(), root)
     return complaints
 
 
@@ -77,12 +95,19 @@ volumes:
   data:
 """
 HEALTHY = {"docker-compose.yml": GOOD, "init.sql": "", "src/a": "",
-           "Dockerfile": "COPY src/a there/\nCOPY --from=build /x /y\n"}
+           "Dockerfile": "FROM debian:trixie-slim AS build\nCOPY src/a there/\n"
+                         "FROM debian:trixie-slim AS last\nRUN --mount=type=bind,from=build,target=/b x\n"
+                         "USER 1:1\nFROM last\nCOPY --from=build /x /y\n"}
 
 
 def broken(old, new):
     assert old in GOOD
     return {"docker-compose.yml": GOOD.replace(old, new)}
+
+
+def image(old, new):
+    assert old in HEALTHY["Dockerfile"]
+    return {"Dockerfile": HEALTHY["Dockerfile"].replace(old, new)}
 
 
 FAULTS = [
@@ -97,7 +122,13 @@ FAULTS = [
      ["does not wait until it works"]),
     (broken("replicas: 2", "replicas: 1"), ["no rebalance"]),
     (broken("\n  topics:", "\n  themes:"), ["no service topics"]),
-    ({"Dockerfile": "COPY src/gone there/\n"}, ["copies src/gone"]),
+    (image("src/a", "src/gone"), ["copies src/gone"]),
+    (image("from=build", "from=built"), ["from built", "from built"]),
+    (image("FROM debian:trixie-slim AS build", "FROM debian:latest AS build"), ["from debian:latest"]),
+    (image("USER 1:1", "USER hapax"), ["as user hapax"]),
+    (image("USER 1:1\n", ""), ["as user root"]),
+    (image("FROM last", "FROM debian:trixie-slim"), ["as user root"]),
+    (image("FROM last", "FROM build"), ["as user root"]),
 ]
 
 if __name__ == "__main__":
