@@ -1,6 +1,7 @@
 // Static members (kafka.group.instance.id) come back without a rebalance.
 #include <gtest/gtest.h>
 
+#include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 
@@ -65,6 +66,29 @@ TEST(StaticMember, GoesOnWhereARouteWasTakenAwayWhileItWasDead) {
   worker.await("assigned", {{"partitions", 1}});
   expect_leaves(worker);
   site.expect_exact(5);
+}
+
+// As in Kubernetes, if there are fewer pods from now on. It does not leave the group.
+TEST(StaticMember, ThatDoesNotComeBackIsTakenOverAtTheEndOfItsSession) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(2);
+  const auto stays = site.worker("a", {{"kafka", {{"group.instance.id", "a"}}}});
+  stays->await("partition_started", {}, 2);
+  const auto goes = site.worker("b", {{"kafka", {{"group.instance.id", "b"}}}});
+  goes->await("partition_started");
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 10);
+  site.await_booked(10);
+  // With the worker's own configuration, and so as the same member, if it joined.
+  const Said status = hapax({"status"}, stays->config());
+  EXPECT_EQ(status.code, 0) << status.text;
+  expect_leaves(*goes);
+  site.pay(producer, 10, 10);
+  site.await_booked(20);
+  stays->await("assigned", {{"partitions", 2}}, 2);
+  site.await_no_lag();
+  expect_leaves(*stays);
+  site.expect_exact(20);
 }
 
 }  // namespace
