@@ -13,7 +13,7 @@ install(TARGETS hapax hapax_headers hapax_test_kit EXPORT hapax-targets
 install(TARGETS hapax_binary RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT hapax)
 install(TARGETS payments LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hapax COMPONENT example)
 install(DIRECTORY include/hapax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libhapax-dev)
-install(FILES src/config/hapax.schema.json sql/roles.sql sql/operator.psql
+install(FILES src/config/hapax.schema.json sql/roles.sql sql/operator.psql sql/erase.psql
   DESTINATION ${CMAKE_INSTALL_DATADIR}/hapax COMPONENT hapax)
 
 install(EXPORT hapax-targets NAMESPACE hapax:: DESTINATION ${package} COMPONENT libhapax-dev)
