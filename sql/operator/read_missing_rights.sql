@@ -8,7 +8,7 @@ SELECT to_json(r) FROM (
                ('dead_letters', 'SELECT INSERT UPDATE'), ('incarnation', 'SELECT INSERT'),
                ('position_changes', 'SELECT INSERT'), ('replays', 'SELECT UPDATE'),
                ('logs', 'SELECT INSERT UPDATE'), ('passed', 'SELECT INSERT UPDATE'),
-               ('outbox', 'SELECT INSERT DELETE'), ('outbox_halts', 'SELECT INSERT'),
+               ('outbox', 'SELECT INSERT DELETE'), ('outbox_halts', 'SELECT INSERT UPDATE'),
                ('doubts', 'SELECT INSERT UPDATE'), ('holders', 'SELECT INSERT UPDATE DELETE'),
                ('outbox_batches', 'SELECT INSERT UPDATE'), ('positions', 'SELECT INSERT DELETE'),
                ('store', 'SELECT'), ('schema_migrations', 'SELECT'), ('forgotten', 'SELECT')) AS w (name, privileges),

@@ -69,5 +69,21 @@ TEST_F(TransactedCase, AsksAboutAnOpenBatchThoughItsSessionDiesAtTheTakeOver) {
   EXPECT_TRUE(records("receipts").empty());
 }
 
+// The operator must know of the batch before the topic goes on. The mock has no marker.
+TEST_F(TransactedCase, AHaltedTopicTellsThatTheMarkerOfItsBatchIsLost) {
+  database.run(rows("receipts", 0, 10));
+  database.run(
+      "INSERT INTO hapax.outbox_batches (group_id, topic, number, token, follows, ids) SELECT 'g',"
+      " 'receipts', 1, gen_random_uuid(), gen_random_uuid(), array_agg(id) FROM hapax.outbox;"
+      "INSERT INTO hapax.outbox_halts (group_id, topic, reason, detail, halted_by) VALUES"
+      " ('g', 'receipts', 'topic_refused', 'no right', 'w')");
+  const auto relay = start();
+  database.wait_until("SELECT count(*), min(reason) FROM hapax.outbox_halts", "1|marker_lost");
+  EXPECT_EQ(database.value("SELECT detail LIKE '%batch 1 with 10 records%no right%' FROM "
+                           "hapax.outbox_halts"),
+            "t");
+  database.wait_until("SELECT ids FROM hapax.outbox_batches", "{}");
+}
+
 }  // namespace
 }  // namespace hapax::outbox

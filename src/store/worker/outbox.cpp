@@ -180,8 +180,14 @@ bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& h
   constexpr std::chrono::seconds kAsLong{10};
   Transaction transaction(session);
   if (!fence_outbox(transaction, lease, kAsLong)) return false;
-  transaction.run(sql::kInsertOutboxHalt,
-                  {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
+  const bool is_told =
+      !halt.batch.empty() &&
+      !transaction
+           .run(sql::kAmendOutboxHalt, {lease.group, halt.topic, halt.reason, halt.detail, relay})
+           .empty();
+  if (!is_told)
+    transaction.run(sql::kInsertOutboxHalt,
+                    {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
   if (!halt.batch.empty()) settle_batch(transaction, lease.group, {halt.topic, halt.batch, false});
   transaction.commit();
   return true;

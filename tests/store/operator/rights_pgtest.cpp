@@ -92,6 +92,10 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
                            "information_schema.role_column_grants WHERE grantee = 'hapax_worker' "
                            "AND table_name = 'dead_letters' AND privilege_type = 'UPDATE'"),
             "ended_as ended_at ended_by ended_why published_at");
+  EXPECT_EQ(database.value("SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM "
+                           "information_schema.role_column_grants WHERE grantee = 'hapax_worker' "
+                           "AND table_name = 'outbox_halts' AND privilege_type = 'UPDATE'"),
+            "detail halted_by reason");
   EXPECT_EQ(database.value("SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR "
                            "rolbypassrls FROM pg_roles WHERE rolname = 'hapax_worker'"),
             "f");
