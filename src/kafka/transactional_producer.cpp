@@ -3,7 +3,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include <algorithm>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include "kafka/handles.hpp"
@@ -18,13 +18,9 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr auto kInit = 30s;       // Kafka may have to end the last transaction first
-constexpr auto kAsk = 5s;         // a question to the brokers
-constexpr auto kAskEnds = 1s;     // the same, many times over
-constexpr auto kSlice = 500ms;    // between two looks whether to stop
-constexpr auto kLookAgain = 5ms;  // whether consumers have passed the transaction; doubled
-constexpr auto kLookRarely = 100ms;
-constexpr auto kLong = 30s;
+constexpr auto kInit = 30s;     // Kafka may have to end the last transaction first
+constexpr auto kAsk = 5s;       // a question to the brokers
+constexpr auto kSlice = 500ms;  // between two looks whether to stop
 constexpr std::int32_t kMarkerPartition = 0;
 
 using MetadataHandle =
@@ -73,28 +69,10 @@ ConfHandle transactional_conf(const Properties& connecting,
 
 }  // namespace
 
-struct TransactionalProducer::Reader final : Listener {
-  Reader(Properties properties, const std::string& group, const char* isolation)
-      : consumer(with(std::move(properties), group, isolation), *this) {}
-
-  static Properties with(Properties properties, const std::string& group, const char* isolation) {
-    properties["group.id"] = group;
-    properties["isolation.level"] = isolation;
-    return properties;
-  }
-  void on_assigned(const std::vector<TopicPartition>&) override {}
-  void on_revoked(const std::vector<TopicPartition>&, bool) override {}
-  void on_committed(const std::vector<Commit>&, CommitResult, const std::string&) override {}
-  void on_client_error(const ClientError&) override {}
-
-  Consumer consumer;
-};
-
 TransactionalProducer::TransactionalProducer(const Properties& properties, Setup setup)
-    : connecting_(connecting(properties)),
-      setup_(std::move(setup)),
-      reader_(std::make_unique<Reader>(connecting_, setup_.id, "read_committed")) {
-  ConfHandle conf = transactional_conf(connecting_, setup_);
+    : setup_(std::move(setup)),
+      reader_(connecting(properties), setup_.topic, setup_.id, setup_.stop) {
+  ConfHandle conf = transactional_conf(connecting(properties), setup_);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
@@ -140,7 +118,9 @@ void TransactionalProducer::on_error(rd_kafka_s*, int, const char* reason, void*
 void TransactionalProducer::fail(const std::string& doing, int code,
                                  const std::string& words) const {
   throw TransactionError(doing + ": " + words + (last_error_.empty() ? "" : "; " + last_error_),
-                         is_refusal(static_cast<rd_kafka_resp_err_t>(code)));
+                         is_refusal(static_cast<rd_kafka_resp_err_t>(code))
+                             ? TransactionError::Kind::refused
+                             : TransactionError::Kind::failed);
 }
 
 // librdkafka goes on with a call that timed out when it is called again.
@@ -164,18 +144,9 @@ void TransactionalProducer::init() {
 }
 
 std::optional<Marker> TransactionalProducer::marker() const {
-  const TopicPartition place(setup_.topic, kMarkerPartition);
-  std::map<TopicPartition, Committed> found;
-  try {
-    found = reader_->consumer.committed({place}, kAsk);
-  } catch (const std::runtime_error& error) {
-    throw TransactionError(error.what(), false);
-  }
-  const auto committed = found.find(place);
-  if (committed == found.end())
-    throw TransactionError("Kafka does not tell the offsets of the group " + setup_.id, false);
-  if (!committed->second.offset) return std::nullopt;
-  return Marker{*committed->second.offset, committed->second.metadata};
+  const Committed committed = reader_.committed();
+  if (!committed.offset) return std::nullopt;
+  return Marker{*committed.offset, committed.metadata};
 }
 
 void TransactionalProducer::look() {
@@ -260,67 +231,13 @@ void TransactionalProducer::commit() {
           [this](int timeout) { return rd_kafka_commit_transaction(client_, timeout); });
 }
 
-TransactionalProducer::Ends TransactionalProducer::written_ends() const {
-  const Reader all(connecting_, setup_.id, "read_uncommitted");
-  std::vector<TopicPartition> partitions;
-  for (std::size_t i = 0; i < led_.size(); ++i)
-    partitions.emplace_back(setup_.topic, static_cast<std::int32_t>(i));
-  Ends ends;
-  try {
-    for (const auto& [partition, end] : all.consumer.ends(partitions, kAsk))
-      ends[partition.second] = end;
-  } catch (const std::runtime_error& error) {
-    throw TransactionError(error.what(), false);
-  }
-  return ends;
+void TransactionalProducer::await_visible(const std::function<void()>& delayed) {
+  reader_.await_passed(ends_, delayed);
 }
 
-bool TransactionalProducer::have_passed(const Ends& ends) const {
-  std::vector<TopicPartition> partitions;
-  for (const auto& [partition, end] : ends) partitions.emplace_back(setup_.topic, partition);
-  std::map<TopicPartition, std::int64_t> stable;
-  try {
-    stable = reader_->consumer.ends(partitions, kAskEnds);
-  } catch (const std::runtime_error&) {
-    // No broker answers, or none leads: asked again.
-  }
-  if (stable.size() < partitions.size()) refresh_reader();
-  return std::ranges::all_of(ends, [&](const auto& wanted) {
-    const auto found = stable.find({setup_.topic, wanted.first});
-    return found != stable.end() && found->second >= wanted.second;
-  });
-}
-
-// What it knows of the leaders may be old.
-void TransactionalProducer::refresh_reader() const {
-  try {
-    reader_->consumer.partition_count(setup_.topic, kAskEnds);
-  } catch (const std::runtime_error&) {
-    // The next look asks again.
-  }
-}
-
-void TransactionalProducer::await_passed(const Ends& ends,
-                                         const std::function<void()>& delayed) const {
-  const auto since = steady_clock::now();
-  bool told = false;
-  for (milliseconds pause = kLookAgain; !have_passed(ends);
-       pause = std::min<milliseconds>(pause * 2, kLookRarely)) {
-    if (setup_.stop.stop_requested()) throw TransactionError("stopped", false);
-    if (!told && steady_clock::now() - since > kLong) {
-      delayed();
-      told = true;
-    }
-    std::this_thread::sleep_for(pause);
-  }
-}
-
-void TransactionalProducer::await_visible(const std::function<void()>& delayed) const {
-  await_passed(ends_, delayed);
-}
-
-void TransactionalProducer::await_all_visible(const std::function<void()>& delayed) const {
-  await_passed(written_ends(), delayed);
+void TransactionalProducer::await_all_visible(const std::function<void()>& delayed) {
+  const auto partitions = static_cast<std::int32_t>(led_.size());
+  reader_.await_passed(reader_.written_ends(partitions, delayed), delayed);
 }
 
 }  // namespace hapax::kafka

@@ -8,15 +8,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "kafka/stable_reader.hpp"
 #include "kafka/stream_producer.hpp"
+#include "kafka/transaction_error.hpp"
 
 struct rd_kafka_error_s;
 
@@ -27,13 +26,6 @@ struct Marker {
   std::string token;
 
   bool operator==(const Marker&) const = default;
-};
-
-struct TransactionError : std::runtime_error {
-  // `refused`: a right or the topic is missing, or this Kafka has no transactions.
-  TransactionError(const std::string& what, bool is_refused)
-      : std::runtime_error(what), refused(is_refused) {}
-  const bool refused;
 };
 
 // Thread safety: none; one thread at a time. All calls throw TransactionError. After one that did,
@@ -87,14 +79,12 @@ class TransactionalProducer {
   // Until consumers with read_committed have passed the last transaction. That may be later than
   // the commit if a partition lost its leader, or if another producer's transaction is open. Calls
   // `delayed` once if it takes long. Blocks: until then, or until a stop.
-  void await_visible(const std::function<void()>& delayed) const;
-  // The same for all that the topic holds now.
-  void await_all_visible(const std::function<void()>& delayed) const;
+  void await_visible(const std::function<void()>& delayed);
+  // The same for all that the topic holds now, also in partitions that have no leader.
+  // Precondition: look().
+  void await_all_visible(const std::function<void()>& delayed);
 
  private:
-  struct Reader;                                      // a consumer that asks, and never joins
-  using Ends = std::map<std::int32_t, std::int64_t>;  // partition → one more than an offset
-
   static void on_delivery(rd_kafka_s* client, const rd_kafka_message_s* message, void* opaque);
   static void on_error(rd_kafka_s* client, int error, const char* reason, void* opaque);
   void refuse(std::int64_t id, int error);
@@ -102,12 +92,7 @@ class TransactionalProducer {
   // Calls until it succeeds, or throws. The argument: how many milliseconds it may take.
   void attempt(const char* doing, std::chrono::milliseconds limit,
                const std::function<rd_kafka_error_s*(int)>& call) const;
-  Ends written_ends() const;
-  bool have_passed(const Ends& ends) const;
-  void refresh_reader() const;
-  void await_passed(const Ends& ends, const std::function<void()>& delayed) const;
 
-  const Properties connecting_;
   const Setup setup_;
   std::vector<bool> led_;
   std::size_t rotation_ = 0;
@@ -116,7 +101,7 @@ class TransactionalProducer {
   std::optional<Refusal> refusal_;
   std::string failure_;  // of the first record that Kafka neither took nor refused
   std::string last_error_;
-  std::unique_ptr<Reader> reader_;
+  StableReader reader_;
   rd_kafka_s* client_ = nullptr;
 };
 

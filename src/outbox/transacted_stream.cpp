@@ -19,8 +19,7 @@ constexpr std::size_t kMostInBatch = 2500;
 constexpr std::size_t kMostBytesInBatch = std::size_t{4} << 20;  // so that it is done in time
 constexpr auto kLeadersAreKnownFor = 1s;
 constexpr auto kMarkerIsKnownFor = 1h;  // then it is committed again; Kafka forgets it after 7 days
-constexpr auto kAskAgain = 1s;
-constexpr auto kSlow = 10s;  // a step that takes longer is worth a line
+constexpr auto kSlow = 10s;             // a step that takes longer is worth a line
 
 // As PostgreSQL writes a uuid.
 std::string random_token() {
@@ -36,8 +35,8 @@ std::string random_token() {
 std::function<void()> warn_if_hidden(const std::string& topic) {
   return [topic] {
     log::warning("outbox_hanging", {{"topic", topic}},
-                 "consumers with read_committed do not get a committed batch: a partition has lost "
-                 "its leader, or another producer's transaction is open. The topic waits");
+                 "consumers with read_committed do not get all that the topic holds: a partition "
+                 "has no leader, or a transaction is open, maybe for ever. The topic waits");
   };
 }
 
@@ -63,6 +62,7 @@ Stream::News TransactedStream::turn(bool may_send, std::chrono::milliseconds tim
       delayed("Kafka has not answered yet");
     return news;
   }
+  news.halt = batch_halt_;
   if (!open_ && !waiting_.empty() && !waiting_.front().unreadable.empty()) {
     news.halt = unreadable(waiting_.front());
     drop_waiting();
@@ -95,9 +95,9 @@ void TransactedStream::begin(std::function<End(kafka::TransactionalProducer&)> s
       if (!producer_) producer_ = make_producer_(stop_.get_token());
       return step(*producer_);
     } catch (const kafka::TransactionError& error) {
-      return Failed{error.what(), error.refused};
+      return Failed{error.what(), error.kind};
     } catch (const std::exception& error) {  // librdkafka refuses the settings, no memory
-      return Failed{error.what(), false};
+      return Failed{error.what()};
     }
   });
 }
@@ -114,7 +114,11 @@ void TransactedStream::conclude(News& news) {
 
 // The verdict is written down with the next step of the relay: then the batch is not open any more.
 void TransactedStream::judged(const Judged& judged, News& news) {
-  if (judged.verdict == Verdict::marker_lost) return marker_lost(news);
+  if (judged.verdict == Verdict::marker_lost)
+    return halt_batch("marker_lost",
+                      "Kafka does not hold the marker of this topic any more (deleted? another "
+                      "cluster?), so it cannot be known whether Kafka has the batch" +
+                          (judged.topic_error.empty() ? "" : "; " + judged.topic_error));
   if (judged.verdict == Verdict::tail_lost)
     log::warning("outbox_tail_lost", {{"topic", topic_}, {"batch", open_->number}},
                  "Kafka has a later batch than PostgreSQL, which has lost its newest transactions: "
@@ -131,21 +135,19 @@ void TransactedStream::judged(const Judged& judged, News& news) {
 }
 
 // Nothing changes until PostgreSQL holds the halt.
-void TransactedStream::marker_lost(News& news) {
+void TransactedStream::halt_batch(const std::string& reason, const std::string& detail) {
   forget_producer();
-  not_before_ = Clock::now() + kAskAgain;
-  news.halt = store::OutboxHalt{
-      topic_,
-      {},
-      "marker_lost",
-      "Kafka does not hold the marker of this topic any more (deleted? another cluster?), so it "
-      "cannot be known whether Kafka has batch " +
-          std::to_string(open_->number) + " with " + std::to_string(open_->records) + " records",
-      open_->token};
+  batch_halt_ = store::OutboxHalt{topic_,
+                                  {},
+                                  reason,
+                                  detail + " (batch " + std::to_string(open_->number) + " with " +
+                                      std::to_string(open_->records) + " records)",
+                                  open_->token};
 }
 
 void TransactedStream::halted(const store::OutboxHalt& halt) {
   if (!open_ || halt.batch != open_->token) return;
+  batch_halt_.reset();
   open_.reset();
   sending_.reset();
   refusal_.reset();
@@ -167,10 +169,13 @@ void TransactedStream::sent(News& news) {
 
 // Kafka may have the batch, if there is one.
 void TransactedStream::failed(const Failed& failed, News& news) {
+  using Kind = kafka::TransactionError::Kind;
   if (sending_ && is_ready_)  // Kafka may be too slow for so many
     at_a_time_ = std::max<std::size_t>(1, sending_->rows.size() / 2);
   forget_producer();
-  if (!failed.refused || waits_for_topic_ || open_) return back_off(failed.error);
+  if (failed.kind == Kind::lost)
+    return halt_batch("records_lost", "a batch was committed and is not there: " + failed.error);
+  if (failed.kind != Kind::refused || waits_for_topic_ || open_) return back_off(failed.error);
   news.halt = store::OutboxHalt{topic_, {}, "topic_refused", failed.error};
   drop_waiting();
 }

@@ -57,7 +57,7 @@ class TransactedStream final : public Stream {
  private:
   struct Failed {
     std::string error;
-    bool refused = false;
+    kafka::TransactionError::Kind kind = kafka::TransactionError::Kind::failed;
   };
   using Refusal = kafka::TransactionalProducer::Refusal;
   struct Sent {};
@@ -71,16 +71,17 @@ class TransactedStream final : public Stream {
   void sent(News& news);
   void failed(const Failed& failed, News& news);
   void refused(const Refusal& refusal);
-  void marker_lost(News& news);
+  void halt_batch(const std::string& reason, const std::string& detail);
   void conclude(const Refusal& refusal, std::size_t size, News& news);
   std::size_t take_back();
   void forget_producer();
 
   const MakeProducer make_producer_;
   const bool only_settles_;
-  std::optional<store::OpenBatch> open_;  // PostgreSQL holds it, and its fate is not known
-  std::optional<Batch> sending_;          // the same batch, if this relay has its rows
-  std::optional<Refusal> refusal_;        // why that batch was not committed
+  std::optional<store::OpenBatch> open_;         // PostgreSQL holds it, and its fate is not known
+  std::optional<Batch> sending_;                 // the same batch, if this relay has its rows
+  std::optional<Refusal> refusal_;               // why that batch was not committed
+  std::optional<store::OutboxHalt> batch_halt_;  // an operator must settle that batch
   std::optional<store::NextBatch> proposed_;
   kafka::Marker held_;             // that Kafka holds
   Clock::time_point looked_at_{};  // for partitions with a leader

@@ -11,6 +11,16 @@ bool is_token(const std::string& text) {
   return text.size() == 36 && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
+// With a topic Kafka also forgets the offsets that groups have committed for it.
+std::string topic_error(kafka::TransactionalProducer& producer) {
+  try {
+    producer.look();
+    return {};
+  } catch (const kafka::TransactionError& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 Verdict judge(const std::optional<store::OpenBatch>& open,
@@ -22,6 +32,10 @@ Verdict judge(const std::optional<store::OpenBatch>& open,
   return held->number > open->number ? Verdict::tail_lost : Verdict::marker_lost;
 }
 
+// A batch may have left records that Kafka has neither committed nor aborted, though init() has
+// returned (KAFKA-20734). The next transaction's end would decide about them, too. So a batch that
+// was sent might be lost with it, and one that was not sent might come twice.
+//
 // The marker is committed again in any case: Kafka forgets offsets of a group without members after
 // a week. If there is none, the first batch gets one to follow. A batch that is open then would be
 // judged by it, so there must be none.
@@ -32,9 +46,9 @@ Judged take_over_batch(kafka::TransactionalProducer& producer,
   flow::crash_point("outbox_kafka_fenced");
   const auto held = producer.marker();
   const Verdict verdict = judge(open, held);
-  if (verdict == Verdict::marker_lost) return {verdict, {}};
+  if (verdict == Verdict::marker_lost) return {verdict, {}, topic_error(producer)};
   producer.look();
-  if (verdict == Verdict::sent) producer.await_all_visible(delayed);
+  if (open) producer.await_all_visible(delayed);
   Judged judged{verdict, held.value_or(kafka::Marker{0, fresh_token})};
   if (!is_token(judged.held.token)) judged.held.token = fresh_token;
   producer.begin();

@@ -31,6 +31,8 @@ Verdict judge(const std::optional<store::OpenBatch>& open,
 struct Judged {
   Verdict verdict = Verdict::none_open;
   kafka::Marker held;  // after this step; nothing if the verdict is marker_lost
+  std::string topic_error =
+      {};  // if the verdict is marker_lost: what is wrong with the topic, or ""
 };
 
 // From here on no older producer of this id can change anything. So the verdict stands.

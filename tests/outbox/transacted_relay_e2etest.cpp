@@ -2,8 +2,12 @@
 // relay left, refusals, the switch.
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "kafka/topic_admin.hpp"
+#include "kafka/transactional_producer.hpp"
 #include "outbox/relay_ground.hpp"
+#include "outbox/transaction.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 
@@ -219,6 +223,113 @@ TEST_F(TransactedRelay, HaltsATopicThatIsGone) {
                       "transacted.gone|topic_refused");
   await_sent("topic <> 'transacted.gone'");
   expect_exact(kTopic, 50);
+}
+
+// Kafka forgets the marker with the topic.
+TEST_F(TransactedRelay, TellsThatTheTopicIsGoneIfTheMarkerWentWithIt) {
+  database.run(rows(kTopic, 0, 50));
+  auto first = start();
+  await_sent();
+  first.reset();
+  database.run(rows(kTopic, 50, 50));
+  open_batch();
+  support::delete_topic(bootstrap, kTopic);
+  const auto next = start();
+  database.wait_until(
+      "SELECT reason, detail LIKE '%Kafka has no such topic%' FROM hapax.outbox_halts",
+      "marker_lost|t");
+  support::create_topic(bootstrap, kTopic, 3);
+}
+
+// Another producer's transaction hides what the relay sends, from partition 1 on.
+class HiddenBatch : public TransactedRelay {
+ protected:
+  void hide() {
+    other = std::make_unique<kafka::TransactionalProducer>(
+        kafka::Properties{{"bootstrap.servers", bootstrap}},
+        kafka::TransactionalProducer::Setup{
+            .topic = kTopic, .id = "other", .timeout = std::chrono::minutes(10)});
+    other->init();
+    other->begin();
+    other->send({kTopic, "k", "open", {}}, 1, 1);
+    EXPECT_FALSE(other->await_answers());
+  }
+  void hide_a_batch() {
+    hide();
+    database.run(rows(kTopic, 0, 50));
+    relay = start();
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (marker() != database.value("SELECT token FROM hapax.outbox_batches WHERE ids <> '{}'")) {
+      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("no batch");
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+  void TearDown() override {
+    relay.reset();
+    other.reset();
+    TransactedRelay::TearDown();
+  }
+  std::string marker() const {
+    const auto held =
+        support::committed(bootstrap, "hapax-outbox/g/" + std::string(kTopic), kTopic, 0);
+    return held ? held->metadata : "none";
+  }
+  void await_halt(const std::string& detail) {
+    database.wait_until("SELECT reason, detail LIKE '%" + detail + "%' FROM hapax.outbox_halts",
+                        "records_lost|t");
+    EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox"), 50);
+    EXPECT_EQ(database.value("SELECT ids FROM hapax.outbox_batches"), "{}");
+  }
+
+  std::unique_ptr<kafka::TransactionalProducer> other;
+  std::unique_ptr<Running> relay;
+};
+
+// What is open might be a rest of the batch, and would be committed with its repeat (KAFKA-20734).
+TEST_F(HiddenBatch, IsNotSentAgainBeforeAllThatIsOpenHasEnded) {
+  database.run(rows(kTopic, 0, 50));
+  relay = start();
+  await_sent();
+  relay.reset();
+  database.run(rows(kTopic, 50, 50));
+  open_batch();
+  hide();
+  kafka::TransactionalProducer producer(
+      {{"bootstrap.servers", bootstrap}},
+      {.topic = kTopic, .id = "hapax-outbox/g/" + std::string(kTopic)});
+  store::Session session(database.worker());
+  const store::OpenBatch open = store::read_open_batches(session, "g").at(kTopic);
+  auto judged = std::async(std::launch::async,
+                           [&] { return take_over_batch(producer, open, "fresh", [] {}); });
+  EXPECT_EQ(judged.wait_for(5s), std::future_status::timeout) << "it judges too early";
+  other->commit();
+  EXPECT_EQ(judged.get().verdict, Verdict::unsent);
+}
+
+TEST_F(HiddenBatch, HaltsATopicThatIsMadeAgainAndSendsItAgainIfItIsTold) {
+  hide_a_batch();
+  support::delete_topic(bootstrap, kTopic);
+  support::create_topic(bootstrap, kTopic, 3);
+  await_halt("and ends at 0");
+  retry();
+  await_sent();
+  expect_exact(kTopic, 50);
+}
+
+TEST_F(HiddenBatch, HaltsATopicThatIsGone) {
+  hide_a_batch();
+  support::delete_topic(bootstrap, kTopic);
+  await_halt("Kafka has no such topic");
+  support::create_topic(bootstrap, kTopic, 3);
+}
+
+// As after an unclean election.
+TEST_F(HiddenBatch, HaltsATopicWhoseLogGotShorter) {
+  hide_a_batch();
+  shared_kafka().stop();
+  shared_kafka().lose_log(kTopic, 0);
+  shared_kafka().start();
+  await_halt("partition 0 had records up to offset");
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+#include "kafka/stable_reader.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "kafka/transaction_error.hpp"
+
+namespace hapax::kafka {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr auto kAnswer = 5s;
+constexpr auto kAnswerSoon = 1s;  // to a question that is asked again and again
+constexpr auto kLookAgain = 5ms;  // doubled
+constexpr auto kLookRarely = 100ms;
+constexpr auto kLong = 30s;
+constexpr auto kDoubtAfter = 1s;  // then it asks, too, whether the topic still has it all
+// A broker that has just started may not know yet how far its log was acknowledged.
+constexpr auto kGoneForGood = 10s;
+
+}  // namespace
+
+struct StableReader::Client final : Listener {
+  Client(Properties properties, const std::string& group, const char* isolation)
+      : consumer(with(std::move(properties), group, isolation), *this) {}
+
+  static Properties with(Properties properties, const std::string& group, const char* isolation) {
+    properties["group.id"] = group;
+    properties["isolation.level"] = isolation;
+    return properties;
+  }
+  void on_assigned(const std::vector<TopicPartition>&) override {}
+  void on_revoked(const std::vector<TopicPartition>&, bool) override {}
+  void on_committed(const std::vector<Commit>&, CommitResult, const std::string&) override {}
+  void on_client_error(const ClientError&) override {}
+
+  Consumer consumer;
+};
+
+StableReader::StableReader(Properties connecting, std::string topic, std::string group,
+                           std::stop_token stop)
+    : connecting_(std::move(connecting)),
+      topic_(std::move(topic)),
+      group_(std::move(group)),
+      stop_(std::move(stop)),
+      stable_(std::make_unique<Client>(connecting_, group_, "read_committed")) {}
+
+StableReader::~StableReader() = default;
+
+StableReader::Client& StableReader::all() {
+  if (!all_) all_ = std::make_unique<Client>(connecting_, group_, "read_uncommitted");
+  return *all_;
+}
+
+Committed StableReader::committed() const {
+  const TopicPartition place(topic_, 0);
+  std::map<TopicPartition, Committed> found;
+  try {
+    found = stable_->consumer.committed({place}, kAnswer);
+  } catch (const std::runtime_error& error) {
+    throw TransactionError("the marker of the group " + group_ + ": " + error.what(),
+                           TransactionError::Kind::failed);
+  }
+  const auto committed = found.find(place);
+  if (committed == found.end())
+    throw TransactionError("Kafka does not tell the offsets of the group " + group_,
+                           TransactionError::Kind::failed);
+  return committed->second;
+}
+
+// Nothing if no broker tells.
+std::optional<std::int32_t> StableReader::partition_count(const Client& client) const {
+  try {
+    return client.consumer.partition_count(topic_, kAnswerSoon);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+}
+
+// Of those that answer.
+Ends StableReader::ends_of(const Client& client, const Ends& wanted) const {
+  std::vector<TopicPartition> partitions;
+  for (const auto& [partition, end] : wanted) partitions.emplace_back(topic_, partition);
+  Ends found;
+  try {
+    for (const auto& [place, end] : client.consumer.ends(partitions, kAnswerSoon))
+      found[place.second] = end;
+  } catch (const std::runtime_error&) {
+    // No broker answers, or none leads: the caller asks again.
+  }
+  // What the client knows of the leaders may be old. The next look knows more.
+  if (found.size() < wanted.size()) partition_count(client);
+  return found;
+}
+
+Ends StableReader::written_ends(std::int32_t count, const std::function<void()>& delayed) {
+  Ends any;
+  for (std::int32_t partition = 0; partition < count; ++partition) any[partition] = 0;
+  return await_ends(all(), any, delayed);
+}
+
+void StableReader::await_passed(const Ends& ends, const std::function<void()>& delayed) {
+  await_ends(*stable_, ends, delayed);
+}
+
+Ends StableReader::await_ends(const Client& client, const Ends& wanted,
+                              const std::function<void()>& delayed) {
+  const auto since = steady_clock::now();
+  auto not_gone_at = since;
+  bool told = false;
+  for (milliseconds pause = kLookAgain;; pause = std::min<milliseconds>(pause * 2, kLookRarely)) {
+    Ends found = ends_of(client, wanted);
+    if (std::ranges::all_of(wanted, [&](const auto& end) {
+          const auto reached = found.find(end.first);
+          return reached != found.end() && reached->second >= end.second;
+        }))
+      return found;
+    if (stop_.stop_requested()) throw TransactionError("stopped", TransactionError::Kind::failed);
+    const auto now = steady_clock::now();
+    if (!told && now - since > kLong) {
+      delayed();
+      told = true;
+    }
+    if (now - since > kDoubtAfter) {
+      const std::string gone = what_is_gone(wanted);
+      if (gone.empty()) not_gone_at = now;
+      if (now - not_gone_at > kGoneForGood)
+        throw TransactionError(gone, TransactionError::Kind::lost);
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+// "" if nothing is, as far as Kafka tells.
+std::string StableReader::what_is_gone(const Ends& wanted) {
+  const auto count = partition_count(all());
+  if (!count) return {};
+  if (*count == 0) return "Kafka has no such topic (any more)";
+  const Ends written = ends_of(all(), wanted);
+  for (const auto& [partition, end] : wanted) {
+    const std::string name = "partition " + std::to_string(partition);
+    if (partition >= *count) return name + " is gone";
+    if (const auto found = written.find(partition); found != written.end() && found->second < end)
+      return name + " had records up to offset " + std::to_string(end) + " and ends at " +
+             std::to_string(found->second);
+  }
+  return {};
+}
+
+}  // namespace hapax::kafka

@@ -1,0 +1,19 @@
+// Why a step with a transaction of Kafka's did not succeed.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace hapax::kafka {
+
+struct TransactionError : std::runtime_error {
+  enum class Kind {
+    failed,   // it may succeed if it is tried again
+    refused,  // a right or the topic is missing, or this Kafka has no transactions
+    lost,     // the topic does not have any more what it had
+  };
+  TransactionError(const std::string& what, Kind why) : std::runtime_error(what), kind(why) {}
+  const Kind kind;
+};
+
+}  // namespace hapax::kafka
