@@ -40,6 +40,13 @@ void MockCluster::refuse(Request request, Error error) {
                                     static_cast<rd_kafka_resp_err_t>(error));
 }
 
+void MockCluster::delay(Request request, std::chrono::milliseconds by, int times) {
+  for (int i = 0; i < times; ++i)
+    rd_kafka_mock_broker_push_request_error_rtts(cluster_, 1, static_cast<std::int16_t>(request), 1,
+                                                 RD_KAFKA_RESP_ERR_NO_ERROR,
+                                                 static_cast<int>(by.count()));
+}
+
 void MockCluster::set_led(const std::string& topic, int partition, bool led) {
   constexpr int kFirst = 1, kNobody = -1;
   rd_kafka_mock_partition_set_leader(cluster_, topic.c_str(), partition, led ? kFirst : kNobody);

@@ -6,6 +6,7 @@
 // can use it, too.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -30,16 +31,24 @@ class MockCluster {
   void create_topic(const std::string& name, int partitions);
 
   // The next request of this kind is answered with this error. Both by Kafka's numbers.
-  enum class Request : std::int16_t { produce = 0, fetch = 1, list_offsets = 2 };
+  enum class Request : std::int16_t {
+    produce = 0,
+    fetch = 1,
+    list_offsets = 2,
+    init_producer = 22
+  };
   enum class Error {
     unknown = -1,
     offset_out_of_range = 1,
     corrupt_message = 2,
     not_leader = 6,
     too_large = 10,
-    not_allowed = 29
+    not_allowed = 29,
+    transaction_too_long = 50
   };
   void refuse(Request request, Error error);
+  // The next `times` requests of this kind to broker 1 are answered so late.
+  void delay(Request request, std::chrono::milliseconds by, int times);
 
   // Whether anybody leads the partition, for clients that ask from now on.
   void set_led(const std::string& topic, int partition, bool led);

@@ -72,6 +72,10 @@ Committed StableReader::committed() const {
   return committed->second;
 }
 
+bool StableReader::do_answer(const Ends& partitions) const {
+  return ends_of(*stable_, partitions).size() == partitions.size();
+}
+
 // Nothing if no broker tells.
 std::optional<std::int32_t> StableReader::partition_count(const Client& client) const {
   try {

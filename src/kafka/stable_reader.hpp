@@ -29,6 +29,9 @@ class StableReader {
   // What the group has committed for partition 0, with stable offsets only. Blocks: seconds.
   Committed committed() const;
 
+  // Whether the leaders of these partitions answer. Blocks: seconds.
+  bool do_answer(const Ends& partitions) const;
+
   // Both wait for a partition without a leader, and call `delayed` once if it takes long. They end
   // with `lost` if the topic is gone, was made again, or has a shorter log.
   //

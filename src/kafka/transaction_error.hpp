@@ -8,9 +8,11 @@ namespace hapax::kafka {
 
 struct TransactionError : std::runtime_error {
   enum class Kind {
-    failed,   // it may succeed if it is tried again
-    refused,  // a right or the topic is missing, or this Kafka has no transactions
-    lost,     // the topic does not have any more what it had
+    failed,    // it may succeed if it is tried again
+    refused,   // a right or the topic is missing, or this Kafka has no transactions
+    too_long,  // Kafka allows no transaction as long as Setup::timeout
+    slow,      // the transaction took too long, though the leaders of its partitions answer
+    lost,      // the topic does not have any more what it had
   };
   TransactionError(const std::string& what, Kind why) : std::runtime_error(what), kind(why) {}
   const Kind kind;

@@ -18,9 +18,10 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr auto kInit = 30s;     // Kafka may have to end the last transaction first
-constexpr auto kAsk = 5s;       // a question to the brokers
-constexpr auto kSlice = 500ms;  // between two looks whether to stop
+constexpr auto kInit = 30s;                   // Kafka may have to end the last transaction first
+constexpr auto kAsk = 5s;                     // a question to the brokers
+constexpr auto kSlice = 500ms;                // between two looks whether to stop
+constexpr auto kLongestSocketTimeout = 300s;  // that librdkafka takes
 constexpr std::int32_t kMarkerPartition = 0;
 
 using MetadataHandle =
@@ -33,7 +34,6 @@ bool is_refusal(rd_kafka_resp_err_t code) {
   switch (code) {
     case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
     case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE: return true;
     default: return stream_answer(0, code).result == StreamAnswer::Result::refused_topic;
   }
@@ -46,10 +46,12 @@ ConfHandle transactional_conf(const Properties& connecting,
   ConfHandle conf(rd_kafka_conf_new());
   char error[512];
   // The timeouts of records and sockets must not exceed the transaction's.
+  const milliseconds socket_timeout =
+      std::min<milliseconds>(to.timeout - 1s, kLongestSocketTimeout);
   Properties settings = {{"transactional.id", to.id},
                          {"transaction.timeout.ms", std::to_string(to.timeout.count())},
                          {"message.timeout.ms", std::to_string(to.timeout.count())},
-                         {"socket.timeout.ms", std::to_string((to.timeout - 1s).count())},
+                         {"socket.timeout.ms", std::to_string(socket_timeout.count())},
                          // A topic that was deleted must not come back with other partitions.
                          {"allow.auto.create.topics", "false"},
                          // The topic decides how large a record may be.
@@ -118,9 +120,17 @@ void TransactionalProducer::on_error(rd_kafka_s*, int, const char* reason, void*
 void TransactionalProducer::fail(const std::string& doing, int code,
                                  const std::string& words) const {
   throw TransactionError(doing + ": " + words + (last_error_.empty() ? "" : "; " + last_error_),
-                         is_refusal(static_cast<rd_kafka_resp_err_t>(code))
-                             ? TransactionError::Kind::refused
-                             : TransactionError::Kind::failed);
+                         kind_of(code));
+}
+
+// A broker that is away has not been slow.
+TransactionError::Kind TransactionalProducer::kind_of(int code) const {
+  using Kind = TransactionError::Kind;
+  if (code == RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT) return Kind::too_long;
+  if (is_refusal(static_cast<rd_kafka_resp_err_t>(code))) return Kind::refused;
+  const bool took_long = began_at_ && steady_clock::now() - *began_at_ > setup_.timeout / 2;
+  const bool is_slow = took_long && !setup_.stop.stop_requested() && reader_.do_answer(ends_);
+  return is_slow ? Kind::slow : Kind::failed;
 }
 
 // librdkafka goes on with a call that timed out when it is called again.
@@ -182,6 +192,7 @@ std::optional<std::int32_t> TransactionalProducer::partition_of(
 
 void TransactionalProducer::begin() {
   ends_.clear();
+  began_at_ = steady_clock::now();
   const ErrorHandle error(rd_kafka_begin_transaction(client_));
   if (error)
     fail("begin_transaction", rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
@@ -191,10 +202,9 @@ void TransactionalProducer::send(const OrderedRecord& record, std::int32_t parti
                                  std::int64_t id) {
   try {
     const ErrorHandle error = produce(client_, record, id_opaque(id), partition);
-    if (error)
-      refuse(id, rd_kafka_error_code(error.get()));
-    else
-      ++in_hand_;
+    if (error) return refuse(id, rd_kafka_error_code(error.get()));
+    ++in_hand_;
+    ends_.emplace(partition, 0);
   } catch (const std::runtime_error&) {  // a header that no Kafka takes
     refuse(id, RD_KAFKA_RESP_ERR_INVALID_RECORD);
   }
@@ -229,6 +239,7 @@ void TransactionalProducer::mark(const Marker& marker) {
 void TransactionalProducer::commit() {
   attempt("commit_transaction", setup_.timeout,
           [this](int timeout) { return rd_kafka_commit_transaction(client_, timeout); });
+  began_at_.reset();
 }
 
 void TransactionalProducer::await_visible(const std::function<void()>& delayed) {

@@ -92,12 +92,14 @@ class TransactionalProducer {
   // Calls until it succeeds, or throws. The argument: how many milliseconds it may take.
   void attempt(const char* doing, std::chrono::milliseconds limit,
                const std::function<rd_kafka_error_s*(int)>& call) const;
+  TransactionError::Kind kind_of(int code) const;
 
   const Setup setup_;
   std::vector<bool> led_;
   std::size_t rotation_ = 0;
   std::size_t in_hand_ = 0;
-  Ends ends_;  // of the last transaction
+  Ends ends_;  // of the last transaction; 0 if nothing is acknowledged yet
+  std::optional<std::chrono::steady_clock::time_point> began_at_;  // and not committed
   std::optional<Refusal> refusal_;
   std::string failure_;  // of the first record that Kafka neither took nor refused
   std::string last_error_;

@@ -28,12 +28,14 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup) {
     };
     return std::make_unique<TopicStream>(setup.topic, setup.group, make, setup.waits_for_topic);
   }
-  const auto make = [setup, batch_bytes](const std::stop_token& stop) {
+  const auto make = [setup, batch_bytes](const std::stop_token& stop,
+                                         std::chrono::milliseconds timeout) {
     return std::make_unique<kafka::TransactionalProducer>(
         setup.properties(), kafka::TransactionalProducer::Setup{.topic = setup.topic,
                                                                 .id = transactional_id(setup),
                                                                 .batch_bytes = batch_bytes,
                                                                 .most_records = kMostRows,
+                                                                .timeout = timeout,
                                                                 .stop = stop});
   };
   return std::make_unique<TransactedStream>(TransactedStream::Setup{

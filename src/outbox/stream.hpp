@@ -76,7 +76,6 @@ class Stream {
   const std::string topic_, group_;
   const bool waits_for_topic_;
   std::deque<store::OutboxRow> waiting_;
-  std::size_t at_a_time_ = 0;  // 0: as many as there are
   Clock::time_point not_before_{};
   Clock::time_point moved_at_ = Clock::now();
 

@@ -43,6 +43,7 @@ class TopicStream final : public Stream {
   std::optional<kafka::StreamAnswer> refusal_;     // the first one of this producer
   std::size_t refused_ = 0;                        // records in refused batches
   std::string failure_;                            // of a record that Kafka may have got
+  std::size_t at_a_time_ = 0;                      // 0: as many as there are
   Clock::time_point stopped_at_{};
 };
 

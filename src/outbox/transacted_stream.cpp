@@ -15,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 namespace log = observe::log;
 
-constexpr std::size_t kMostInBatch = 2500;
 constexpr std::size_t kMostBytesInBatch = std::size_t{4} << 20;  // so that it is done in time
 constexpr auto kLeadersAreKnownFor = 1s;
 constexpr auto kMarkerIsKnownFor = 1h;  // then it is committed again; Kafka forgets it after 7 days
@@ -46,7 +45,8 @@ TransactedStream::TransactedStream(Setup setup)
     : Stream(std::move(setup.topic), std::move(setup.group), setup.waits_for_topic),
       make_producer_(std::move(setup.make_producer)),
       only_settles_(setup.only_settles),
-      open_(std::move(setup.open)) {}
+      open_(std::move(setup.open)),
+      pace_(setup.limits) {}
 
 TransactedStream::~TransactedStream() {
   stop_.request_stop();
@@ -90,16 +90,17 @@ void TransactedStream::begin_next() {
 
 void TransactedStream::begin(std::function<End(kafka::TransactionalProducer&)> step) {
   moved_at_ = Clock::now();
-  step_ = std::async(std::launch::async, [this, step = std::move(step)]() -> End {
-    try {
-      if (!producer_) producer_ = make_producer_(stop_.get_token());
-      return step(*producer_);
-    } catch (const kafka::TransactionError& error) {
-      return Failed{error.what(), error.kind};
-    } catch (const std::exception& error) {  // librdkafka refuses the settings, no memory
-      return Failed{error.what()};
-    }
-  });
+  step_ = std::async(
+      std::launch::async, [this, step = std::move(step), timeout = pace_.timeout()]() -> End {
+        try {
+          if (!producer_) producer_ = make_producer_(stop_.get_token(), timeout);
+          return step(*producer_);
+        } catch (const kafka::TransactionError& error) {
+          return Failed{error.what(), error.kind};
+        } catch (const std::exception& error) {  // librdkafka refuses the settings, no memory
+          return Failed{error.what()};
+        }
+      });
 }
 
 void TransactedStream::conclude(News& news) {
@@ -163,21 +164,41 @@ void TransactedStream::sent(News& news) {
   sending_.reset();
   open_.reset();
   refusal_.reset();
-  if (at_a_time_ > 0) at_a_time_ = at_a_time_ * 2 < kMostInBatch ? at_a_time_ * 2 : 0;
+  const auto timeout = pace_.timeout();
+  pace_.sent(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_at_));
+  if (pace_.timeout() != timeout) forget_producer();
   goes_on();
 }
 
 // Kafka may have the batch, if there is one.
 void TransactedStream::failed(const Failed& failed, News& news) {
   using Kind = kafka::TransactionError::Kind;
-  if (sending_ && is_ready_)  // Kafka may be too slow for so many
-    at_a_time_ = std::max<std::size_t>(1, sending_->rows.size() / 2);
+  if (sending_ && is_ready_) not_sent(failed);
   forget_producer();
   if (failed.kind == Kind::lost)
     return halt_batch("records_lost", "a batch was committed and is not there: " + failed.error);
-  if (failed.kind != Kind::refused || waits_for_topic_ || open_) return back_off(failed.error);
+  const bool refused =
+      failed.kind == Kind::refused || (failed.kind == Kind::too_long && !pace_.shorter());
+  if (!refused || waits_for_topic_ || open_) return back_off(failed.error);
   news.halt = store::OutboxHalt{topic_, {}, "topic_refused", failed.error};
   drop_waiting();
+}
+
+// Kafka may be too slow for so many records, or for one that is so large.
+void TransactedStream::not_sent(const Failed& failed) {
+  const std::size_t size = sending_->rows.size();
+  pace_.smaller(size);
+  if (size > 1 || failed.kind != kafka::TransactionError::Kind::slow) return;
+  const std::int64_t id = sending_->rows.front().first.id;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(pace_.timeout()).count();
+  if (pace_.longer())
+    log::warning("outbox_slow", {{"topic", topic_}, {"record", id}, {"seconds", seconds}},
+                 "Kafka has not taken a record in this time: its next transaction may take longer");
+  else
+    refusal_ = Refusal{{id, kafka::StreamAnswer::Result::refused_record,
+                        "Kafka has not taken it within " + std::to_string(seconds) +
+                            " s, though it answers: " + failed.error},
+                       1};
 }
 
 // The transaction is still open. The next producer ends it, and judges.
@@ -193,7 +214,7 @@ void TransactedStream::conclude(const Refusal& refusal, std::size_t size, News& 
     if (waits_for_topic_) return back_off(first.error);
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", first.error};
   } else if (size > 1) {
-    at_a_time_ = std::max<std::size_t>(1, std::min(refusal.records, size) / 2);
+    pace_.smaller(std::min(refusal.records, size));
   } else {
     const auto row = std::ranges::find(waiting_, first.id, &store::OutboxRow::id);
     if (first.result == Result::too_large && row != waiting_.end() && shrink_letter(*row)) return;
@@ -232,10 +253,9 @@ bool TransactedStream::wants_batch() {
 
 store::NextBatch TransactedStream::propose() {
   store::NextBatch next{topic_, random_token(), held_.token, held_.number, {}};
-  const std::size_t most = at_a_time_ > 0 ? std::min(at_a_time_, kMostInBatch) : kMostInBatch;
   std::size_t bytes = 0;
   for (const store::OutboxRow& row : waiting_) {
-    if (!row.unreadable.empty() || next.ids.size() == most) break;
+    if (!row.unreadable.empty() || next.ids.size() == pace_.most()) break;
     if (!producer_->partition_of(row.key)) continue;
     bytes += in_hand().at(row.id);
     if (bytes > kMostBytesInBatch && !next.ids.empty()) break;

@@ -12,6 +12,7 @@
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -21,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "outbox/pace.hpp"
 #include "outbox/stream.hpp"
 #include "outbox/transaction.hpp"
 
@@ -28,8 +30,8 @@ namespace hapax::outbox {
 
 class TransactedStream final : public Stream {
  public:
-  using MakeProducer =
-      std::function<std::unique_ptr<kafka::TransactionalProducer>(const std::stop_token&)>;
+  using MakeProducer = std::function<std::unique_ptr<kafka::TransactionalProducer>(
+      const std::stop_token&, std::chrono::milliseconds transaction_timeout)>;
 
   struct Setup {
     std::string topic, group;
@@ -39,6 +41,7 @@ class TransactedStream final : public Stream {
     std::optional<store::OpenBatch> open = {};
     // Transactions are not wanted any more: it only finds out what became of `open`.
     bool only_settles = false;
+    Pace::Limits limits = {};
   };
   explicit TransactedStream(Setup setup);
   // A transaction that is open is aborted, or the next relay finds it committed. Blocks: about a
@@ -71,6 +74,7 @@ class TransactedStream final : public Stream {
   void sent(News& news);
   void failed(const Failed& failed, News& news);
   void refused(const Refusal& refusal);
+  void not_sent(const Failed& failed);
   void halt_batch(const std::string& reason, const std::string& detail);
   void conclude(const Refusal& refusal, std::size_t size, News& news);
   std::size_t take_back();
@@ -83,6 +87,7 @@ class TransactedStream final : public Stream {
   std::optional<Refusal> refusal_;               // why that batch was not committed
   std::optional<store::OutboxHalt> batch_halt_;  // an operator must settle that batch
   std::optional<store::NextBatch> proposed_;
+  Pace pace_;
   kafka::Marker held_;             // that Kafka holds
   Clock::time_point looked_at_{};  // for partitions with a leader
   std::size_t blocked_ = 0;        // so many wait, and none can be sent since then; 0: not known

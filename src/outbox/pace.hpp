@@ -1,0 +1,40 @@
+// How many records a transaction gets, and how long it may take: what went wrong makes it smaller,
+// then longer. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace hapax::outbox {
+
+class Pace {
+ public:
+  struct Limits {
+    std::size_t most = 2500;  // records
+    // Kafka hides later records behind an open transaction. So it is longer than `shortest` only
+    // for a record that needs more time.
+    std::chrono::milliseconds shortest = std::chrono::seconds(10);
+    std::chrono::milliseconds longest = std::chrono::minutes(5);
+  };
+  explicit Pace(const Limits& limits)
+      : limits_(limits), most_(limits.most), timeout_(limits.shortest) {}
+
+  std::size_t most() const { return most_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
+  // A transaction was committed in this time.
+  void sent(std::chrono::milliseconds time);
+  // One with so many records was not.
+  void smaller(std::size_t records);
+  // One with one record took too long. False: no longer one is allowed.
+  bool longer();
+  // Kafka allows none that is so long. False: it does not allow the shortest.
+  bool shorter();
+
+ private:
+  Limits limits_;
+  std::size_t most_;
+  std::chrono::milliseconds timeout_;
+};
+
+}  // namespace hapax::outbox

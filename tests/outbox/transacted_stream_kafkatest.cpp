@@ -1,0 +1,107 @@
+// A record that needs longer than a transaction may take, on librdkafka's mock broker.
+#include "outbox/transacted_stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "kafka/mock_cluster.hpp"
+#include "support/kafka_admin.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct SlowBroker {
+  SlowBroker() { cluster.create_topic("receipts", 1); }
+
+  TransactedStream stream(const Pace::Limits& limits) {
+    const auto make = [bootstrap = cluster.bootstrap()](const std::stop_token& stop,
+                                                        std::chrono::milliseconds timeout) {
+      return std::make_unique<kafka::TransactionalProducer>(
+          kafka::Properties{{"bootstrap.servers", bootstrap}},
+          kafka::TransactionalProducer::Setup{
+              .topic = "receipts", .id = "slow", .timeout = timeout, .stop = stop});
+    };
+    return TransactedStream(
+        {.topic = "receipts", .group = "g", .make_producer = make, .limits = limits});
+  }
+
+  // As the relay does with PostgreSQL. The mock keeps no offsets of transactions. So the marker
+  // stays the one before the batch, as if Kafka had aborted each. Returns when a batch was sent, or
+  // with a halt.
+  Stream::News drive(
+      TransactedStream& stream, const std::function<void()>& opened = [] {}) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    std::int64_t number = 0;
+    while (std::chrono::steady_clock::now() < deadline) {
+      Stream::News news = stream.turn(true, 10ms);
+      if (news.halt || news.sent > 0) return news;
+      if (!stream.wants_batch()) continue;
+      const store::NextBatch next = stream.propose();
+      support::reset_offset(cluster.bootstrap(), "slow", "receipts", 0, {next.above, next.follows});
+      stream.opened(++number);
+      opened();
+    }
+    throw std::runtime_error("neither sent nor halted within a minute");
+  }
+
+  static std::vector<store::OutboxRow> record() {
+    store::OutboxRow row;
+    row.id = 7;
+    row.topic = "receipts";
+    row.key = "k";
+    row.payload = "large";
+    return {row};
+  }
+
+  kafka::MockCluster cluster;
+};
+
+TEST(TransactedStream, ARecordThatNeedsLongGetsALongerTransaction) {
+  SlowBroker broker;
+  broker.cluster.delay(kafka::MockCluster::Request::produce, 4s, 100);
+  auto stream = broker.stream({.shortest = 3s, .longest = 12s});
+  stream.offer(SlowBroker::record());
+  const Stream::News news = broker.drive(stream);
+  EXPECT_FALSE(news.halt) << news.halt->detail;
+  EXPECT_EQ(news.sent, 1U);
+  EXPECT_TRUE(stream.is_empty());
+}
+
+TEST(TransactedStream, ARecordThatNeedsLongerThanAnyTransactionHaltsItsKey) {
+  SlowBroker broker;
+  broker.cluster.delay(kafka::MockCluster::Request::produce, 30s, 100);
+  auto stream = broker.stream({.shortest = 2s, .longest = 3s});
+  stream.offer(SlowBroker::record());
+  const Stream::News news = broker.drive(stream);
+  ASSERT_TRUE(news.halt);
+  EXPECT_EQ(news.halt->row, 7);
+  EXPECT_EQ(news.halt->reason, "record_refused");
+  EXPECT_NE(news.halt->detail.find("not taken it within 3 s"), std::string::npos)
+      << news.halt->detail;
+  EXPECT_TRUE(stream.is_empty()) << "what waits is read again without that key";
+}
+
+// The broker's transaction.max.timeout.ms.
+TEST(TransactedStream, ATransactionThatKafkaDoesNotAllowIsNotTriedAgain) {
+  SlowBroker broker;
+  broker.cluster.delay(kafka::MockCluster::Request::produce, 30s, 100);
+  auto stream = broker.stream({.shortest = 2s, .longest = 60s});
+  stream.offer(SlowBroker::record());
+  int batches = 0;
+  const Stream::News news = broker.drive(stream, [&] {
+    if (++batches == 1)
+      broker.cluster.refuse(kafka::MockCluster::Request::init_producer,
+                            kafka::MockCluster::Error::transaction_too_long);
+  });
+  ASSERT_TRUE(news.halt);
+  EXPECT_EQ(news.halt->reason, "record_refused");
+  EXPECT_NE(news.halt->detail.find("not taken it within 2 s"), std::string::npos)
+      << news.halt->detail;
+  EXPECT_EQ(batches, 2);
+}
+
+}  // namespace
+}  // namespace hapax::outbox
