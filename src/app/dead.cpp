@@ -32,7 +32,7 @@ ExitCode list(const DeadOptions& options) {
   store::Session session = open_letters(config);
   const store::Listed listed = list_letters(session, filter);
   const bool full = static_cast<int>(listed.rows.size()) == options.limit;
-  const Json next = full ? listed.rows.back().at("id") : listed.all ? Json() : listed.last;
+  const Json next = next_page(listed, options.limit);
   if (options.json) {
     print_json({{"dead_letters", listed.rows}, {"next", next}});
     return kDone;

@@ -13,21 +13,17 @@ ExitCode discard(const OrderOptions& options) {
   const store::Order order = order_of(options, group_of(config));
   store::Session session = open_letters(config, options.url);
   const Ordered ordered = look_up(session, order.group, options);
-  std::size_t discarded = 0, running = 0, ended = ordered.ended;
+  LetterTally done;
   if (!options.dry_run && ordered.count > 0) {
     confirm(options, "Discard " + std::to_string(ordered.count) + " dead letters of group " +
                          order.group + ", so that they are not run again?");
-    for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
-      const store::Discarded done = store::discard(session, order, ids);
-      discarded += done.letters.size();
-      running += done.running;
-      ended += done.ended;
-    });
+    done = discard_all(session, order, ordered.letters);
   }
+  const std::size_t ended = ordered.ended + done.ended;
   if (options.json) {
     print_json({{"fits", ordered.count},
-                {"discarded", discarded},
-                {"running", running},
+                {"discarded", done.changed},
+                {"running", done.running},
                 {"ended_before", ended},
                 {"dry_run", options.dry_run}});
   } else if (options.dry_run) {
@@ -36,12 +32,12 @@ ExitCode discard(const OrderOptions& options) {
   } else if (ordered.count == 0) {
     print_line("no open dead letter of group " + order.group + " fits");
   } else {
-    print_line("discarded: " + std::to_string(discarded));
-    if (running > 0)
-      print_line("left alone: " + std::to_string(running) +
+    print_line("discarded: " + std::to_string(done.changed));
+    if (done.running > 0)
+      print_line("left alone: " + std::to_string(done.running) +
                  ", as a worker runs their replay now; see `hapax dead show`");
   }
-  return running > 0 || ended > 0 ? kFailed : kDone;
+  return done.running > 0 || ended > 0 ? kFailed : kDone;
 }
 
 }  // namespace

@@ -28,34 +28,7 @@ std::optional<store::Replacement> payload_of(const ReplayOptions& options, const
   return store::Replacement{std::move(payload)};
 }
 
-struct Tally {
-  store::LetterIds replays;  // to wait for: ours, and those that were ordered before
-  std::size_t added = 0;
-  Json wanted_before = Json::array();
-  std::size_t ended = 0;
-  store::LetterIds without_bytes;  // left alone
-};
-
-Tally want_all(store::Session& session, const store::Order& order, const Ordered& ordered,
-               const std::optional<store::Replacement>& payload) {
-  Tally tally;
-  tally.ended = ordered.ended;
-  for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
-    store::Wanted wanted = store::want_replays(session, order, ids, payload);
-    tally.added += wanted.added.size();
-    tally.ended += wanted.ended;
-    tally.replays.insert(tally.replays.end(), wanted.added.begin(), wanted.added.end());
-    tally.without_bytes.insert(tally.without_bytes.end(), wanted.without_bytes.begin(),
-                               wanted.without_bytes.end());
-    for (const Json& before : wanted.wanted_before) {
-      tally.replays.push_back(before.at("id").get<std::int64_t>());
-      tally.wanted_before.push_back(before);
-    }
-  });
-  return tally;
-}
-
-void print_wanted(const Tally& tally) {
+void print_wanted(const ReplayTally& tally) {
   print_line("wanted: " + std::to_string(tally.added));
   for (const Json& before : tally.wanted_before)
     print_line("dead letter " + cell(before.at("dead_letter")) + " is wanted already, by " +
@@ -70,24 +43,20 @@ void print_wanted(const Tally& tally) {
 
 ExitCode cancel(const ReplayOptions& options, const store::Order& order, store::Session& session,
                 const Ordered& ordered) {
-  std::size_t cancelled = 0, running = 0;
-  if (!options.dry_run)
-    for_each_page(session, ordered.letters, [&](const store::LetterIds& ids) {
-      const store::Cancelled done = store::cancel_replays(session, order, ids);
-      cancelled += done.letters.size();
-      running += done.running;
-    });
+  LetterTally done;
+  if (!options.dry_run) done = cancel_all(session, order, ordered.letters);
   if (options.json) {
-    print_json({{"cancelled", cancelled}, {"running", running}, {"dry_run", options.dry_run}});
+    print_json(
+        {{"cancelled", done.changed}, {"running", done.running}, {"dry_run", options.dry_run}});
   } else if (options.dry_run) {
     print_line("dry run: the open replays of " + std::to_string(ordered.count) +
                " letters would be cancelled; nothing was changed");
   } else {
-    print_line("cancelled: " + std::to_string(cancelled));
-    if (running > 0)
-      print_line("left alone: " + std::to_string(running) + ", as a worker runs them now");
+    print_line("cancelled: " + std::to_string(done.changed));
+    if (done.running > 0)
+      print_line("left alone: " + std::to_string(done.running) + ", as a worker runs them now");
   }
-  return running > 0 ? kFailed : kDone;
+  return done.running > 0 ? kFailed : kDone;
 }
 
 void print_outcomes(const ReplayOutcomes& outcomes) {
@@ -108,11 +77,12 @@ ExitCode replay(const ReplayOptions& options) {
   if (options.cancel) return cancel(options, order, session, ordered);
   const auto payload = payload_of(options, ordered);
   const std::string count = std::to_string(ordered.count);
-  Tally tally;
+  ReplayTally tally;
   tally.ended = ordered.ended;
   if (!options.dry_run && ordered.count > 0) {
     confirm(options, "Run " + count + " dead letters of group " + order.group + " again?");
-    tally = want_all(session, order, ordered, payload);
+    tally = want_all(session, order, ordered.letters, payload);
+    tally.ended += ordered.ended;
     if (payload && !tally.wanted_before.empty())
       throw Stop(kFailed, "a replay is wanted already by " +
                               cell(tally.wanted_before[0].at("who")) +

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "app/operator.hpp"
+#include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "key/key_text.hpp"

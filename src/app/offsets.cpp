@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "app/operator.hpp"
 #include "cli/coordinates.hpp"
 #include "cli/kafka_reader.hpp"
+#include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "config/units.hpp"

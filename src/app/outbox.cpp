@@ -2,15 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "app/operator.hpp"
 #include "cli/command.hpp"
+#include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "inspect/outbox_state.hpp"
 #include "observe/escape.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/operator/outbox_orders.hpp"
-#include "store/worker/outbox_headers.hpp"
 
 namespace hapax::app {
 namespace {
@@ -68,17 +67,14 @@ ExitCode list_topics(const OutboxOptions& options, store::Session& session,
 
 ExitCode list_records(const OutboxOptions& options, store::Session& session,
                       const std::string& group) {
-  Json records = store::list_outbox(session, group, options.topic, options.above, options.limit);
-  const bool full = static_cast<int>(records.size()) == options.limit;
-  const Json next = full ? records.back().at("id") : Json();
-  for (Json& record : records)
-    record["record_key"] = bytes_json(bytes_of_hex(record.at("record_key")));
+  const Json listed = outbox_records(session, group, options.topic, options.above, options.limit);
   if (options.json) {
-    print_json({{"records", records}, {"next", next}});
+    print_json(listed);
     return kDone;
   }
+  const Json& next = listed.at("next");
   Table table({"ID", "SINCE", "FROM", "KEY", "BYTES", "HALTED", "IDEMPOTENCY-KEY"});
-  for (const Json& record : records) {
+  for (const Json& record : listed.at("records")) {
     const Json& key = record.at("record_key");
     table.add({cell(record.at("id")), time_cell(record.at("created_at")), origin_cell(record),
                cut(key.is_null() ? "-" : cell(key.begin().value()), 40),
@@ -89,7 +85,7 @@ ExitCode list_records(const OutboxOptions& options, store::Session& session,
     print_line("group " + group + " has no unsent record for " + options.topic);
   else
     table.print();
-  if (full) print_line("more: --above " + cell(next));
+  if (!next.is_null()) print_line("more: --above " + cell(next));
   return kDone;
 }
 
@@ -98,15 +94,6 @@ ExitCode list_outbox(const OutboxOptions& options) {
   store::Session session = open_store(config);
   return options.topic.empty() ? list_topics(options, session, group_of(config))
                                : list_records(options, session, group_of(config));
-}
-
-// Nothing for a row that was edited by hand: its headers are shown as they stand.
-std::optional<store::OutboxHeaders> headers_of(const Json& record) {
-  try {
-    return store::outbox_headers_of(record.at("headers").dump());
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
 }
 
 void print_record(const Json& record) {
@@ -121,25 +108,13 @@ void print_record(const Json& record) {
   if (!record.at("held").is_null()) line("halted           ", held_cell(record.at("held")));
   line("idempotency-key  ", cell(record.at("idempotency_key")));
   line("record key       ", shown_bytes(bytes_of_hex(record.at("record_key"))));
-  if (const auto headers = headers_of(record)) {
+  if (const auto headers = outbox_headers(record)) {
     for (const auto& [name, value] : *headers)
       line("header           ", observe::quote_for_terminal(name) + ": " + shown_bytes(value));
   } else {
     line("headers          ", "unreadable: " + shown_bytes(record.at("headers").dump()));
   }
   line("payload          ", shown_bytes(bytes_of_hex(record.at("payload"))));
-}
-
-Json record_json(Json record) {
-  for (const char* const name : {"record_key", "payload"})
-    record[name] = bytes_json(bytes_of_hex(record.at(name)));
-  const auto read = headers_of(record);
-  if (!read) return record;
-  Json headers = Json::array();
-  for (const auto& [name, value] : *read)
-    headers.push_back({{"name", name}, {"value", bytes_json(value)}});
-  record["headers"] = std::move(headers);
-  return record;
 }
 
 ExitCode show_outbox(const OutboxOptions& options) {
@@ -154,7 +129,7 @@ ExitCode show_outbox(const OutboxOptions& options) {
   if (options.payload) {
     print_payload(bytes_of_hex(record.at("payload")));
   } else if (options.json) {
-    print_json(record_json(record));
+    print_json(outbox_record_json(record));
   } else {
     print_record(record);
     print_line("its message      hapax explain -c " + options.config.path + " " +
@@ -165,14 +140,6 @@ ExitCode show_outbox(const OutboxOptions& options) {
 
 store::OutboxOrder order_of(const OutboxOrderOptions& options, const std::string& group) {
   return {group, operator_name(options.change.who), options.change.why, options.change.dry_run};
-}
-
-Json decided_json(const store::OutboxDecided& decided, bool dry_run) {
-  Json records = Json::array();
-  for (const Json& record : decided.records) records.push_back(record_json(record));
-  Json halts = decided.halts;
-  for (Json& halt : halts) halt["record_key"] = bytes_json(bytes_of_hex(halt.at("record_key")));
-  return {{"halts", std::move(halts)}, {"records", std::move(records)}, {"dry_run", dry_run}};
 }
 
 void print_decided(const Json& decided) {
@@ -186,7 +153,7 @@ void print_decided(const Json& decided) {
 
 ExitCode done_with(const OutboxOrderOptions& options, const store::OutboxDecided& decided,
                    const std::string& effect) {
-  const Json json = decided_json(decided, options.change.dry_run);
+  const Json json = outbox_decided_json(decided, options.change.dry_run);
   if (options.json) {
     print_json(json);
   } else {
@@ -204,14 +171,7 @@ ExitCode retry_halted(const OutboxOrderOptions& options) {
     const store::OutboxDecided decided = store::retry_outbox(session, order, options.which);
     if (!decided.halts.empty())
       return done_with(options, decided, "the relay sends it again within a second");
-    std::string there;
-    const Json state = outbox_state(session, order.group);
-    for (const Json& halt : state.at("halts"))
-      there += "\n  " + halted_thing(halt) + "  " + cell(halt.at("reason"));
-    throw Stop(kFailed,
-               options.which + " is not halted" +
-                   (there.empty() ? "; nothing in the outbox of group " + order.group + " is"
-                                  : "; of group " + order.group + " these are:" + there));
+    throw Stop(kFailed, not_halted(session, order.group, options.which));
   });
 }
 
@@ -223,7 +183,7 @@ ExitCode skip_halted(const OutboxOrderOptions& options) {
     order.dry_run = true;  // what does not fit is refused before anybody is asked
     store::OutboxDecided decided = store::skip_outbox(session, order, options.ids);
     if (!options.change.dry_run) {
-      if (!options.change.yes) print_decided(decided_json(decided, true));
+      if (!options.change.yes) print_decided(outbox_decided_json(decided, true));
       confirm(options.change, "skip",
               "these records are removed and never sent; hapax.operator_log keeps them whole");
       order.dry_run = false;

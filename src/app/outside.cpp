@@ -1,13 +1,12 @@
 // hapax outside list|decide: calls to the outside that are not done, and what operators say of
 // them.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
-#include "app/operator.hpp"
+#include "cli/call_orders.hpp"
 #include "cli/command.hpp"
+#include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
-#include "key/key_text.hpp"
 #include "store/operator/outside_orders.hpp"
 
 namespace hapax::app {
@@ -31,26 +30,11 @@ struct DecideOptions {
   bool happened = false, did_not_happen = false, give_up = false;
 };
 
-std::vector<std::string> outside_scopes(const config::Config& config) {
-  std::vector<std::string> scopes;
-  for (const config::Route& route : config.routes)
-    if (route.outside) scopes.push_back(route.key.scope);
-  if (scopes.empty())
-    throw Stop(kUsage, "no route of this configuration calls to the outside (routes[].outside)");
-  return scopes;
-}
-
-store::CallFilter filter_of(const std::string& status) {
-  if (status.empty()) return {.statuses = {"unknown"}, .abandoned = true};
-  if (status == "all") return {.statuses = {"started", "answered", "unknown"}};
-  return {.statuses = {status}};
-}
-
 ExitCode list_outside(const OutsideOptions& options) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config);
-  const Json calls =
-      store::list_calls(session, outside_scopes(config), filter_of(options.status), options.limit);
+  const Json calls = store::list_calls(session, outside_scopes(config), call_filter(options.status),
+                                       options.limit);
   if (options.json) {
     print_json(calls);
     return kDone;
@@ -73,35 +57,15 @@ ExitCode list_outside(const OutsideOptions& options) {
   return kDone;
 }
 
-std::string effect_of(const CallDecision& decision, bool has_letter) {
-  const std::string by = has_letter ? "a worker replays its dead letter within a second: it "
-                                    : "once its message comes again, a worker ";
-  switch (decision.what) {
-    case CallDecision::What::happened: return by + "books the answer, and does not call";
-    case CallDecision::What::did_not_happen: return by + "calls the other side again";
-    case CallDecision::What::give_up: break;
-  }
-  return "the operation is closed: it is neither called nor booked";
-}
-
 CallDecision decision_of(const DecideOptions& options, const config::Config& config,
                          const std::string& scope) {
-  CallDecision decision;
+  CallDecision decision = call_decision(config, scope);
   decision.what = options.did_not_happen ? CallDecision::What::did_not_happen
                   : options.give_up      ? CallDecision::What::give_up
                                          : CallDecision::What::happened;
-  if (options.answer && !options.answer->empty()) {
-    if (!Json::accept(*options.answer))
-      throw Stop(kUsage, "--happened: the answer is not JSON: " + *options.answer);
-    decision.answer = options.answer;
-  }
-  decision.group = group_of(config);
+  if (options.answer && !options.answer->empty()) decision.answer = json_answer(*options.answer);
   decision.who = operator_name(options.change.who);
   decision.why = options.change.why;
-  for (const config::Route& route : config.routes)
-    if (route.key.scope == scope)
-      decision.retention =
-          std::max(decision.retention, std::chrono::ceil<std::chrono::seconds>(route.retention));
   return decision;
 }
 
@@ -109,22 +73,15 @@ ExitCode decide(const DecideOptions& options) {
   if (options.happened + options.did_not_happen + options.give_up != 1)
     throw Stop(kUsage, "give one of --happened, --did-not-happen and --give-up");
   const config::Config config = load(options.config);
-  const std::vector<std::string> scopes = outside_scopes(config);
-  if (options.scope.empty() && scopes.size() > 1)
-    throw Stop(kUsage, "several routes call to the outside; name --scope");
-  const std::string scope = options.scope.empty() ? scopes.front() : options.scope;
-  if (std::ranges::find(scopes, scope) == scopes.end())
-    throw Stop(kUsage, "no route with \"outside\" has the scope \"" + scope + "\"");
+  const std::string scope = call_scope(config, options.scope);
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {
     CallDecision decision = decision_of(options, config, scope);
-    store::KeyName key{options.key, scope, options.tenant};
+    const store::KeyName key = call_key(session, {options.key, scope, options.tenant});
     decision.dry_run = true;  // what does not fit is refused before anybody is asked
     decision.token = options.token;
-    if (store::read_keys(session, key.key, scope, options.tenant).empty())
-      key.key = key::encode_key(key.key);
     const Json found = store::decide_call(session, key, decision);
-    const std::string effect = effect_of(decision, !found.at("dead_letter").is_null());
+    const std::string effect = call_effect(decision, !found.at("dead_letter").is_null());
     print_line("key " + key.key + " is " + cell(found.at("status")) + " since " +
                time_cell(found.at("updated_at")) + "; message " + coordinates_cell(found) +
                ", called " + cell(found.at("calls")) + " times, token " + cell(found.at("token")));

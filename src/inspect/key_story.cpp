@@ -98,8 +98,7 @@ std::string replay_line(const Json& replay) {
   return text;
 }
 
-ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool json) {
-  store::Session session = open_store(config);
+Json key_story(const config::Config& config, store::Session& session, const KeyWanted& wanted) {
   const std::string& group = group_of(config);
   Found found = find(session, group, wanted, wanted.key);
   const std::string encoded = key::encode_key(wanted.key);
@@ -110,16 +109,22 @@ ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool
     if (elsewhere.empty()) elsewhere = store::read_keys(session, encoded);
     throw Stop(kFailed, nothing(config, wanted, elsewhere));
   }
+  return {{"key", found.key}, {"keys", found.rows}, {"dead_letters", found.letters}};
+}
+
+ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool json) {
+  store::Session session = open_store(config);
+  const Json story = key_story(config, session, wanted);
   if (json) {
-    print_json({{"key", found.key}, {"keys", found.rows}, {"dead_letters", found.letters}});
+    print_json(story);
     return kDone;
   }
-  if (found.rows.empty())
-    print_line("no key row \"" + found.key +
+  if (story.at("keys").empty())
+    print_line("no key row \"" + cell(story.at("key")) +
                "\": nothing took effect under it, or retention has "
                "removed it");
-  for (const Json& row : found.rows) print_row(row);
-  for (const Json& letter : found.letters) print_letter(letter);
+  for (const Json& row : story.at("keys")) print_row(row);
+  for (const Json& letter : story.at("dead_letters")) print_letter(letter);
   return kDone;
 }
 

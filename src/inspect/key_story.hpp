@@ -14,6 +14,10 @@ struct KeyWanted {
   store::OptionalText scope, tenant;
 };
 
+// As `hapax explain --key --json` prints it: the key as stored, its rows, its group's dead letters.
+// Throws: Stop(kFailed) if there are none, telling what that can mean; store::DatabaseError.
+Json key_story(const config::Config& config, store::Session& session, const KeyWanted& wanted);
+
 // Prints the key's rows and its group's dead letters; prints a line if there are none.
 // Throws: Stop, store::DatabaseError.
 ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool json);

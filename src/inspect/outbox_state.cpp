@@ -27,6 +27,55 @@ Json outbox_state(store::Session& session, const std::string& group) {
           {"halts", std::move(halts)}};
 }
 
+Json outbox_records(store::Session& session, const std::string& group, const std::string& topic,
+                    std::int64_t above, int limit) {
+  Json records = store::list_outbox(session, group, topic, above, limit);
+  const bool full = static_cast<int>(records.size()) == limit;
+  const Json next = full ? records.back().at("id") : Json();
+  for (Json& record : records)
+    record["record_key"] = bytes_json(bytes_of_hex(record.at("record_key")));
+  return {{"records", std::move(records)}, {"next", next}};
+}
+
+std::optional<store::OutboxHeaders> outbox_headers(const Json& record) {
+  try {
+    return store::outbox_headers_of(record.at("headers").dump());
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+Json outbox_record_json(Json record) {
+  for (const char* const name : {"record_key", "payload"})
+    record[name] = bytes_json(bytes_of_hex(record.at(name)));
+  const auto read = outbox_headers(record);
+  if (!read) return record;
+  Json headers = Json::array();
+  for (const auto& [name, value] : *read)
+    headers.push_back({{"name", name}, {"value", bytes_json(value)}});
+  record["headers"] = std::move(headers);
+  return record;
+}
+
+Json outbox_decided_json(const store::OutboxDecided& decided, bool dry_run) {
+  Json records = Json::array();
+  for (const Json& record : decided.records) records.push_back(outbox_record_json(record));
+  Json halts = decided.halts;
+  for (Json& halt : halts) halt["record_key"] = bytes_json(bytes_of_hex(halt.at("record_key")));
+  return {{"halts", std::move(halts)}, {"records", std::move(records)}, {"dry_run", dry_run}};
+}
+
+std::string not_halted(store::Session& session, const std::string& group,
+                       const std::string& which) {
+  std::string there;
+  const Json state = outbox_state(session, group);
+  for (const Json& halt : state.at("halts"))
+    there += "\n  " + halted_thing(halt) + "  " + cell(halt.at("reason"));
+  return which + " is not halted" +
+         (there.empty() ? "; nothing in the outbox of group " + group + " is"
+                        : "; of group " + group + " these are:" + there);
+}
+
 std::string halted_thing(const Json& halt) {
   const std::string topic = cell(halt.at("topic"));
   if (halt.at("record").is_null()) return "topic " + topic;

@@ -1,10 +1,14 @@
-// The outbox as `hapax outbox list`, `status` and `check` tell of it.
+// The outbox as `hapax outbox`, `status` and `check` tell of it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/output.hpp"
+#include "store/operator/outbox_orders.hpp"
 #include "store/session.hpp"
+#include "store/worker/outbox_headers.hpp"
 
 namespace hapax::app {
 
@@ -12,6 +16,23 @@ namespace hapax::app {
 // unsent records; each halt has its "decisions". A record key is as bytes_json() has it.
 // Throws: store::DatabaseError.
 Json outbox_state(store::Session& session, const std::string& group);
+
+// {"records": […], "next": id or null} of a topic's unsent records with ids above `above`. Record
+// keys are as bytes_json() has them. Throws: store::DatabaseError.
+Json outbox_records(store::Session& session, const std::string& group, const std::string& topic,
+                    std::int64_t above, int limit);
+
+// The headers of a row of store::read_outbox_record(). Nothing if it was edited by hand.
+std::optional<store::OutboxHeaders> outbox_headers(const Json& record);
+
+// Such a row as `hapax outbox show --json` prints it.
+Json outbox_record_json(Json record);
+
+// What was decided, with the records whole: {"halts", "records", "dry_run"}.
+Json outbox_decided_json(const store::OutboxDecided& decided, bool dry_run);
+
+// The sentence if there is no halt of `which`. It names the halts that there are.
+std::string not_halted(store::Session& session, const std::string& group, const std::string& which);
 
 // "record 17 of receipts (key "k0")", or "topic receipts".
 std::string halted_thing(const Json& halt);

@@ -1,4 +1,4 @@
-#include "app/operator.hpp"
+#include "cli/operator.hpp"
 
 #include <pwd.h>
 #include <unistd.h>

@@ -1,0 +1,44 @@
+// Orders about many dead letters, a page at a time: for `hapax dead` and the console.
+//
+// Each page is one transaction, oldest letters first. `letters` are looked up again for each page,
+// so letters that were ended meanwhile are left out.
+//
+// Throws: Stop(kFailed) if PostgreSQL refuses, naming the rights that it needs, and the id up to
+// which the order was carried out; store::DatabaseError if PostgreSQL is away.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "store/operator/dead_letter_orders.hpp"
+
+namespace hapax::app {
+
+// Calls `order` with the ids of each page.
+void for_each_page(store::Session& session, store::OpenLetters letters,
+                   const std::function<void(const store::LetterIds&)>& order);
+
+struct ReplayTally {
+  store::LetterIds replays;  // to wait for: ours, and those that were ordered before
+  std::size_t added = 0;
+  store::Json wanted_before = store::Json::array();
+  std::size_t ended = 0;
+  store::LetterIds without_bytes;  // left alone: their messages were not kept
+};
+// `payload`: one that runs in place of the letter's own. Precondition: then it is one letter.
+ReplayTally want_all(store::Session& session, const store::Order& order,
+                     const store::OpenLetters& letters,
+                     const std::optional<store::Replacement>& payload);
+
+struct LetterTally {
+  std::size_t changed = 0;
+  std::size_t running = 0;  // left alone, as a worker runs them
+  std::size_t ended = 0;    // ended by another operator meanwhile
+};
+LetterTally cancel_all(store::Session& session, const store::Order& order,
+                       const store::OpenLetters& letters);
+LetterTally discard_all(store::Session& session, const store::Order& order,
+                        const store::OpenLetters& letters);
+
+}  // namespace hapax::app

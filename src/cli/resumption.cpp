@@ -1,0 +1,86 @@
+#include "cli/resumption.hpp"
+
+#include <utility>
+
+#include "cli/command.hpp"
+#include "cli/operator.hpp"
+#include "cli/output.hpp"
+#include "cli/store_access.hpp"
+#include "store/worker/checkpoints.hpp"
+
+namespace hapax::app {
+namespace {
+
+// Columns of hapax.checkpoints, and how `status` and `offsets show` call them.
+constexpr std::pair<const char*, const char*> kShown[] = {
+    {"next_offset", "checkpoint"}, {"highest", "highest"},
+    {"generation", "generation"},  {"epoch", "epoch"},
+    {"start_as", "starts"},        {"owner", "owner"}};
+
+std::string name_of(const store::Halt& halt) {
+  return halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition));
+}
+
+std::string what_is_halted(store::Session& session, const std::string& group) {
+  const std::vector<store::Halt> halts = store::read_halts(session, group);
+  if (halts.empty()) return "; nothing of group " + group + " is halted";
+  std::string text = "; of group " + group + " these are:";
+  for (const store::Halt& halt : halts)
+    text += "\n  " + name_of(halt) + "  " + halt.reason + "  (" +
+            store::decisions_for(halt.reason, halt.offset.has_value()) + ")";
+  return text;
+}
+
+// A row of hapax.checkpoints or hapax.store in the words of `status` and `offsets show`.
+std::string row_text(const Json& row) {
+  if (!row.contains("topic")) return "database " + cell(row.contains("id") ? row.at("id") : Json());
+  std::string text = cell(row.at("topic")) + "/" + cell(row.at("partition"));
+  for (const auto& [column, word] : kShown)
+    if (row.contains(column) && !row.at(column).is_null())
+      text += std::string(", ") + word + " " + cell(row.at(column));
+  return text;
+}
+
+}  // namespace
+
+store::Resumption resumption_of(const config::Config& config, const Place& place) {
+  store::Resumption wanted;
+  wanted.group = group_of(config);
+  wanted.topic = place.topic;
+  wanted.partition = place.partition;
+  wanted.offset = place.offset;
+  for (const config::Route& route : config.routes)
+    if (route.topic == wanted.topic) wanted.scope = route.key.scope;
+  return wanted;
+}
+
+const char* rights_for(const store::Decision& decision) {
+  const bool owner = decision.fits("store_copied") && !decision.reasons.empty();
+  return owner ? "the schema's owner" : kOperatorRights;
+}
+
+store::Resumed rehearse(store::Session& session, store::Resumption wanted,
+                        const std::string& place) {
+  wanted.dry_run = true;
+  store::Resumed resumed = store::resume(session, wanted);
+  if (resumed.halts.empty())
+    throw Stop(kFailed, place + " is not halted" + what_is_halted(session, wanted.group));
+  return resumed;
+}
+
+std::vector<std::string> resumed_lines(const store::Resumed& resumed) {
+  std::vector<std::string> lines;
+  for (const store::Halt& halt : resumed.halts)
+    lines.push_back("halt " + std::to_string(halt.id) + "  " +
+                    (halt.offset ? halt.topic + "/" + std::to_string(halt.partition) + "/" +
+                                       std::to_string(*halt.offset) +
+                                       (halt.whole_route ? " (whole route)" : "")
+                                 : name_of(halt)) +
+                    "  " + halt.reason + " since " + halt.since);
+  for (const char* const name : {"before", "after", "deleted_checkpoints"})
+    for (const auto& row : resumed.facts.value(name, nlohmann::json::array()))
+      lines.push_back(std::string(name) + "  " + row_text(row));
+  return lines;
+}
+
+}  // namespace hapax::app
