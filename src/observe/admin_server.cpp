@@ -1,10 +1,7 @@
 #include "observe/admin_server.hpp"
 
-#include <pthread.h>
-
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -12,6 +9,7 @@
 
 #include "observe/bounded_http_server.hpp"
 #include "observe/escape.hpp"
+#include "observe/without_signals.hpp"
 
 namespace hapax::observe {
 namespace {
@@ -100,32 +98,14 @@ void route_or_503(const AdminAnswers& answers, const std::string& path,
   response.set_content(body.dump(2) + "\n", "application/json");
 }
 
-// Signals are for the thread that waits for them: none is delivered to a thread started by `start`.
-template <typename Start>
-std::thread without_signals(Start start) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(std::move(start));
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
 }  // namespace
 
 struct AdminServer::Running {
   explicit Running(AdminAnswers answers)
-      : server(
-            [answers = std::move(answers)](const std::string& path, httplib::Response& response) {
-              route_or_503(answers, path, response);
-            }) {}
+      : server([answers = std::move(answers)](const httplib::Request& request,
+                                              httplib::Response& response) {
+          route_or_503(answers, request.path, response);
+        }) {}
 
   BoundedHttpServer server;
   int port = 0;

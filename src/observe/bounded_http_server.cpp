@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "observe/exchange_stream.hpp"
+#include "observe/request_size.hpp"
 
 namespace hapax::observe {
 namespace {
@@ -33,24 +34,25 @@ bool would_wait(ssize_t result) {
 
 }  // namespace
 
-BoundedHttpServer::BoundedHttpServer(Answer answer)
-    : stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+BoundedHttpServer::BoundedHttpServer(Answer answer, const HttpLimits& limits)
+    : limits_(limits), stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (stop_event_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
   set_socket_options([](socket_t socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
   // Before routing, hence before httplib would read a body.
-  set_pre_routing_handler(
-      [answer = std::move(answer)](const httplib::Request& request, httplib::Response& response) {
-        if (request.method == "GET" || request.method == "HEAD") {
-          answer(request.path, response);
-        } else {
-          response.status = 405;
-          response.set_header("Allow", "GET, HEAD");
-        }
-        return HandlerResponse::Handled;
-      });
+  set_pre_routing_handler([answer = std::move(answer), posts = limits.body_bytes > 0](
+                              const httplib::Request& request, httplib::Response& response) {
+    if (request.method == "GET" || request.method == "HEAD" ||
+        (posts && request.method == "POST")) {
+      answer(request, response);
+    } else {
+      response.status = 405;
+      response.set_header("Allow", posts ? "GET, HEAD, POST" : "GET, HEAD");
+    }
+    return HandlerResponse::Handled;
+  });
 }
 
 BoundedHttpServer::~BoundedHttpServer() {
@@ -71,9 +73,14 @@ int BoundedHttpServer::bind(const std::string& host, int port) {
 // Without memory to serve with it stops: the probes fail, the worker goes on.
 void BoundedHttpServer::run() {
   try {
+    if (limits_.threads > 0)
+      threads_ = std::make_unique<AnsweringThreads>(
+          limits_.threads, [this](const std::string& request) { return answer(request); },
+          [this] { ::eventfd_write(stop_event_, 1); });
     while (!stopping_) turn();
   } catch (const std::exception&) {
   }
+  threads_.reset();
   while (!connections_.empty()) end(connections_.begin());
 }
 
@@ -84,14 +91,18 @@ void BoundedHttpServer::stop() {
 
 void BoundedHttpServer::turn() {
   const auto began = steady_clock::now();
-  auto until = connections_.empty() ? began + std::chrono::hours(1) : connections_.front().deadline;
+  auto until = began + std::chrono::hours(1);
+  for (const Connection& connection : connections_) until = std::min(until, connection.deadline);
   const bool accepts = began >= accept_not_before_;
   if (!accepts) until = std::min(until, accept_not_before_);
   std::vector<pollfd> waited = {{stop_event_, POLLIN, 0},
                                 {accepts ? static_cast<int>(svr_sock_) : -1, POLLIN, 0}};
   for (const Connection& connection : connections_)
-    waited.push_back(
-        {connection.socket, static_cast<short>(connection.answered ? POLLOUT : POLLIN), 0});
+    waited.push_back({connection.socket,
+                      static_cast<short>(connection.state == State::asking   ? POLLIN
+                                         : connection.state == State::taking ? POLLOUT
+                                                                             : 0),
+                      0});
   const auto left = std::chrono::ceil<milliseconds>(until - began);
   ::poll(waited.data(), waited.size(), static_cast<int>(std::max(left, milliseconds(0)).count()));
   const auto now = steady_clock::now();
@@ -103,6 +114,7 @@ void BoundedHttpServer::turn() {
     else
       connection = end(connection);
   }
+  if (waited[0].revents != 0 && !stopping_) take_answers();
   if (waited[1].revents != 0) accept_some();
   bound_unsent();
 }
@@ -112,7 +124,7 @@ void BoundedHttpServer::accept_some() {
     const int socket = ::accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket >= 0) {
       if (connections_.size() == kMaxConnections) end(connections_.begin());
-      connections_.push_back({socket, steady_clock::now() + kConnectionDeadline});
+      connections_.push_back({++last_id_, socket, steady_clock::now() + limits_.to_ask});
     } else if (would_wait(socket)) {
       return;
     } else if (errno != ECONNABORTED) {
@@ -122,18 +134,48 @@ void BoundedHttpServer::accept_some() {
   }
 }
 
-// Reads or writes what can be without waiting. False where the connection is at its end.
-bool BoundedHttpServer::serve(Connection& connection) {
-  if (!connection.answered) {
-    std::array<char, kMaxRequestBytes> buffer{};
-    const ssize_t got = ::recv(connection.socket, buffer.data(),
-                               kMaxRequestBytes - connection.request.size(), MSG_DONTWAIT);
-    if (got <= 0) return would_wait(got);
-    connection.request.append(buffer.data(), static_cast<std::size_t>(got));
-    if (connection.request.find("\r\n\r\n") == std::string::npos)
-      return connection.request.size() < kMaxRequestBytes;
-    answer(connection);
+// Those whose client has gone meanwhile are dropped.
+void BoundedHttpServer::take_answers() {
+  eventfd_t count = 0;
+  ::eventfd_read(stop_event_, &count);
+  if (!threads_) return;
+  for (auto& [id, made] : threads_->take()) {
+    const auto connection = std::ranges::find(connections_, id, &Connection::id);
+    if (connection != connections_.end()) begin_taking(*connection, std::move(made));
   }
+}
+
+// Reads or writes what can be without waiting. False if the connection is at its end.
+bool BoundedHttpServer::serve(Connection& connection) {
+  if (connection.state == State::answering) return false;  // the client has gone
+  return connection.state == State::asking ? receive(connection) : send(connection);
+}
+
+bool BoundedHttpServer::receive(Connection& connection) {
+  std::array<char, 16384> buffer{};
+  const std::size_t most = limits_.head_bytes + limits_.body_bytes - connection.request.size();
+  const ssize_t got =
+      ::recv(connection.socket, buffer.data(), std::min(buffer.size(), most), MSG_DONTWAIT);
+  if (got <= 0) return would_wait(got);
+  connection.request.append(buffer.data(), static_cast<std::size_t>(got));
+  const RequestSize size = size_of(connection.request, limits_.head_bytes, limits_.body_bytes);
+  if (!size.refusal.empty()) {
+    begin_taking(connection, size.refusal);
+    return send(connection);
+  }
+  if (!size.whole) return connection.request.size() < limits_.head_bytes + limits_.body_bytes;
+  if (threads_) {
+    connection.state = State::answering;
+    connection.deadline = steady_clock::now() + limits_.to_answer;
+    threads_->give(connection.id, std::move(connection.request));
+    return true;
+  }
+  connection.state = State::taking;  // within the same deadline
+  connection.answer = answer(connection.request);
+  return send(connection);
+}
+
+bool BoundedHttpServer::send(Connection& connection) {
   const ssize_t sent = ::send(connection.socket, connection.answer.data(), connection.answer.size(),
                               MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0) return would_wait(sent);
@@ -141,10 +183,20 @@ bool BoundedHttpServer::serve(Connection& connection) {
   return !connection.answer.empty();
 }
 
+void BoundedHttpServer::begin_taking(Connection& connection, std::string answer) {
+  connection.state = State::taking;
+  connection.deadline = steady_clock::now() + limits_.to_take;
+  connection.answer = std::move(answer);
+}
+
 // An exception here is the client's connection, never the worker.
-void BoundedHttpServer::answer(Connection& connection) {
-  ExchangeStream stream(connection.request);
-  const auto before_routing = [](httplib::Request& request) { request.ranges.clear(); };
+std::string BoundedHttpServer::answer(const std::string& request) {
+  const std::size_t head = request.find("\r\n\r\n") + 4;
+  ExchangeStream stream(request);
+  const auto before_routing = [&](httplib::Request& parsed) {
+    parsed.ranges.clear();
+    if (limits_.body_bytes > 0) parsed.body = request.substr(head);
+  };
   bool closed = false;
   try {
     [&](auto& self) {
@@ -153,10 +205,10 @@ void BoundedHttpServer::answer(Connection& connection) {
       else
         self.process_request(stream, "", 0, "", 0, true, closed, before_routing);
     }(*this);
-    connection.answer = stream.take_answer();
+    return stream.take_answer();
   } catch (const std::exception&) {
+    return {};
   }
-  connection.answered = true;
 }
 
 // Clients that ask and do not read must not fill the memory.
@@ -166,7 +218,7 @@ void BoundedHttpServer::bound_unsent() {
   for (auto oldest = connections_.begin();
        unsent > kMaxUnsentBytes && oldest != std::prev(connections_.end());) {
     unsent -= oldest->answer.size();
-    oldest = oldest->answered ? end(oldest) : std::next(oldest);
+    oldest = oldest->state == State::taking ? end(oldest) : std::next(oldest);
   }
 }
 
