@@ -1,9 +1,10 @@
 #!/bin/sh
 # Installs the Debian packages that a purpose needs; does nothing, at once, where they are there.
-#   install_packages.sh build|test|lint|fuzz|chaos|board|package…
+#   install_packages.sh build|test|lint|fuzz|chaos|board|browser|package…
 #     build  to build and run hapax, its demo included    test  its tests beside that
 #     lint   what looks at the source only              fuzz  clang with its sanitizers and libFuzzer
 #     chaos  what tests/chaos/run needs beside test    board  Prometheus, for the alerts and the board
+#     browser  Chromium, in which a test opens the console
 #     package  what the Debian packages are built and looked at with, beside build
 set -eu
 
@@ -14,6 +15,7 @@ test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
 lint='clang clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
 board='prometheus'
+browser='chromium chromium-driver python3-selenium'
 package='python3 dpkg-dev file gzip lintian man-db systemd zsh'
 chaos='python3-confluent-kafka python3-psycopg2 libfaketime rsync'
 
@@ -31,8 +33,9 @@ for purpose in "$@"; do
     fuzz) wanted="$wanted $fuzz" ;;
     chaos) wanted="$wanted $chaos" ;;
     board) wanted="$wanted $board" ;;
+    browser) wanted="$wanted $browser" ;;
     package) wanted="$wanted $package" ;;
-    *) echo "usage: $0 build|test|lint|fuzz|chaos|board|package…" >&2; exit 2 ;;
+    *) echo "usage: $0 build|test|lint|fuzz|chaos|board|browser|package…" >&2; exit 2 ;;
   esac
 done
 

@@ -71,6 +71,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_outside(app, line);
   add_offsets(app, line);
   add_explain(app, line);
+  add_console(app, line);
   add_audit(app, line);
   add_new(app, line);
   add_demo(app, line);

@@ -50,6 +50,7 @@ void add_outbox(CLI::App& app, CommandLine& line);
 void add_outside(CLI::App& app, CommandLine& line);
 void add_offsets(CLI::App& app, CommandLine& line);
 void add_explain(CLI::App& app, CommandLine& line);
+void add_console(CLI::App& app, CommandLine& line);
 void add_audit(CLI::App& app, CommandLine& line);
 void add_new(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);

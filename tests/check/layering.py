@@ -23,8 +23,9 @@ ALLOWED = {
     "gate": GROUND | STORES | {"flow", "worker"},
     "cli": GROUND | STORES | {"flow", "worker"},  # what all commands share
     "inspect": GROUND | STORES | {"cli"},  # reads and explains, changes nothing
+    "console": GROUND | STORES | {"cli", "inspect"},  # hapax console: a web page for operators
     "tools": GROUND | STORES | {"cli", "flow", "worker", "sandbox"},  # hapax bench, hapax demo
-    "app": GROUND | STORES | {"flow", "outbox", "worker", "gate", "cli", "inspect", "tools"},
+    "app": GROUND | STORES | {"flow", "outbox", "worker", "gate", "cli", "inspect", "console", "tools"},
     "testing": GROUND | STORES | {"outside", "flow", "worker", "sandbox"},
     "sandbox": set(),  # starts servers: for the demo and the tests, and knows nothing of hapax
 }
@@ -90,6 +91,7 @@ HEALTHY = {
     "include/hapax/plugin.hpp": "#include <pqxx/version>\n",
     "src/kafka/a.cpp": '#include <librdkafka/rdkafka.h>\n#include "kafka/a.hpp"\n',
     "src/flow/a.cpp": '#include "store/a.hpp"\n#include "hapax/message.hpp"\n#include <string>\n',
+    "src/console/a.cpp": '#include "inspect/a.hpp"\n#include "observe/a.hpp"\n',
     "src/app/main/a.cpp": '#include "cli/a.hpp"\n#include "worker/a.hpp"\n',
     "src/tools/demo/a.cpp": '#include "sandbox/a.hpp"\n#include "tools/screen.hpp"\n',
     "src/store/message/a.cpp": '#include "store/worker/a.hpp"\n#include "store/a.hpp"\n',
@@ -102,6 +104,7 @@ FAULTS = [
     ({"src/inspect/b.cpp": '#include "app/b.hpp"\n'}, ["inspect may not include app/b.hpp"]),
     ({"src/store/b.cpp": '#include "store/worker/b.hpp"\n'}, ["a higher room"]),
     ({"src/store/worker/b.cpp": '#include "store/operator/b.hpp"\n'}, ["a higher room"]),
+    ({"src/console/b.cpp": "#include <httplib.h>\n"}, ["in src/observe only"]),
     ({"src/worker/b.cpp": "#include <pqxx/pqxx>\n"}, ["<pqxx/pqxx> may be included in src/store"]),
     ({"src/flow/b.hpp": "#  include <librdkafka/rdkafka.h>\n"}, ["in src/kafka only"]),
     ({"include/hapax/b.hpp": "#include <pqxx/pqxx>\n"}, ["in src/store only"]),

@@ -13,7 +13,7 @@ import source_tree
 MAX_FILE = 400
 MAX_FUNCTION = 70
 ALLOWED = "tests/check/sizes_allowed.txt"
-SCRIPTS = (".py", ".sh", ".cmake", ".sql", ".txt", ".java")
+SCRIPTS = (".py", ".sh", ".cmake", ".sql", ".txt", ".java", ".js", ".css")
 
 
 def functions(text):

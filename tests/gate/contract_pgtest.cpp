@@ -146,19 +146,19 @@ TEST_F(Contract, AResultIsAnAnswerToo) {
 
 TEST_F(Contract, OneKeyIsOneRequest) {
   add_route({"/accounts/{account}/payments", {"POST", "PUT"}});
-  const Headers json{{"Content-Type", "application/json"}};
+  const Headers as_json{{"Content-Type", "application/json"}};
   const std::string path = "/accounts/a%31/payments";
-  EXPECT_EQ(post("k1", R"({"a":1,"b":2})", json, path).status, 201);
+  EXPECT_EQ(post("k1", R"({"a":1,"b":2})", as_json, path).status, 201);
   const Reply same =
       post("k1", R"({ "b": 2, "a": 1 })", {{"content-type", "Application/JSON"}}, path);
   EXPECT_EQ(same.header("idempotent-replayed"), "true") << same.body;
   std::vector<Reply> others;
-  others.push_back(post("k1", R"({"a":1,"b":3})", json, path));
-  others.push_back(post("k1", R"({"a":1,"b":2})", json, path + "?a=1"));
-  others.push_back(post("k1", R"({"a":1,"b":2})", json, "/accounts/a2/payments"));
-  others.push_back(post("k1", R"({"a":1,"b":2})", json, "/payments"));
+  others.push_back(post("k1", R"({"a":1,"b":3})", as_json, path));
+  others.push_back(post("k1", R"({"a":1,"b":2})", as_json, path + "?a=1"));
+  others.push_back(post("k1", R"({"a":1,"b":2})", as_json, "/accounts/a2/payments"));
+  others.push_back(post("k1", R"({"a":1,"b":2})", as_json, "/payments"));
   others.push_back(post("k1", R"({"a":1,"b":2})", {{"Content-Type", "text/plain"}}, path));
-  others.push_back(ask(request("PUT", path, keyed("k1", json), R"({"a":1,"b":2})")));
+  others.push_back(ask(request("PUT", path, keyed("k1", as_json), R"({"a":1,"b":2})")));
   for (const Reply& reply : others) {
     expect_problem(reply, 422, "key-reused");
     EXPECT_TRUE(has(reply.body, "http-1"));

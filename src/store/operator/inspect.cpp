@@ -62,6 +62,8 @@ Json read_missing_table_rights(Session& session, const Json& declared) {
   return read(session, sql::kReadMissingTableRights, {declared.dump()});
 }
 
+Json read_order_rights(Session& session) { return first(read(session, sql::kReadOrderRights)); }
+
 Json read_unlogged_tables(Session& session) { return read(session, sql::kReadUnloggedTables); }
 
 Json read_other_groups(Session& session, const std::string& group,

@@ -32,6 +32,8 @@ Json read_missing_rights(Session& session);
 // `declared`: [{"table": "payments", "privilege": "INSERT"}]. A table that is not there comes with
 // null.
 Json read_missing_table_rights(Session& session, const Json& declared);
+// What this role may order: sql/operator/read_order_rights.sql.
+Json read_order_rights(Session& session);
 Json read_unlogged_tables(Session& session);  // outside of hapax's schema
 Json read_other_groups(Session& session, const std::string& group,
                        const std::vector<std::string>& topics);

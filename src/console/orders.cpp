@@ -1,0 +1,217 @@
+#include "console/orders.hpp"
+
+#include <algorithm>
+
+#include "cli/call_orders.hpp"
+#include "cli/command.hpp"
+#include "cli/letter_orders.hpp"
+#include "cli/operator.hpp"
+#include "cli/resumption.hpp"
+#include "cli/store_access.hpp"
+#include "console/query.hpp"
+#include "inspect/outbox_state.hpp"
+
+namespace hapax::console {
+namespace {
+
+using app::Json;
+using app::Stop;
+using observe::PageRequest;
+
+const std::string& group_named(Ground& ground) { return app::group_of(ground.sessions.config()); }
+
+// A change as a command makes it: with its sentence if PostgreSQL refuses.
+Json changed(Ground& ground, const char* rights,
+             const std::function<Json(store::Session&)>& action) {
+  Json result;
+  ground.sessions.change([&](store::Session& session) {
+    app::change(rights, [&] {
+      result = action(session);
+      return app::kDone;
+    });
+  });
+  return result;
+}
+
+store::Order order_of(Ground& ground, const Json& body) {
+  return {group_named(ground), need_text(body, "who"), need_text(body, "why")};
+}
+
+store::OpenLetters letters_of(Ground& ground, const Json& body) {
+  store::OpenLetters letters;
+  letters.group = group_named(ground);
+  letters.ids = need_ids(body, "ids");
+  if (letters.ids.empty()) throw Stop(app::kUsage, "the order names no letter");
+  if (letters.ids.size() > kMaxMatching)
+    throw Stop(app::kUsage, "the order names more than " + std::to_string(kMaxMatching) +
+                                " letters; give a narrower filter, or use the command");
+  return letters;
+}
+
+store::OutboxOrder outbox_order(Ground& ground, const Json& body) {
+  return {group_named(ground), need_text(body, "who"), need_text(body, "why"), is_dry_run(body)};
+}
+
+Json tally_json(const store::OpenLetters& letters, const char* name,
+                const app::LetterTally& tally) {
+  return {{"named", letters.ids.size()},
+          {name, tally.changed},
+          {"running", tally.running},
+          {"ended", tally.ended}};
+}
+
+}  // namespace
+
+Json resume(Ground& ground, const PageRequest& request) {
+  const Json body = body_of(request);
+  const std::string where = need_text(body, "place"), name = need_text(body, "decision");
+  const auto place = app::parse_place(where);
+  const store::Decision* const decision = store::decision_named(name);
+  if (!place) throw Stop(app::kUsage, "\"" + where + "\" is no place");
+  if (decision == nullptr) throw Stop(app::kUsage, "there is no decision `" + name + "`");
+  store::Resumption wanted = app::resumption_of(ground.sessions.config(), *place);
+  wanted.decision = name;
+  wanted.who = need_text(body, "who");
+  wanted.why = need_text(body, "why");
+  const bool dry_run = is_dry_run(body);
+  if (!dry_run) wanted.seen = need_ids(body, "seen");
+  return changed(ground, app::rights_for(*decision), [&](store::Session& session) {
+    const store::Resumed resumed =
+        dry_run ? app::rehearse(session, wanted, where) : store::resume(session, wanted);
+    if (resumed.halts.empty())
+      throw Stop(app::kFailed, "another operator has ended the halt meanwhile");
+    Json halts = Json::array();
+    for (const store::Halt& halt : resumed.halts) halts.push_back(halt.id);
+    return Json{{"halts", halts},
+                {"lines", app::resumed_lines(resumed)},
+                {"effect", decision->effect},
+                {"dry_run", dry_run}};
+  });
+}
+
+Json matching(Ground& ground, const PageRequest& request) {
+  const store::DeadLetterFilter filter = app::list_filter(filter_of(request), group_named(ground));
+  store::OpenLetters letters;
+  letters.group = filter.group;
+  letters.topic = filter.topic;
+  letters.handler = filter.handler;
+  letters.reason = filter.reason;
+  letters.error = filter.error;
+  letters.key = filter.key;
+  letters.since = filter.since;
+  letters.until = filter.until;
+  store::LetterIds ids;
+  ground.sessions.read([&](store::Session& session) {
+    ids.clear();
+    letters.above = 0;
+    for (Json page; !(page = store::page_of(session, letters)).empty();
+         letters.above = ids.back()) {
+      for (const Json& row : page) ids.push_back(row.at("id").get<std::int64_t>());
+      if (ids.size() > kMaxMatching)
+        throw Stop(app::kFailed, "more than " + std::to_string(kMaxMatching) +
+                                     " letters match; give a narrower filter, or use the command");
+    }
+  });
+  return {{"ids", ids}};
+}
+
+Json replay(Ground& ground, const PageRequest& request) {
+  const Json body = body_of(request);
+  const store::Order order = order_of(ground, body);
+  const store::OpenLetters letters = letters_of(ground, body);
+  std::optional<store::Replacement> payload;
+  if (body.contains("payload") && !body.at("payload").is_null())
+    payload = store::Replacement{text_in(body, "payload")};
+  if (payload && letters.ids.size() != 1)
+    throw Stop(app::kUsage, "an edited payload is for exactly one letter");
+  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    const app::ReplayTally tally = app::want_all(session, order, letters, payload);
+    if (payload && !tally.wanted_before.empty())
+      throw Stop(app::kFailed, "a replay is wanted already by " +
+                                   app::cell(tally.wanted_before[0].at("who")) +
+                                   ", and yours was not added; cancel that one first");
+    return Json{{"named", letters.ids.size()},
+                {"wanted", tally.added},
+                {"wanted_before", tally.wanted_before.size()},
+                {"without_bytes", tally.without_bytes.size()},
+                {"ended", tally.ended}};
+  });
+}
+
+Json cancel(Ground& ground, const PageRequest& request) {
+  const Json body = body_of(request);
+  const store::Order order = order_of(ground, body);
+  const store::OpenLetters letters = letters_of(ground, body);
+  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    return tally_json(letters, "cancelled", app::cancel_all(session, order, letters));
+  });
+}
+
+Json discard(Ground& ground, const PageRequest& request) {
+  const Json body = body_of(request);
+  const store::Order order = order_of(ground, body);
+  const store::OpenLetters letters = letters_of(ground, body);
+  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    return tally_json(letters, "discarded", app::discard_all(session, order, letters));
+  });
+}
+
+Json outbox_retry(Ground& ground, const PageRequest& request) {
+  const Json body = body_of(request);
+  const store::OutboxOrder order = outbox_order(ground, body);
+  const std::string which = need_text(body, "which");
+  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    const store::OutboxDecided decided = store::retry_outbox(session, order, which);
+    if (decided.halts.empty())
+      throw Stop(app::kFailed, app::not_halted(session, order.group, which));
+    return Json{{"halts", decided.halts.size()}, {"dry_run", order.dry_run}};
+  });
+}
+
+Json outbox_skip(Ground& ground, const PageRequest& request) {
+  const Json body = body_of(request);
+  const store::OutboxOrder order = outbox_order(ground, body);
+  const store::LetterIds ids = need_ids(body, "ids");
+  if (ids.empty()) throw Stop(app::kUsage, "the order names no record");
+  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    const store::OutboxDecided decided = store::skip_outbox(session, order, ids);
+    return Json{{"halts", decided.halts.size()},
+                {"records", decided.records.size()},
+                {"dry_run", order.dry_run}};
+  });
+}
+
+Json decide(Ground& ground, const PageRequest& request) {
+  using What = store::CallDecision::What;
+  const Json body = body_of(request);
+  const config::Config& config = ground.sessions.config();
+  const std::string scope = app::call_scope(config, text_in(body, "scope"));
+  const std::string name = need_text(body, "decision");
+  store::CallDecision decision = app::call_decision(config, scope);
+  if (name == "happened")
+    decision.what = What::happened;
+  else if (name == "did_not_happen")
+    decision.what = What::did_not_happen;
+  else if (name != "give_up")
+    throw Stop(app::kUsage, "there is no decision `" + name + "`");
+  if (const std::string answer = text_in(body, "answer"); !answer.empty())
+    decision.answer = app::json_answer(answer);
+  decision.who = need_text(body, "who");
+  decision.why = need_text(body, "why");
+  decision.dry_run = is_dry_run(body);
+  // A call that was made again since it was shown is another one.
+  if (body.contains("token"))
+    decision.token = need_ids({{"token", {body.at("token")}}}, "token")[0];
+  if (!decision.dry_run && !decision.token) throw Stop(app::kUsage, "token is missing");
+  const store::KeyName named{need_text(body, "key"), scope, text_in(body, "tenant")};
+  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    const store::KeyName key = app::call_key(session, named);
+    const Json found = store::decide_call(session, key, decision);
+    return Json{{"effect", app::call_effect(decision, !found.at("dead_letter").is_null())},
+                {"status", found.at("status")},
+                {"token", found.at("token")},
+                {"dry_run", decision.dry_run}};
+  });
+}
+
+}  // namespace hapax::console

@@ -1,0 +1,231 @@
+#include "console/views.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "cli/call_orders.hpp"
+#include "cli/command.hpp"
+#include "cli/coordinates.hpp"
+#include "cli/store_access.hpp"
+#include "console/bytes.hpp"
+#include "console/query.hpp"
+#include "inspect/group_state.hpp"
+#include "inspect/key_story.hpp"
+#include "inspect/letters.hpp"
+#include "inspect/message_story.hpp"
+#include "inspect/outbox_state.hpp"
+#include "store/operator/decisions.hpp"
+
+namespace hapax::console {
+namespace {
+
+using app::Json;
+using app::Stop;
+using observe::PageRequest;
+
+const std::string& group_of(Ground& ground) { return app::group_of(ground.sessions.config()); }
+
+Json choices_for(const Json& halt) {
+  Json choices = Json::array();
+  for (const store::Decision& decision : store::all_decisions()) {
+    if (!decision.fits(halt.at("reason").get<std::string>())) continue;
+    if (store::needs_message(decision) && halt.at("offset").is_null()) continue;
+    choices.push_back({{"name", decision.name},
+                       {"effect", decision.effect},
+                       {"destructive", decision.destructive},
+                       {"database", decision.fits("store_copied") && !decision.reasons.empty()}});
+  }
+  return choices;
+}
+
+Json state_of_group(Ground& ground, store::Session& session) {
+  app::GroupInStore known = app::read_group_in_store(session, group_of(ground));
+  const auto told = ground.kafka.told(app::to_ask(known));
+  Json state = app::group_state(ground.sessions.config(), session, std::move(known),
+                                told ? told->side : app::KafkaSide{});
+  state["kafka_age_seconds"] = told ? Json(told->age.count()) : Json();
+  for (Json& halt : state["halts"]) halt["choices"] = choices_for(halt);
+  state["may"] = store::read_order_rights(session);
+  return state;
+}
+
+Json shown_headers(const Json& headers) {
+  Json shown = Json::array();
+  for (const Json& header : headers) {
+    if (shown.size() == kShownHeaders) break;
+    shown.push_back({{"name", shown_bytes(app::bytes_of_hex(header.at(0)), kShownField)},
+                     {"value", shown_bytes(app::bytes_of_hex(header.at(1)), kShownField)}});
+  }
+  return shown;
+}
+
+const std::string& need(const store::OptionalText& text, const char* name) {
+  if (!text) throw Stop(app::kUsage, std::string(name) + " is missing");
+  return *text;
+}
+
+app::Place place_of(const std::string& which) {
+  const auto place = app::parse_place(which);
+  if (!place || !place->offset)
+    throw Stop(app::kUsage, "\"" + which + "\" is not TOPIC/PARTITION/OFFSET");
+  return *place;
+}
+
+// One question to Kafka about a message at a time: several would leave no thread for the rest.
+class Explaining {
+ public:
+  explicit Explaining(std::atomic<bool>& explains) : explains_(explains) {
+    if (explains_.exchange(true))
+      throw Stop(app::kUnreachable,
+                 "the console asks Kafka about another message now; ask again in a moment");
+  }
+  ~Explaining() { explains_ = false; }
+  Explaining(const Explaining&) = delete;
+  Explaining& operator=(const Explaining&) = delete;
+
+ private:
+  std::atomic<bool>& explains_;
+};
+
+Json explain_place(Ground& ground, const std::string& which) {
+  const app::Place place = place_of(which);
+  const Explaining explaining(ground.explains);
+  Json told;
+  ground.sessions.read([&](store::Session& session) {
+    const app::Story story = app::tell_message(ground.sessions.config(), session, place);
+    told = {{"which", which},
+            {"story", story.published_by.empty() ? story.json : story.json.at("message")},
+            {"published_by", story.published_by.empty() ? Json() : Json(story.published_by)},
+            {"untold", story.untold.empty() ? Json() : Json(story.untold)}};
+  });
+  return told;
+}
+
+Json need_record(store::Session& session, const std::string& group, std::int64_t id) {
+  Json record = store::read_outbox_record(session, group, id);
+  if (record.is_null())
+    throw Stop(app::kFailed, "group " + group + " has no unsent record " + std::to_string(id) +
+                                 "; a record is removed once Kafka has it");
+  return record;
+}
+
+}  // namespace
+
+Json overview(Ground& ground, const PageRequest&) {
+  const config::Config& config = ground.sessions.config();
+  Json topics = Json::array();
+  for (const config::Route& route : config.routes) topics.push_back(route.topic);
+  Json shown = {{"group", group_of(ground)}, {"config", ground.config_path}, {"who", ground.who},
+                {"topics", topics},          {"postgres_error", nullptr},    {"state", nullptr}};
+  try {
+    ground.sessions.read(
+        [&](store::Session& session) { shown["state"] = state_of_group(ground, session); });
+  } catch (const std::exception& error) {  // the page shows it beside what it knows
+    shown["postgres_error"] = error.what();
+  }
+  return shown;
+}
+
+Json letters(Ground& ground, const PageRequest& request) {
+  const auto state = text_of(request, "state").value_or("open");
+  store::DeadLetterFilter filter = app::list_filter(filter_of(request), group_of(ground));
+  filter.before = number_of(request, "before");
+  filter.limit = kPageRows;
+  if (state != "all") filter.state = state;
+  Json shown;
+  ground.sessions.read([&](store::Session& session) {
+    const store::Listed listed = app::list_letters(session, filter);
+    const Json next = app::next_page(listed, filter.limit);
+    const bool full = static_cast<int>(listed.rows.size()) == filter.limit;
+    shown = {{"rows", listed.rows},
+             {"next", next},
+             {"looked_at", next.is_null() || full ? Json() : Json(store::kMaxScan)}};
+  });
+  return shown;
+}
+
+Json letter(Ground& ground, const PageRequest& request) {
+  const store::OptionalText which = text_of(request, "which");
+  Json found;
+  ground.sessions.read([&](store::Session& session) {
+    found = app::read_letter(session, group_of(ground), need(which, "which"));
+  });
+  found["message_key"] = shown_bytes(app::bytes_of_hex(found.at("message_key")), kShownField);
+  found["payload"] = shown_bytes(app::bytes_of_hex(found.at("payload")), kShownPayload);
+  found["header_count"] = found.at("headers").size();
+  found["headers"] = shown_headers(found.at("headers"));
+  found["other"] = found.at("other").is_null() ? Json() : Json(found.at("other").dump());
+  for (Json& replay : found.at("replays"))
+    replay["payload"] = shown_bytes(app::bytes_of_hex(replay.at("payload")), kShownPayload);
+  return found;
+}
+
+Json explanation(Ground& ground, const PageRequest& request) {
+  if (const auto which = text_of(request, "which")) return explain_place(ground, *which);
+  const app::KeyWanted wanted{need(text_of(request, "key"), "which or key"),
+                              text_of(request, "scope"), text_of(request, "tenant")};
+  Json story;
+  ground.sessions.read([&](store::Session& session) {
+    story = app::key_story(ground.sessions.config(), session, wanted);
+  });
+  return story;
+}
+
+Json outbox(Ground& ground, const PageRequest& request) {
+  const store::OptionalText topic = text_of(request, "topic");
+  const std::int64_t above = number_of(request, "above").value_or(0);
+  Json shown;
+  ground.sessions.read([&](store::Session& session) {
+    shown = topic ? app::outbox_records(session, group_of(ground), *topic, above, kPageRows)
+                  : app::outbox_state(session, group_of(ground));
+  });
+  return shown;
+}
+
+Json outbox_record(Ground& ground, const PageRequest& request) {
+  const std::int64_t id = number_of(request, "id").value_or(0);
+  Json found;
+  ground.sessions.read(
+      [&](store::Session& session) { found = need_record(session, group_of(ground), id); });
+  Json headers = Json::array();
+  for (const auto& [name, value] : app::outbox_headers(found).value_or(store::OutboxHeaders{}))
+    headers.push_back(
+        {{"name", shown_bytes(name, kShownField)}, {"value", shown_bytes(value, kShownField)}});
+  found["headers"] = std::move(headers);
+  found["record_key"] = shown_bytes(app::bytes_of_hex(found.at("record_key")), kShownField);
+  found["payload"] = shown_bytes(app::bytes_of_hex(found.at("payload")), kShownPayload);
+  return found;
+}
+
+Json outside_calls(Ground& ground, const PageRequest& request) {
+  const config::Config& config = ground.sessions.config();
+  const bool any = std::ranges::any_of(
+      config.routes, [](const config::Route& route) { return route.outside.has_value(); });
+  if (!any) return {{"scopes", Json::array()}, {"calls", Json::array()}};
+  const std::vector<std::string> scopes = app::outside_scopes(config);
+  const auto status = text_of(request, "status").value_or("");
+  Json calls;
+  ground.sessions.read([&](store::Session& session) {
+    calls = store::list_calls(session, scopes, app::call_filter(status), kPageRows);
+  });
+  return {{"scopes", scopes}, {"calls", std::move(calls)}};
+}
+
+observe::PageAnswer payload(Ground& ground, const PageRequest& request) {
+  const store::OptionalText which = text_of(request, "letter");
+  const auto record = number_of(request, "record");
+  std::optional<std::string> bytes;
+  ground.sessions.read([&](store::Session& session) {
+    const Json row =
+        record ? need_record(session, group_of(ground), *record)
+               : app::read_letter(session, group_of(ground), need(which, "letter or record"));
+    bytes = app::bytes_of_hex(row.at("payload"));
+  });
+  if (!bytes) throw Stop(app::kFailed, "the payload is null (a tombstone): there are no bytes");
+  return {200,
+          "application/octet-stream",
+          std::move(*bytes),
+          {{"Content-Disposition", "attachment; filename=\"payload.bin\""}}};
+}
+
+}  // namespace hapax::console

@@ -1,0 +1,32 @@
+// What the console shows: each function answers one GET with what a command prints with --json.
+// Bytes of messages come as shown_bytes() has them.
+//
+// Throws: app::Stop, store::DatabaseError. Thread safety: may be called from any thread.
+#pragma once
+
+#include "cli/output.hpp"
+#include "console/ground.hpp"
+#include "observe/page_server.hpp"
+
+namespace hapax::console {
+
+inline constexpr int kPageRows = 50;
+inline constexpr std::size_t kShownHeaders = 200;
+
+// As `hapax status`; what this role may order; whether PostgreSQL and Kafka answer.
+app::Json overview(Ground& ground, const observe::PageRequest& request);
+// As `hapax dead list` and `dead show`.
+app::Json letters(Ground& ground, const observe::PageRequest& request);
+app::Json letter(Ground& ground, const observe::PageRequest& request);
+// As `hapax explain`, by `which` or by `key`.
+app::Json explanation(Ground& ground, const observe::PageRequest& request);
+// As `hapax outbox list`, with `topic` its records; and `outbox show`.
+app::Json outbox(Ground& ground, const observe::PageRequest& request);
+app::Json outbox_record(Ground& ground, const observe::PageRequest& request);
+// As `hapax outside list`.
+app::Json outside_calls(Ground& ground, const observe::PageRequest& request);
+
+// The payload of a `letter` or a `record` as a file, byte for byte.
+observe::PageAnswer payload(Ground& ground, const observe::PageRequest& request);
+
+}  // namespace hapax::console

@@ -1,0 +1,104 @@
+// The console in a real browser: browser_test.py opens it, this makes what it shows and looks at
+// what its orders changed.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "console/console_case.hpp"
+#include "sandbox/child_process.hpp"
+#include "sandbox/temporary_folder.hpp"
+
+namespace hapax::console {
+namespace {
+
+class ConsoleBrowser : public ConsoleCase {
+ protected:
+  // Letter 1 is hostile, 2 and 4 are rejected, and 60 more have no key.
+  void fill() {
+    letters(64);
+    database.run(
+        "UPDATE hapax.dead_letters SET reason = CASE WHEN id IN (2, 4) THEN 'rejected' WHEN id IN "
+        "(1, 3) THEN 'crashed' ELSE 'missing_key' END; "
+        "UPDATE hapax.dead_letters SET payload = '<script>window.hacked = 1</script>', error = "
+        "'<img src=x onerror=window.hacked=1>' || chr(27) || '[2J' || chr(8238), message_key = "
+        "'</td><script>window.hacked=1</script>', header_names = ARRAY['<b>x</b>']::bytea[], "
+        "header_values = ARRAY['\\x1b'::bytea] WHERE id = 1; "
+        "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope, "
+        "owner) VALUES ('g', 't', 0, 7, 'k', 's', NULL), ('g', 't', 1, 41, 'k', 's', 'worker-1'), "
+        "('g', 't', 2, 1042, 'k', 's', 'worker-2'); "
+        "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+        "last_error, handler, next_try) VALUES ('g', 't', 1, 1, 42, 3, 'the bank does not answer', "
+        "'payments', now() + interval '40 s'); "
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+        "partition, kafka_offset, expires_at, result) VALUES ('k2', 's', 'completed', 'g', 't', 1, "
+        "0, 7, now() + interval '1 day', '{\"status\": \"booked\"}')");
+    halt("handler_ended_transaction", "7");
+    fill_outbox();
+    fill_calls();
+  }
+
+  void fill_outbox() {
+    database.run(
+        "INSERT INTO hapax.outbox (group_id, topic, record_key, payload, headers, idempotency_key, "
+        "source_topic, source_generation, source_partition, source_offset) SELECT 'g', 'r', "
+        "convert_to('key' || n, 'UTF8'), '{\"amount\": 5}', '[]', 'i' || n, 't', 1, 0, n FROM "
+        "generate_series(1, 2) n; "
+        "INSERT INTO hapax.outbox_halts (group_id, topic, row_id, record_key, reason, detail, "
+        "halted_by) SELECT 'g', 'r', n, convert_to('key' || n, 'UTF8'), 'record_refused', 'the "
+        "record is too large', 'worker-1' FROM generate_series(1, 2) n");
+  }
+
+  void fill_calls() {
+    setup.config.routes[0].outside.emplace();
+    database.run(
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+        "partition, kafka_offset, expires_at, token, calls, called_at, alone, crashes, error) "
+        "VALUES ('c1', 's', 'unknown', 'g', 't', 1, 0, 3, 'infinity', 100, 1, now(), false, 0, "
+        "'the connection was lost')");
+  }
+};
+
+TEST_F(ConsoleBrowser, LoadsEveryViewGivesEveryOrderAndRunsNoScriptOfAMessage) {
+  as_operator();
+  setup.ask_kafka = [](app::KafkaSide& side) {
+    for (auto& [partition, told] : side.partitions) {
+      told.committed = 40;
+      told.end = 1200 + partition.second;
+    }
+    side.members = kafka::Members{"Stable", 2, {{"t", 0}, {"t", 1}, {"t", 2}}};
+  };
+  fill();
+  ConsoleSetup read_only = setup;
+  read_only.url.clear();
+  const Console other(read_only);
+
+  const sandbox::TemporaryFolder folder("browser");
+  const auto log = folder.path() / "log";
+  std::vector<std::string> argv = {"/usr/bin/python3", "-B",
+                                   test::source_folder() / "tests/console/browser_test.py",
+                                   console().url(), other.url()};
+  if (const char* const screenshots = std::getenv("HAPAX_SCREENSHOTS")) argv.push_back(screenshots);
+  sandbox::ChildProcess process({.argv = argv, .output = log});
+  const auto exit = process.wait(std::chrono::seconds(180));
+  std::ifstream output(log);
+  const std::string told{std::istreambuf_iterator<char>(output), {}};
+  if (exit && exit->code == 77) GTEST_SKIP() << told;
+  ASSERT_TRUE(exit && exit->success()) << told;
+
+  EXPECT_EQ(database.value("SELECT action, count(*), min(who), min(why) FROM hapax.operator_log "
+                           "GROUP BY action ORDER BY action"),
+            "dead discard|2|ann|it's fixed\n"
+            "dead replay|3|ann|it's fixed\n"
+            "dead replay --cancel|1|ann|it's fixed\n"
+            "outbox retry|1|ann|it's fixed\n"
+            "outbox skip|1|ann|it's fixed\n"
+            "outside decide --happened|1|ann|it's fixed\n"
+            "resume retry|1|ann|disk is back");
+  EXPECT_EQ(database.value("SELECT convert_from(payload, 'UTF8') FROM hapax.replays WHERE edited"),
+            "{\"amount\": 7}");
+  EXPECT_EQ(database.value("SELECT answer FROM hapax.idempotency_keys WHERE key = 'c1'"),
+            "{\"charge\": 1}");
+}
+
+}  // namespace
+}  // namespace hapax::console

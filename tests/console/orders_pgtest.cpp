@@ -1,0 +1,218 @@
+// What the console changes: what the commands change, with who and why, and nothing without the
+// right to it.
+#include "console/console_case.hpp"
+
+namespace hapax::console {
+namespace {
+
+using testing::HasSubstr;
+
+class ConsoleOrders : public ConsoleCase {
+ protected:
+  std::string states() {
+    return database.value(
+        "SELECT string_agg(coalesce(ended_as, 'open'), ' ' ORDER BY id) FROM hapax.dead_letters");
+  }
+  std::string replays() {
+    return database.value(
+        "SELECT coalesce(string_agg(dead_letter || ' ' || who || ' ' || coalesce(outcome, 'open'), "
+        "', ' ORDER BY id), '') FROM hapax.replays");
+  }
+  void checkpoint() {
+    database.run(
+        "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope) "
+        "VALUES ('g', 't', 0, 7, 'k', 's')");
+  }
+  void outbox() {
+    database.run(
+        "INSERT INTO hapax.outbox (group_id, topic, record_key, payload, headers, idempotency_key, "
+        "source_topic, source_generation, source_partition, source_offset) VALUES ('g', 'r', "
+        "'key', "
+        "'p', '[]', 'i', 't', 1, 0, 7); "
+        "INSERT INTO hapax.outbox_halts (group_id, topic, row_id, record_key, reason, detail, "
+        "halted_by) VALUES ('g', 'r', 1, 'key', 'record_refused', 'too large', 'w')");
+  }
+  // Key k1 of letter 1 was called for, and what became of it is unknown.
+  void unknown_call() {
+    setup.config.routes[0].outside.emplace();
+    letters(1);
+    database.run(
+        "UPDATE hapax.dead_letters SET reason = 'outcome_unknown'; "
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+        "partition, kafka_offset, expires_at, token, calls, called_at, alone, crashes) VALUES "
+        "('k1', 's', 'unknown', 'g', 't', 1, 0, 1, 'infinity', 100, 1, now(), false, 0)");
+  }
+};
+
+TEST_F(ConsoleOrders, AHaltEndsOnlyAsItWasShown) {
+  as_operator();
+  checkpoint();
+  halt("unexpected_error", "7");
+  const Json order = {{"place", "t/0"}, {"decision", "retry"}};
+  Json dry = order;
+  dry["dry_run"] = true;
+  const Json told = give("/api/resume", dry);
+  EXPECT_EQ(told.at("halts"), Json({1}));
+  EXPECT_THAT(told.at("lines")[0].get<std::string>(), HasSubstr("unexpected_error"));
+  EXPECT_EQ(log(), "");
+
+  give("/api/resume", order, 400);  // it names no halt that was seen
+  Json act = order;
+  act["seen"] = {2};
+  EXPECT_THAT(give("/api/resume", act, 409).at("error").get<std::string>(),
+              HasSubstr("halted meanwhile"));
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL"), "1");
+  act["seen"] = {1};
+  EXPECT_EQ(give("/api/resume", act).at("dry_run"), false);
+  EXPECT_EQ(database.value("SELECT ended_by, why, decision FROM hapax.halts"), "ann|fixed|retry");
+  EXPECT_EQ(log(), "ann|resume retry|fixed");
+  EXPECT_THAT(give("/api/resume", act, 409).at("error").get<std::string>(), HasSubstr("meanwhile"));
+}
+
+TEST_F(ConsoleOrders, ADecisionThatDoesNotFitIsRefusedWithTheOnesThatDo) {
+  as_operator();
+  halt("unexpected_error");
+  const auto refused = [&](const char* decision, int status) {
+    return give("/api/resume", {{"place", "t/0"}, {"decision", decision}, {"dry_run", true}},
+                status)
+        .at("error")
+        .get<std::string>();
+  };
+  EXPECT_THAT(refused("recreated", 409), HasSubstr("what does: retry"));
+  EXPECT_THAT(refused("skip", 409), HasSubstr("names no message"));
+  EXPECT_THAT(refused("guess", 400), HasSubstr("no decision"));
+  give("/api/resume", {{"place", "t/9"}, {"decision", "retry"}, {"dry_run", true}}, 409);
+}
+
+TEST_F(ConsoleOrders, AnOrderNamesWhoAndWhy) {
+  as_operator();
+  letters(1);
+  for (const Json& order : {Json{{"ids", {1}}, {"who", "ann"}}, Json{{"ids", {1}}, {"why", "w"}},
+                            Json{{"ids", {1}}, {"who", "ann"}, {"why", ""}},
+                            Json{{"ids", {1}}, {"who", "a\0b"}, {"why", 1}},
+                            Json{{"ids", Json::array()}, {"who", "ann"}, {"why", "w"}}})
+    EXPECT_EQ(post("/api/discard", order).status, 400) << order;
+  EXPECT_EQ(states(), "open");
+}
+
+TEST_F(ConsoleOrders, AnOrderIsAboutTheIdsThatMatchedAndNoOthers) {
+  as_operator();
+  letters(1200);
+  const Json ids = read("/api/matching?reason=rejected").at("ids");
+  ASSERT_EQ(ids.size(), 600U);
+  database.run(
+      "UPDATE hapax.dead_letters SET kafka_offset = kafka_offset + 10000; "
+      "UPDATE hapax.dead_letters SET reason = 'rejected'");
+  const Json told = give("/api/discard", {{"ids", ids}});
+  EXPECT_EQ(told.at("discarded"), 600);
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.dead_letters WHERE ended_as = 'discarded' "
+                           "AND id % 2 = 0 AND ended_by = 'ann' AND ended_why = 'fixed'"),
+            "600");
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.dead_letters WHERE ended_at IS NULL"),
+            "600");
+  EXPECT_EQ(read("/api/matching").at("ids").size(), 600U);
+}
+
+TEST_F(ConsoleOrders, LettersOfAnotherGroupAreLeftAlone) {
+  as_operator();
+  letters(2);
+  database.run("UPDATE hapax.dead_letters SET group_id = 'other' WHERE id = 1");
+  EXPECT_EQ(give("/api/discard", {{"ids", {1, 2}}}).at("discarded"), 1);
+  EXPECT_EQ(states(), "open discarded");
+}
+
+TEST_F(ConsoleOrders, AReplayIsWantedOnceAndMayBeCancelled) {
+  as_operator();
+  letters(2);
+  EXPECT_EQ(give("/api/replay", {{"ids", {1, 2}}}).at("wanted"), 2);
+  EXPECT_EQ(give("/api/replay", {{"ids", {1}}}).at("wanted_before"), 1);
+  EXPECT_EQ(replays(), "1 ann open, 2 ann open");
+  EXPECT_TRUE(read("/api/letters").at("rows")[0].at("replay_wanted"));
+  EXPECT_EQ(give("/api/cancel", {{"ids", {1}}}).at("cancelled"), 1);
+  EXPECT_EQ(replays(), "1 ann cancelled, 2 ann open");
+  EXPECT_EQ(read("/api/letter?which=1").at("replays")[0].at("outcome"), "cancelled");
+}
+
+TEST_F(ConsoleOrders, AnEditedPayloadRunsInPlaceOfTheLettersOwn) {
+  as_operator();
+  letters(2);
+  give("/api/replay", {{"ids", {1, 2}}, {"payload", "{}"}}, 400);
+  give("/api/replay", {{"ids", {1}}, {"payload", "{\"amount\": \"é\"}"}});
+  EXPECT_EQ(database.value("SELECT edited, convert_from(payload, 'UTF8') FROM hapax.replays"),
+            "t|{\"amount\": \"é\"}");
+  EXPECT_THAT(
+      give("/api/replay", {{"ids", {1}}, {"payload", "x"}}, 409).at("error").get<std::string>(),
+      HasSubstr("wanted already by ann"));
+}
+
+TEST_F(ConsoleOrders, AHaltedRecordIsSentAgainOrNever) {
+  as_operator();
+  outbox();
+  EXPECT_EQ(give("/api/outbox/retry", {{"which", "r"}, {"dry_run", true}}).at("halts"), 1);
+  EXPECT_EQ(log(), "");
+  EXPECT_EQ(give("/api/outbox/skip", {{"ids", {1}}, {"dry_run", true}}).at("records"), 1);
+  EXPECT_EQ(give("/api/outbox/skip", {{"ids", {1}}}).at("records"), 1);
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.outbox"), "0");
+  EXPECT_THAT(give("/api/outbox/retry", {{"which", "1"}}, 409).at("error").get<std::string>(),
+              HasSubstr("1 is not halted"));
+  EXPECT_EQ(log(), "ann|outbox skip|fixed");
+}
+
+TEST_F(ConsoleOrders, AHaltedTopicIsRetried) {
+  as_operator();
+  outbox();
+  EXPECT_EQ(give("/api/outbox/retry", {{"which", "r"}}).at("halts"), 1);
+  EXPECT_EQ(database.value("SELECT ended_by, decision FROM hapax.outbox_halts"), "ann|retry");
+}
+
+TEST_F(ConsoleOrders, AnUnknownCallIsDecidedAsItWasShown) {
+  as_operator();
+  unknown_call();
+  const Json calls = read("/api/outside").at("calls");
+  ASSERT_EQ(calls.size(), 1U);
+  EXPECT_EQ(calls[0].at("token"), 100);
+  Json order = {{"key", "k1"}, {"scope", "s"}, {"tenant", ""}, {"decision", "happened"}};
+  order["token"] = 99;
+  EXPECT_THAT(give("/api/decide", order, 409).at("error").get<std::string>(),
+              HasSubstr("token is 100, not 99"));
+  order["token"] = 100;
+  EXPECT_THAT(give("/api/decide", order, 409).at("error").get<std::string>(),
+              HasSubstr("no answer is kept"));
+  order["answer"] = "{not JSON";
+  give("/api/decide", order, 400);
+  order["answer"] = "{\"charge\": \"ch_1\"}";
+  order["dry_run"] = true;
+  EXPECT_THAT(give("/api/decide", order).at("effect").get<std::string>(),
+              HasSubstr("books the answer"));
+  EXPECT_EQ(log(), "");
+  order["dry_run"] = false;
+  give("/api/decide", order);
+  EXPECT_EQ(database.value("SELECT status, answer FROM hapax.idempotency_keys"),
+            "answered|{\"charge\": \"ch_1\"}");
+  EXPECT_EQ(log(), "ann|outside decide --happened|fixed");
+}
+
+TEST_F(ConsoleOrders, TheWorkersRoleChangesNothing) {
+  checkpoint();
+  halt("unexpected_error", "7");
+  outbox();
+  unknown_call();
+  const std::pair<std::string, Json> orders[] = {
+      {"resume", {{"place", "t/0"}, {"decision", "retry"}, {"seen", {1}}}},
+      {"replay", {{"ids", {1}}}},
+      {"discard", {{"ids", {1}}}},
+      {"outbox/retry", {{"which", "r"}}},
+      {"outbox/skip", {{"ids", {1}}}},
+      {"decide", {{"key", "k1"}, {"decision", "give_up"}, {"token", 100}}}};
+  for (const auto& [name, order] : orders)
+    EXPECT_THAT(give("/api/" + name, order, 409).at("error").get<std::string>(), HasSubstr("--url"))
+        << name;
+  EXPECT_EQ(log() + replays(), "");
+  EXPECT_EQ(states(), "open");
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL"), "1");
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.outbox_halts WHERE ended_at IS NULL"), "1");
+  EXPECT_EQ(database.value("SELECT status FROM hapax.idempotency_keys"), "unknown");
+}
+
+}  // namespace
+}  // namespace hapax::console
