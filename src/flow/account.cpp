@@ -48,6 +48,7 @@ Failure bookkeeping(const Attempt& attempt, const store::Fault& fault,
 }
 
 Outcome ended(Attempt& attempt, const Decision& decision, const store::Fault& fault) {
+  if (fault.kind == store::Fault::Kind::in_doubt) attempt.in_doubt = true;
   if (decision.drop_session) attempt.session.drop();
   return ending(decision, fault, attempt.task.attempts);
 }

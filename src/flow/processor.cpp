@@ -92,8 +92,11 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
   Outcome outcome = process_once(attempt, handler, next);
   if (attempt.session_was_stale) {
     Attempt second(task, session_, random_);
+    second.in_doubt = attempt.in_doubt;
     outcome = process_once(second, handler, {});
+    attempt.in_doubt = second.in_doubt;
   }
+  outcome.in_doubt = attempt.in_doubt;
   if (!is_settled(outcome.result)) outcome.announced = session_.take_announced();
   if (task.breaker != nullptr) task.breaker->learn(outcome);
   return outcome;
@@ -160,7 +163,6 @@ Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next
   } catch (...) {
     outcome = failed(attempt, std::current_exception());
   }
-  outcome.in_doubt = attempt.in_doubt;
   session_.clean();
   if (is_settled(outcome.result)) batch_limit_.passed(1);
   duplicates_in_a_row_ = outcome.result == Result::duplicate ? duplicates_in_a_row_ + 1 : 0;

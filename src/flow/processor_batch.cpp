@@ -126,7 +126,9 @@ Outcome Processor::count_run_of_batch(const Job& job, const Thrown& thrown) {
   if (std::string why; !session_.is_reachable(why)) return away(std::move(why));
   attempt.identity = std::get<key::Identity>(
       key::identify(job.task.route.key, job.task.message, job.task.generation));
-  return count_run(attempt, thrown.kept(), thrown.after);
+  Outcome outcome = count_run(attempt, thrown.kept(), thrown.after);
+  outcome.in_doubt = attempt.in_doubt;
+  return outcome;
 }
 
 }  // namespace hapax::flow

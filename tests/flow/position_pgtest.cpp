@@ -167,6 +167,22 @@ TEST_F(Position, ALostAnswerToCommitIsNoDeadLetter) {
   EXPECT_EQ(count("hapax.dead_letters"), 0);
 }
 
+// Else a run in a batch could make an effect beside the letter.
+TEST_F(Position, ALetterInDoubtIsAskedForBeforeTheMessageRunsAgain) {
+  CuttingProxy proxy(test::postgres().port());
+  store::ConnectOptions through = test::through_port(options, proxy.port());
+  Processor processor([&] { return store::Session(through); }, 1);
+  const Body reject = [](const Message&, Context&) { throw Reject("no"); };
+  proxy.cut_next(";COMMIT", CuttingProxy::Cut::after_answer);
+  const Outcome lost = process_on(processor, {.offset = 1}, reject);
+  EXPECT_FALSE(is_settled(lost.result));
+  EXPECT_TRUE(lost.in_doubt);
+  const Outcome next = process_on(processor, {.offset = 1}, book, {.in_doubt = lost.in_doubt});
+  EXPECT_EQ(next.reason, "redelivered");
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(count("hapax.dead_letters"), 1);
+}
+
 TEST_F(Position, GivesUpNothingThatWasCommittedInDoubt) {
   EXPECT_EQ(process({.offset = 7}).result, Result::completed);
   const Body reject = [](const Message&, Context&) { throw Reject("no"); };
