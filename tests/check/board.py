@@ -143,7 +143,7 @@ def self_test(root, hapax, *texts):
         "an unknown command": (rules.replace("hapax dead list", "hapax dead lost"), tests, board, docs),
         "a section that is gone": (rules, tests, board, docs.replace("### HapaxRefused", "### HapaxDenied")),
         "another section": (rules.replace("#hapaxhalted", "#hapaxrefused"), tests, board, docs),
-        "a section without an end": (rules, tests, board, docs.replace("**It worked if**", "", 1)),
+        "a section without an end": (rules, tests, board, docs.replace("**It worked if** the watermark", "", 1)),
         "a section with an unknown option": (rules, tests, board, docs.replace("--did-not", "--did-never")),
         "a section with an unknown command": (rules, tests, board, docs.replace("`hapax outbox list`", "`hapax out list`")),
         "a panel's section that is gone": (rules, tests, board.replace("#deploys-and", "#deploy-and"), docs),
