@@ -48,7 +48,7 @@ Failure bookkeeping(const Attempt& attempt, const store::Fault& fault,
 }
 
 Outcome ended(Attempt& attempt, const Decision& decision, const store::Fault& fault) {
-  if (fault.kind == store::Fault::Kind::in_doubt) attempt.in_doubt = true;
+  if (store::may_have_committed(fault)) attempt.in_doubt = true;
   if (decision.drop_session) attempt.session.drop();
   return ending(decision, fault, attempt.task.attempts);
 }
@@ -85,9 +85,12 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
 }
 
 Outcome give_up(Attempt& attempt, Outcome verdict) {
-  // Cautious mode gives up before it derives the key, but this one was derived for the call.
-  if (attempt.task.answered != nullptr && !attempt.identity) {
-    const Task& task = attempt.task;
+  const Task& task = attempt.task;
+  // Cautious mode gives up before it derives the key. But a called one was derived for the call,
+  // and a position needs no look at the message: a worker that lost the partition must not write a
+  // letter.
+  const bool names_itself = key::is_by_position(task.route.key) && verdict.reason == kCrashed;
+  if ((task.answered != nullptr || names_itself) && !attempt.identity) {
     key::Derived derived = key::identify(task.route.key, task.message, task.generation);
     if (auto* const identity = std::get_if<key::Identity>(&derived))
       attempt.identity = std::move(*identity);

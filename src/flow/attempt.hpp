@@ -52,6 +52,7 @@ struct Attempt {
   const bool session_was_new;                // made for this run: nothing in it can be stale
   std::optional<key::Identity> identity;     // nothing: not derived
   bool in_doubt;                             // a transaction with it may have been committed
+  bool sent_commit = false;                  // of this run
   store::Phase phase = store::Phase::claim;  // which says what an exception means
   bool keep_bytes = true;                    // of a dead letter
   bool session_was_stale = false;            // perhaps: run again at once, on a new session

@@ -38,7 +38,7 @@ Outcome failed(Attempt& attempt, const std::exception_ptr& error) {
   const Task& task = attempt.task;
   const Thrown thrown = thrown_by(error);
   const bool writes_letter = attempt.phase == Phase::account;  // that of a drifted payload
-  if (thrown.fault.kind == store::Fault::Kind::in_doubt) attempt.in_doubt = true;
+  if (attempt.sent_commit && store::may_have_committed(thrown.fault)) attempt.in_doubt = true;
   const Decision decision =
       decide({.of = Failure::Of::message,
               .phase = attempt.phase,
@@ -134,7 +134,7 @@ std::optional<Outcome> Processor::announce(Attempt& attempt) {
   }
   if (crashes <= task.route.retry.max_crashes) return std::nullopt;
   session_.take_announced();  // it stays in hapax.attempts
-  return give_up(attempt, gave_up("crashed",
+  return give_up(attempt, gave_up(kCrashed,
                                   "the worker process ended " + std::to_string(crashes - 1) +
                                       " times while this message ran; it was not run again",
                                   task.attempts));
@@ -232,6 +232,7 @@ Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transact
   attempt.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.is_in_attempts()) store::add_forget_attempts(transaction, attempt.source);
   store::add_published(transaction, publisher.records());
+  attempt.sent_commit = true;
   next_claim_ = complete(attempt, std::move(opened), request, nonce, context.stored_result(), next);
   publisher.committed();
   crash_point("committed");

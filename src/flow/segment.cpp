@@ -58,7 +58,7 @@ Tried Segment::run() {
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     tried = failed(error);
-    tried.in_doubt = store::fault_of(error).kind == store::Fault::Kind::in_doubt;
+    tried.in_doubt = sent_commit_ && store::may_have_committed(store::fault_of(error));
   }
   if (tried.then != Then::done)
     std::ranges::fill(setup_.outcomes, Outcome::of(Result::waits));  // nothing took effect
@@ -101,6 +101,7 @@ Tried Segment::run_segment() {
   const Route& route = jobs.front().task.route;
   store::add_results(transaction, requests, effects.results);
   store::add_published(transaction, effects.published);
+  sent_commit_ = true;
   store::seal(transaction, claim.nonce, route.durability);
   if (!effects.published.empty()) route.publishing->nudge();
   crash_point("batch_committed");

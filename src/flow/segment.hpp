@@ -77,6 +77,7 @@ class Segment {
   Setup setup_;
   store::Phase phase_ = store::Phase::claim;  // which says what an exception means
   std::optional<std::size_t> running_ = {};   // whose handler runs
+  bool sent_commit_ = false;
 };
 
 }  // namespace hapax::flow

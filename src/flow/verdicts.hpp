@@ -52,6 +52,9 @@ inline Outcome gave_up(std::string reason, std::string detail, int attempts,
 // Its dead letter is there already: nothing has happened that anybody need look at.
 inline constexpr const char* kRedelivered = "redelivered";
 
+// It killed the process too often.
+inline constexpr const char* kCrashed = "crashed";
+
 inline Outcome redelivered(int attempts) {
   return gave_up(kRedelivered, "is a dead letter already", attempts);
 }

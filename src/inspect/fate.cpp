@@ -85,8 +85,8 @@ std::string tell_dead(const Standing& standing, const Facts& facts) {
 
 std::string tell_completed(const Standing& standing, const Facts& facts) {
   if (!facts.key)
-    return facts.settled ? "took effect, ahead of the checkpoint"
-                         : "took effect: the checkpoint " + std::to_string(*standing.checkpoint) +
+    return facts.settled ? "settled, ahead of the checkpoint"
+                         : "settled: the checkpoint " + std::to_string(*standing.checkpoint) +
                                " has passed it, and it is no dead letter. The route's key is the "
                                "position, so nothing else is kept of it";
   std::string text = "took effect at " + time_cell(facts.key->updated_at);

@@ -157,6 +157,14 @@ bool may_be_stale(const Fault& fault) {
       kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
+bool may_have_committed(const Fault& fault) {
+  if (fault.kind == Fault::Kind::aborted) return false;
+  if (fault.kind != Fault::Kind::sql || fault.sqlstate.empty()) return true;
+  constexpr std::string_view kBehind[] = {"57", "58", "53", "XX", "40003"};
+  return std::ranges::any_of(
+      kBehind, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
+}
+
 bool is_too_much(const Fault& fault) {
   constexpr std::string_view kStates[] = {"22", "54", "XX000"};  // XX000: "invalid memory alloc"
   return std::ranges::any_of(

@@ -71,6 +71,11 @@ bool is_of_a_shared_session(std::string_view sqlstate);
 // the library of a function.
 bool is_the_servers(const Fault& fault);
 
+// Whether a COMMIT that ended so may have been done. An error of a statement or of a deferred
+// trigger comes before it. But a cancellation may be answered behind it, and a lost connection
+// tells nothing.
+bool may_have_committed(const Fault& fault);
+
 // PostgreSQL refuses the values, not the statement: more than it can take, or not storable.
 bool is_too_much(const Fault& fault);
 

@@ -192,6 +192,17 @@ void Checkpointer::serve_release() {
   released_.notify_all();
 }
 
+namespace {
+
+// What is in doubt may be settled: under other keys it could run again.
+std::int64_t settled_below(const Partition& partition) {
+  const Partition::Progress progress = partition.progress();
+  if (!partition.has_doubt() || progress.messages == 0) return progress.highest_settled;
+  return std::max(progress.highest_settled, progress.next);
+}
+
+}  // namespace
+
 void Checkpointer::leave(const Release& release) {
   if (!release.partitions.empty()) checkpoint(release.partitions);
   if (postgres_.is_down()) return;
@@ -202,8 +213,7 @@ void Checkpointer::leave(const Release& release) {
     std::vector<store::Leaving> leaving;
     for (const auto& partition : release.partitions)
       leaving.push_back({partition->id(), partition->beginning().epoch,
-                         partition->beginning().incarnation,
-                         partition->progress().highest_settled});
+                         partition->beginning().incarnation, settled_below(*partition)});
     store::leave_partitions(session_.get(), setup_.group, std::move(leaving));
   } catch (const store::DatabaseError&) {
     session_.drop();

@@ -185,6 +185,10 @@ class Partition {
   bool over() const { return over_; }
   void end() { over_ = true; }
 
+  // A message of it is in doubt: a transaction with it may have been committed. Any thread.
+  bool has_doubt() const { return has_doubt_; }
+  void doubt() { has_doubt_ = true; }
+
   // Of handlers, that came back and took effect or will be retried. Any thread.
   std::size_t handler_runs() const { return handler_runs_; }
   void count_handler_run() { ++handler_runs_; }
@@ -203,6 +207,7 @@ class Partition {
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};
+  std::atomic<bool> has_doubt_{false};
   std::atomic<std::size_t> handler_runs_{0};
 };
 

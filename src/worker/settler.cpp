@@ -80,7 +80,10 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
   }
   if (item == work.items.end()) return false;
   for (auto [left, its] = std::pair(item, outcome); left != work.items.end(); ++left, ++its)
-    left->in_doubt = left->in_doubt || its->in_doubt;
+    if (its->in_doubt) {
+      left->in_doubt = true;
+      work.partition->doubt();
+    }
   count(work, *item, *outcome);
   if (flow::is_halt(outcome->result)) {
     tell(*work.partition);

@@ -25,14 +25,16 @@ void log_beginning(const TopicPartition& id, const StartFacts& facts, const Star
         "messages below this offset; for what it does not know, outside.repeat decides");
 }
 
-void log_settling(Partition& partition) {
+bool is_settling(Partition& partition, const store::Taken& taken) {
+  if (!taken.settling) return false;
   constexpr const char* kWhy = "a transaction of its last owner is still open in PostgreSQL";
-  if (partition.delayed() == kWhy) return;
+  if (partition.delayed() == kWhy) return true;
   partition.delayed(kWhy);
   const auto& [topic, number] = partition.id();
   observe::log::info("start_waits", {{"topic", topic}, {"partition", number}},
                      "a transaction of the partition's last owner is still open in PostgreSQL; the "
-                     "start waits, at most postgres.idle_in_transaction_timeout");
+                     "start waits, at most postgres.idle_in_transaction_timeout if it is idle");
+  return true;
 }
 
 }  // namespace hapax::worker

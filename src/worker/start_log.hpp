@@ -8,7 +8,8 @@ namespace hapax::worker {
 
 void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at);
 
-// By position: the start waits for a transaction of an earlier owner. Once for each assignment.
-void log_settling(Partition& partition);
+// By position: whether the start waits for a transaction of an earlier owner. Then it is told, once
+// for each assignment.
+bool is_settling(Partition& partition, const store::Taken& taken);
 
 }  // namespace hapax::worker

@@ -312,9 +312,7 @@ void Starts::take(std::vector<Starting>& starting) {
   const auto taken = store::take_partitions(session_.get(), takings);
   std::erase_if(starting, [&](Starting& one) {
     const auto found = taken.find(one.partition->id());
-    const bool settling = found != taken.end() && found->second.settling;
-    if (settling) log_settling(*one.partition);
-    if (settling || found == taken.end()) {
+    if (found == taken.end() || is_settling(*one.partition, found->second)) {
       if (!one.partition->over()) acquire({one.partition}, kStartAgain);
       return true;
     }
@@ -339,9 +337,10 @@ void Starts::agree(std::vector<Starting>& starting, const std::string& incarnati
                        one.at.generation, from, one.at.jump, one.at.guard_below, one.at.learns_log,
                        facts.known_logs, doubt_of(facts, one.at)}});
     standings.push_back({one.partition->id(), one.at.generation, one.at.offset,
-                         key::is_by_position(one.partition->route().key)});
+                         key::is_by_position(one.partition->route().key), one.taken.epoch});
   }
   const auto highest = store::agree_starts(session_.get(), std::move(starts));
+  std::erase_if(standings, [&](const auto& one) { return !highest.contains(one.partition); });
   auto ahead = store::read_ahead(session_.get(), setup_.group, standings);
   for (const Starting& one : starting) {
     const auto found = highest.find(one.partition->id());

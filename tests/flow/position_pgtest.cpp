@@ -3,47 +3,14 @@
 #include <pqxx/pqxx>
 #include <thread>
 
-#include "flow/flow_case.hpp"
-#include "store/worker/checkpoints.hpp"
-#include "support/cutting_proxy.hpp"
+#include "flow/position_case.hpp"
 
 namespace hapax::flow {
 namespace {
 
 using test::CuttingProxy;
 
-class Position : public FlowCase {
- protected:
-  Position() { route.key.sources = {{key::Source::Kind::position, {}}}; }
-
-  store::Taking taking(const std::string& owner) const {
-    return {"group", {route.topic, kPartition}, owner, "spec", "booking", 0, true};
-  }
-
-  // As a worker does that starts: raises the epoch, and learns whether a transaction is open.
-  store::Taken take(const std::string& owner) {
-    store::Session session(database.worker());
-    store::Taking next = taking(owner);
-    const auto row = store::read_checkpoint(session, "group", next.partition);
-    next.read_epoch = row ? row->epoch : 0;
-    return store::take_partition(session, next).value();
-  }
-
-  std::set<std::int64_t> settled_from(std::int64_t start, std::int32_t generation = 1) {
-    store::Session session(database.worker());
-    const store::TopicPartition partition{route.topic, kPartition};
-    return store::read_ahead(session, "group", {{partition, generation, start, true}})[partition]
-        .settled;
-  }
-
-  std::string rows() {
-    return database.value(
-        "SELECT string_agg(last || coalesce(earlier::text, ''), ' ' ORDER BY partition, last) FROM "
-        "hapax.positions");
-  }
-
-  static constexpr std::int32_t kPartition = 3;  // FlowCase's
-};
+class Position : public PositionCase {};
 
 TEST_F(Position, RunsAMessageAndKeepsItsOffsetAndNoKey) {
   EXPECT_EQ(process({.offset = 7}).result, Result::completed);
@@ -183,6 +150,54 @@ TEST_F(Position, ALetterInDoubtIsAskedForBeforeTheMessageRunsAgain) {
   EXPECT_EQ(count("hapax.dead_letters"), 1);
 }
 
+// A cancellation can be answered behind the COMMIT. Then nobody knows from the answer.
+TEST_F(Position, ACancellationOfTheCommitIsDoubtAndAnErrorOfAStatementIsNone) {
+  database.run(
+      "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'x' "
+      "USING ERRCODE = NEW.note; END $$; CREATE CONSTRAINT TRIGGER fails AFTER INSERT ON effects "
+      "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()");
+  const auto fails_with = [](const std::string& sqlstate) {
+    return [sqlstate](const Message&, Context& context) {
+      context.write("INSERT INTO effects (note) VALUES ($1)", sqlstate);
+    };
+  };
+  EXPECT_TRUE(process({.offset = 1}, fails_with("57014")).in_doubt);
+  EXPECT_FALSE(process({.offset = 2}, fails_with("23505")).in_doubt);
+  EXPECT_FALSE(
+      process({.offset = 3}, [](const Message&, Context&) { throw Retry("no"); }).in_doubt);
+}
+
+// The start was overtaken before it read. What it would remove is the new owner's.
+TEST_F(Position, AStartThatWasOvertakenRemovesNothing) {
+  const auto mine = take("a");
+  const auto theirs = take("b");
+  process({.offset = 5}, book, {.generation = 2, .epoch = theirs.epoch});
+  process({.offset = 6}, book, {.epoch = theirs.epoch});
+  const auto read = [&](std::int64_t epoch) {
+    store::Session session(database.worker());
+    store::read_ahead(session, "group", {{{route.topic, kPartition}, 1, 10, true, epoch}});
+  };
+  read(mine.epoch);
+  EXPECT_EQ(count("hapax.positions"), 2);
+  read(theirs.epoch);
+  EXPECT_EQ(count("hapax.positions"), 0);
+}
+
+// The next owner may have run it meanwhile.
+TEST_F(Position, AWorkerThatLostThePartitionGivesUpNoMessageThatKilledIt) {
+  const auto mine = take("a");
+  database.run(
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+      "crashes, last_error, handler, next_try) VALUES ('group', 'payments', 1, 3, 7, 0, 9, '', "
+      "'booker', now())");
+  const auto theirs = take("b");
+  EXPECT_EQ(process({.offset = 7}, book, {.cautious = true, .epoch = mine.epoch}).reason, "fenced");
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+  EXPECT_EQ(process({.offset = 7}, book, {.cautious = true, .epoch = theirs.epoch}).reason,
+            "crashed");
+  EXPECT_EQ(rows(), "7");
+}
+
 TEST_F(Position, GivesUpNothingThatWasCommittedInDoubt) {
   EXPECT_EQ(process({.offset = 7}).result, Result::completed);
   const Body reject = [](const Message&, Context&) { throw Reject("no"); };
@@ -253,141 +268,6 @@ TEST_F(Position, CommitsAMessageAndTakesTheOffsetOfTheNextInOneRoundTrip) {
   EXPECT_EQ(results, (std::vector{Result::completed, Result::retry, Result::completed}));
   EXPECT_EQ(effects(), "a=good c=good");
   EXPECT_EQ(rows(), "0 2");
-}
-
-class PositionBatch : public Position {
- protected:
-  PositionBatch() {
-    for (const std::string& id : ids) headers.push_back({"id", id});
-    for (std::size_t i = 0; i < kMessages; ++i) {
-      Message::Parts parts;
-      parts.coordinates = {route.topic, static_cast<std::int32_t>(i % 2),
-                           static_cast<std::int64_t>(3 * i)};
-      parts.payload = "book";
-      parts.headers = std::span(&headers[i], 1);
-      messages.emplace_back(parts);
-    }
-  }
-
-  std::vector<Outcome> process_all(Processor& processor, const Body& body = book,
-                                   const std::vector<Outcome>& before = {}) {
-    CountingHandler handler(body, runs);
-    std::vector<Job> jobs = jobs_of(messages, group, handler);
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      jobs[i].task.in_doubt = before[i].in_doubt;
-      jobs[i].task.settled = is_settled(before[i].result);
-    }
-    return processor.process(jobs);
-  }
-
-  static constexpr std::size_t kMessages = 6;
-  const std::string group = "group";
-  const std::vector<std::string> ids = {"0", "1", "2", "3", "4", "5"};
-  std::vector<Header> headers;
-  std::vector<Message> messages;
-};
-
-TEST_F(PositionBatch, WritesOneRowForEachPartition) {
-  Processor processor = make_processor();
-  for (const Outcome& outcome : process_all(processor))
-    EXPECT_EQ(outcome.result, Result::completed);
-  EXPECT_EQ(rows(), "12{12,6} 15{12,6}");
-  EXPECT_EQ(count("effects"), 6);
-  store::Session session(database.worker());
-  auto ahead = store::read_ahead(session, "group",
-                                 {{{route.topic, 0}, 1, 6, true}, {{route.topic, 1}, 1, 0, true}});
-  EXPECT_EQ((ahead[{route.topic, 0}].settled), (std::set<std::int64_t>{6, 12}));
-  EXPECT_EQ((ahead[{route.topic, 1}].settled), (std::set<std::int64_t>{3, 9, 15}));
-}
-
-TEST_F(PositionBatch, RunsTheOthersOfAMessageThatIsRejected) {
-  Processor processor = make_processor();
-  const auto outcomes = process_all(processor, [](const Message& message, Context& context) {
-    if (message.offset() == 6) throw Reject("no");
-    book(message, context);
-  });
-  for (std::size_t i = 0; i < kMessages; ++i)
-    EXPECT_EQ(outcomes[i].result, i == 2 ? Result::failed : Result::completed) << i;
-  EXPECT_EQ(count("effects"), 5);
-}
-
-TEST_F(PositionBatch, IsOpenForWhoTakesOneOfItsPartitions) {
-  Processor processor = make_processor();
-  bool asked = false;
-  process_all(processor, [&](const Message& message, Context& context) {
-    book(message, context);
-    if (std::exchange(asked, true)) return;
-    store::Session session(database.worker());
-    for (const std::int32_t partition : {0, 1, 2}) {
-      store::Taking own = taking("b");
-      own.partition.second = partition;
-      EXPECT_EQ(store::take_partition(session, own).value().settling, partition < 2) << partition;
-    }
-  });
-  EXPECT_EQ(count("effects"), 6);
-}
-
-// All of it is in doubt then, and not only the message whose outcome tells of the loss.
-TEST_F(PositionBatch, ALostAnswerToCommitDoublesNoneOfItsMessages) {
-  for (const auto cut : {CuttingProxy::Cut::before_forwarding, CuttingProxy::Cut::after_forwarding,
-                         CuttingProxy::Cut::after_answer}) {
-    database.run("DELETE FROM effects; DELETE FROM hapax.positions");
-    CuttingProxy proxy(test::postgres().port());
-    store::ConnectOptions through = test::through_port(options, proxy.port());
-    Processor processor([&] { return store::Session(through); }, 1);
-    proxy.cut_next(";COMMIT", cut);
-    std::vector<Outcome> outcomes = process_all(processor);
-    const auto settled = [](const Outcome& outcome) { return is_settled(outcome.result); };
-    for (int round = 0; round < 9 && !std::ranges::all_of(outcomes, settled); ++round)
-      outcomes = process_all(processor, book, outcomes);
-    EXPECT_TRUE(std::ranges::all_of(outcomes, settled));
-    EXPECT_EQ(effects().size(), std::string("0=book 1=book 2=book 3=book 4=book 5=book").size());
-  }
-}
-
-TEST_F(PositionBatch, RunsNothingOfTheOnePartitionThatWasTaken) {
-  store::Session session(database.worker());
-  std::map<std::int32_t, std::int64_t> epochs;
-  for (const std::int32_t partition : {0, 1}) {
-    store::Taking own = taking("a");
-    own.partition.second = partition;
-    epochs[partition] = store::take_partition(session, own).value().epoch;
-  }
-  store::Taking other = taking("b");
-  other.partition.second = 1;
-  other.read_epoch = epochs[1];
-  store::take_partition(session, other);
-  const Body body = book;
-  CountingHandler handler(body, runs);
-  std::vector<Job> jobs = jobs_of(messages, group, handler);
-  for (Job& job : jobs) job.task.epoch = epochs[job.task.message.partition()];
-  Processor processor = make_processor();
-  const auto outcomes = processor.process(jobs);
-  for (std::size_t i = 0; i < kMessages; ++i)
-    EXPECT_EQ(outcomes[i].result, i % 2 == 0 ? Result::completed : Result::busy) << i;
-  EXPECT_EQ(effects(), "0=book 2=book 4=book");
-}
-
-TEST_F(PositionBatch, ACheckpointRemovesTheRowsThatItHasPassed) {
-  Processor processor = make_processor();
-  process_all(processor);
-  database.run("INSERT INTO hapax.positions VALUES ('group', 'payments', 0, 1, 20, '{5}')");
-  store::Session session(database.worker());
-  store::Taking own = taking("a");
-  own.partition.second = 0;
-  const auto taken = store::take_partition(session, own).value();
-  const std::string incarnation = store::read_store(session).incarnation;
-  ASSERT_TRUE(store::agree_start(session, own, {.epoch = taken.epoch, .offset = 0}));
-  const auto write = [&](std::int64_t last, std::int64_t next) {
-    return store::write_checkpoints(session, "group",
-                                    {{own.partition, incarnation, taken.epoch, last, next, true}});
-  };
-  EXPECT_EQ(write(0, 12).size(), 1U);
-  EXPECT_EQ(rows(), "12{12,6} 20{5} 15{12,6}") << "its last offset is not passed yet";
-  EXPECT_EQ(write(12, 13).size(), 1U);
-  EXPECT_EQ(rows(), "20{5} 15{12,6}");
-  EXPECT_EQ(write(12, 30).size(), 0U) << "of a worker that is behind";
-  EXPECT_EQ(rows(), "20{5} 15{12,6}");
 }
 
 }  // namespace

@@ -183,6 +183,7 @@ struct Standing {
   std::int32_t generation = 1;
   std::int64_t offset = 0;
   bool by_position = false;
+  std::int64_t epoch = 0;  // under which it starts
 };
 
 // Precondition: what is by position is not settling.

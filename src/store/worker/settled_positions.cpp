@@ -41,7 +41,9 @@ void read_positions(Transaction& transaction, const std::string& group,
       group, topics_of(asked), partitions_of(asked),
       array_of(asked, [](const auto& one) { return one.generation; }),
       array_of(asked, [](const auto& one) { return one.offset; })};
-  transaction.run(sql::kDeleteOlderPositions, parameters);
+  std::vector<Parameter> fenced = parameters;
+  fenced.push_back(array_of(asked, [](const auto& one) { return one.epoch; }));
+  transaction.run(sql::kDeleteOlderPositions, fenced);
   for (const Row row : transaction.run(sql::kReadPositions, parameters))
     ahead[{row["topic"].text(), row["partition"].as<std::int32_t>()}].settled.insert(
         row["settled"].as<std::int64_t>());
