@@ -2,12 +2,10 @@
 
 #include <sys/random.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "key/sha256.hpp"
 
@@ -47,10 +45,7 @@ bool is_json(const std::string& type) {
 
 }  // namespace
 
-Access::Access(std::string token)
-    : token_(std::move(token)),
-      digest_(key::sha256(token_)),
-      cookie_name_("hapax_console_" + key::hex(digest_).substr(0, 8)) {}
+Access::Access(std::string_view token) : digest_(key::sha256(token)) {}
 
 std::string Access::random_token() {
   std::array<char, 32> bytes{};
@@ -59,29 +54,8 @@ std::string Access::random_token() {
   return key::hex({bytes.data(), bytes.size()});
 }
 
-std::string Access::cookie() const {
-  return cookie_name_ + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict";
-}
-
-bool Access::is_entrance(const PageRequest& request) const {
-  const auto given = request.query.find("token");
-  return request.path == "/" && request.method == "GET" && given != request.query.end() &&
-         key::same_digest(key::sha256(given->second), digest_);
-}
-
-bool Access::has_cookie(const PageRequest& request) const {
-  const std::string cookies = request.header("cookie");
-  for (std::string_view rest = cookies; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(';'), rest.size());
-    std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    const std::size_t equals = one.find('=');
-    if (equals != std::string_view::npos && one.substr(0, equals) == cookie_name_ &&
-        key::same_digest(key::sha256(one.substr(equals + 1)), digest_))
-      return true;
-  }
-  return false;
+bool Access::has_token(const PageRequest& request) const {
+  return key::same_digest(key::sha256(request.header("x-hapax-token")), digest_);
 }
 
 std::optional<PageAnswer> Access::refusal(const PageRequest& request) const {
@@ -89,17 +63,17 @@ std::optional<PageAnswer> Access::refusal(const PageRequest& request) const {
     return refused(403,
                    "The console answers to 127.0.0.1 and localhost only. From another machine use "
                    "ssh -L. A proxy must send a Host of localhost.");
-  if (is_entrance(request)) return std::nullopt;
-  if (!has_cookie(request))
-    return refused(401,
-                   "Open the URL that `hapax console` printed at its start. It holds a token.");
+  const bool is_file = !request.path.starts_with("/api/");
+  if (!is_file && !has_token(request))
+    return refused(
+        401,
+        "Open the URL that `hapax console` printed at its start, in this tab. It holds a "
+        "token.");
   const std::string site = request.header("sec-fetch-site");
   if (request.method != "POST") {
     // The files of the page are no secret, and a link may lead to them. "none": typed by the
     // operator.
-    if (!request.path.starts_with("/api/") || site.empty() || site == "same-origin" ||
-        site == "none")
-      return std::nullopt;
+    if (is_file || site.empty() || site == "same-origin" || site == "none") return std::nullopt;
     return refused(403, "Another site asked for this.");
   }
   if (!is_own_post(request))

@@ -117,7 +117,7 @@ std::string Console::address() const {
   return (ipv6 ? "[" + host_ + "]" : host_) + ":" + std::to_string(port());
 }
 
-std::string Console::url() const { return "http://" + address() + "/?token=" + token_; }
+std::string Console::url() const { return "http://" + address() + "/#token=" + token_; }
 
 PageAnswer Console::answer(const PageRequest& request) {
   PageAnswer made;
@@ -128,8 +128,6 @@ PageAnswer Console::answer(const PageRequest& request) {
   else
     made = request.method == "POST" ? failed(404, "there is no such order")
                                     : file_answer(request.path);
-  if (made.status == 200 && access_.is_entrance(request))
-    made.headers.emplace_back("Set-Cookie", access_.cookie());
   Access::add_headers(made);
   return made;
 }

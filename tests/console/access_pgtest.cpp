@@ -14,35 +14,49 @@ using testing::Not;
 
 class ConsoleAccess : public ConsoleCase {
  protected:
-  // What an order is answered that comes with these headers beside the cookie.
+  // What an order is answered that comes with these headers beside the token.
   int status_of_order(const Headers& headers) {
     return ask("POST", "/api/discard", own(headers), R"({"ids": [1], "who": "eve", "why": "none"})")
         .status;
   }
 };
 
-TEST_F(ConsoleAccess, AnswersNothingWithoutTheCookie) {
-  for (const std::string target : {"/", "/index.html", "/app.js", "/style.css", "/api/overview",
-                                   "/api/payload?letter=1", "/?token=", "/nothing"}) {
-    const Reply reply = ask("GET", target, {{"Host", host()}});
-    EXPECT_EQ(reply.status, 401) << target;
-    EXPECT_THAT(reply.body, HasSubstr("Open the URL")) << target;
-  }
-  std::string wrong = cookie();
+TEST_F(ConsoleAccess, TellsNoDataAndTakesNoOrderWithoutTheTokenAsAHeader) {
+  std::string wrong = token();
   wrong.back() = wrong.back() == '0' ? '1' : '0';
-  EXPECT_EQ(ask("GET", "/api/overview", {{"Host", host()}, {"Cookie", wrong}}).status, 401);
-  EXPECT_EQ(ask("GET", "/?token=" + std::string(64, 'a'), {{"Host", host()}}).status, 401);
-  EXPECT_EQ(ask("POST", "/api/discard", {{"Host", host()}}, "{}").status, 401);
+  const Headers none = {{"Host", host()}};
+  const auto with = [&](const std::string& name, const std::string& value) {
+    return Headers{{"Host", host()}, {name, value}};
+  };
+  for (const Headers& headers :
+       {none, with("X-Hapax-Token", wrong), with("X-Hapax-Token", ""), with("Cookie", token()),
+        with("Cookie", "hapax-token=" + token()), with("Cookie", "X-Hapax-Token=" + token()),
+        with("Authorization", token())}) {
+    for (const std::string target :
+         {"/api/overview?token=", "/api/payload?letter=1&token=", "/api/nothing?", "/api/?"}) {
+      const Reply reply = ask("GET", target + token(), headers);
+      EXPECT_EQ(reply.status, 401) << target << headers.back().first;
+      EXPECT_THAT(reply.body, HasSubstr("Open the URL")) << target;
+    }
+    Headers order = headers;
+    order.insert(order.end(),
+                 {{"Sec-Fetch-Site", "same-origin"}, {"Content-Type", "application/json"}});
+    EXPECT_EQ(ask("POST", "/api/discard", order, "{}").status, 401) << headers.back().first;
+  }
+  EXPECT_EQ(get("/api/overview").status, 200);
 }
 
-TEST_F(ConsoleAccess, ThePrintedUrlSetsACookieThatNoScriptReadsAndNoOtherSiteSends) {
-  const std::string url = console().url();
-  const Reply reply = ask("GET", url.substr(url.find("/?")), {{"Host", host()}});
-  EXPECT_EQ(reply.status, 200);
-  EXPECT_THAT(reply.body, HasSubstr("<title>hapax console</title>"));
-  EXPECT_THAT(reply.header("set-cookie"), HasSubstr("; HttpOnly; SameSite=Strict"));
-  EXPECT_EQ(get("/").status, 200);
-  EXPECT_EQ(get("/").header("set-cookie"), "");
+// B: a browser sends a cookie to every port of 127.0.0.1, and the query of an address to the
+// server. What is behind # it keeps.
+TEST_F(ConsoleAccess, ThePrintedUrlTellsItsTokenToThePageOnly) {
+  EXPECT_THAT(console().url(),
+              testing::MatchesRegex("http://127.0.0.1:[0-9]+/#token=[0-9a-f]{64}"));
+  for (const std::string target : {"/", "/index.html", "/app.js", "/style.css"}) {
+    const Reply reply = ask("GET", target, {{"Host", host()}});
+    EXPECT_EQ(reply.status, 200) << target;
+    EXPECT_EQ(reply.header("set-cookie"), "") << target;
+    EXPECT_THAT(reply.body, Not(HasSubstr(token()))) << target;
+  }
 }
 
 // A: another page's host name resolves to 127.0.0.1 after a minute, so its script is of the same
@@ -52,15 +66,17 @@ TEST_F(ConsoleAccess, RefusesAHostThatIsNoLoopbackName) {
   for (const std::string& wrong :
        std::vector<std::string>{"evil.example", "127.0.0.1.evil.example:" + port,
                                 "localhost.evil.example", "", "10.0.0.1:" + port, "[::2]"})
-    EXPECT_EQ(ask("GET", "/api/overview", {{"Host", wrong}, {"Cookie", cookie()}}).status, 403)
+    EXPECT_EQ(ask("GET", "/api/overview", {{"Host", wrong}, {"X-Hapax-Token", token()}}).status,
+              403)
         << wrong;
   EXPECT_EQ(ask("GET", "/api/overview",
-                {{"Host", host()}, {"Host", "evil.example"}, {"Cookie", cookie()}})
+                {{"Host", host()}, {"Host", "evil.example"}, {"X-Hapax-Token", token()}})
                 .status,
             403);
   for (const std::string& right :
        std::vector<std::string>{"localhost:9000", "127.0.0.1", "[::1]:" + port})
-    EXPECT_EQ(ask("GET", "/api/overview", {{"Host", right}, {"Cookie", cookie()}}).status, 200)
+    EXPECT_EQ(ask("GET", "/api/overview", {{"Host", right}, {"X-Hapax-Token", token()}}).status,
+              200)
         << right;
 }
 

@@ -7,9 +7,12 @@ Arguments: the URL with the operator's role, the URL with the worker's, a folder
 nothing. Exits 77 if Chromium or selenium is not installed.
 """
 
+import http.server
 import pathlib
 import shutil
 import sys
+import tempfile
+import threading
 import time
 
 try:
@@ -42,7 +45,10 @@ class Page:
         options.add_argument("--window-size=1280,900")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        self.base = url.partition("?")[0]
+        self.base = url.partition("#")[0]
+        self.downloads = tempfile.TemporaryDirectory()
+        self.driver.execute_cdp_cmd("Browser.setDownloadBehavior",
+                                    {"behavior": "allow", "downloadPath": self.downloads.name})
         self.driver.get(url)
 
     def run(self, script, *arguments):
@@ -65,6 +71,7 @@ class Page:
         address = f"#/{view}"
         if self.run("return location.hash") == address:
             return
+        self.wait(lambda: self.run("return document.querySelector('h1') !== null"), "the first view")
         self.run("document.querySelector('h1').dataset.old = 1; location.hash = arguments[0]", address)
         self.wait(lambda: self.run("return document.querySelector('h1')?.dataset.old") is None, view)
 
@@ -128,7 +135,6 @@ class Page:
 
 def look_at_all(page, folder):
     assert "token" not in page.run("return location.href"), "the token stays in the address"
-    assert page.run("return document.cookie") == "", "a script can read the cookie"
     for view in VIEWS:
         page.open(view)
         nameless = page.run(NAMELESS)
@@ -136,6 +142,51 @@ def look_at_all(page, folder):
         assert "hapax " in page.run("return document.querySelector('.cli code')?.innerText ?? ''") or view == "explain", view
         page.shoot(folder, f"{list(VIEWS).index(view)}-{view.partition('?')[0]}")
     page.expect_calm()
+
+
+class Neighbour(http.server.BaseHTTPRequestHandler):
+    """Another service on 127.0.0.1. It answers with what the browser told it."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"heard: {self.path} {self.headers}".encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def keep_the_token_from_another_port(page, url):
+    token = url.partition("#token=")[2]
+    page.await_text("PostgreSQL answers")
+    with http.server.HTTPServer(("127.0.0.1", 0), Neighbour) as neighbour:
+        threading.Thread(target=neighbour.serve_forever, daemon=True).start()
+        page.driver.get(f"http://127.0.0.1:{neighbour.server_port}/")
+        page.await_text("heard: / Host")
+        heard = page.text() + page.run("return JSON.stringify(sessionStorage) + document.cookie")
+        neighbour.shutdown()
+    assert token not in heard and "Cookie" not in heard, heard
+    page.driver.get(page.base)
+    page.await_text("PostgreSQL answers")  # this tab still has it
+    page.driver.get_log("browser")
+
+
+def need_the_token(page, url):
+    page.run("sessionStorage.clear()")
+    page.driver.refresh()
+    page.await_text("Open the URL that")
+    page.driver.get_log("browser")
+    page.driver.get(url)  # of the same page: nothing but # is another
+    page.await_text("PostgreSQL answers")
+    assert "token" not in page.run("return location.href"), "the token stays in the address"
+
+
+def download(page):
+    page.open("letter?which=1")
+    page.click("Download all of it")
+    file = pathlib.Path(page.downloads.name) / "payload.bin"
+    page.wait(file.exists, "the file")
+    assert file.read_text() == "<script>window.hacked = 1</script>", file.read_text()
 
 
 def meet_hostile_bytes(page):
@@ -236,7 +287,10 @@ def main():
     began = time.monotonic()
     page = Page(operator)
     try:
+        keep_the_token_from_another_port(page, operator)
+        need_the_token(page, operator)
         look_at_all(page, folder)
+        download(page)
         fit_a_phone(page, folder)
         meet_hostile_bytes(page)
         page.driver.get(page.base)

@@ -42,12 +42,10 @@ class ConsoleCase : public testing::Test {
     return *console_;
   }
 
-  // What the browser keeps after the printed URL was opened.
-  std::string cookie() {
-    const std::string url = console().url();
-    const std::string set =
-        ask("GET", url.substr(url.find("/?")), {{"Host", host()}}).header("set-cookie");
-    return set.substr(0, set.find(';'));
+  // What the page keeps of the printed URL.
+  std::string token() {
+    const std::string url = console().url(), before = "/#token=";
+    return url.substr(url.find(before) + before.size());
   }
   std::string host() { return "127.0.0.1:" + std::to_string(console().port()); }
 
@@ -64,9 +62,9 @@ class ConsoleCase : public testing::Test {
     return send(text + "\r\n" + body);
   }
 
-  // As the page asks, with its cookie.
+  // As the page asks, with its token.
   Headers own(Headers more = {}) {
-    Headers headers = {{"Host", host()}, {"Cookie", cookie()}};
+    Headers headers = {{"Host", host()}, {"X-Hapax-Token", token()}};
     headers.insert(headers.end(), more.begin(), more.end());
     return headers;
   }

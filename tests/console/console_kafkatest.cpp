@@ -26,10 +26,10 @@ class ConsoleProcess {
       throw std::runtime_error(output());
     const std::string text = output();
     std::smatch found;
-    if (!std::regex_search(text, found, std::regex("http://127.0.0.1:(\\d+)(/\\?token=\\w+)")))
+    if (!std::regex_search(text, found, std::regex("http://127.0.0.1:(\\d+)/#token=(\\w+)")))
       throw std::runtime_error(text);
     port_ = static_cast<std::uint16_t>(std::stoi(found[1]));
-    cookie_ = ask(found[2]).header("set-cookie");
+    token_ = found[2];
   }
 
   json get(const std::string& target) {
@@ -50,15 +50,15 @@ class ConsoleProcess {
  private:
   gate::Reply ask(const std::string& target) {
     gate::HttpClient client(port_);
-    client.send("GET " + target + " HTTP/1.1\r\nHost: localhost\r\nCookie: " +
-                cookie_.substr(0, cookie_.find(';')) + "\r\n\r\n");
+    client.send("GET " + target + " HTTP/1.1\r\nHost: localhost\r\nX-Hapax-Token: " + token_ +
+                "\r\n\r\n");
     return client.read();
   }
 
   sandbox::TemporaryFolder folder_{"console"};
   sandbox::ChildProcess process_;
   std::uint16_t port_ = 0;
-  std::string cookie_;
+  std::string token_;
 };
 
 TEST(ConsoleCommand, ShowsTheGroupExplainsAMessageAndEndsAtSigterm) {

@@ -1,5 +1,16 @@
 // Questions and orders to the console's own server.
 
+// Of this tab and this port: another service on 127.0.0.1 must not get it, as it would get a cookie.
+const TOKEN = "hapax-token";
+
+// The printed URL has the token behind #. It shall not stay in the address.
+export function takeToken() {
+  const [, token] = /^#token=(\w+)$/.exec(location.hash) ?? [];
+  if (!token) return;
+  sessionStorage.setItem(TOKEN, token);
+  history.replaceState(null, "", "/#/overview");
+}
+
 async function answerOf(response) {
   const type = response.headers.get("Content-Type") ?? "";
   const body = type.startsWith("application/json") ? await response.json() : {error: (await response.text()).trim()};
@@ -9,7 +20,8 @@ async function answerOf(response) {
 
 async function ask(path, options) {
   try {
-    return await fetch(path, options);
+    const headers = {...options?.headers, "X-Hapax-Token": sessionStorage.getItem(TOKEN) ?? ""};
+    return await fetch(path, {...options, headers});
   } catch {
     throw new Error("The console does not answer. Was it stopped?");
   }
@@ -24,4 +36,16 @@ export async function post(path, order) {
   return answerOf(await ask(`/api/${path}`, {
     method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(order),
   }));
+}
+
+// Not by a link: a browser sends no token with it.
+export async function download(path, name) {
+  const response = await ask(`/api/${path}`);
+  if (!response.ok) await answerOf(response);
+  const href = URL.createObjectURL(await response.blob());
+  const anchor = document.createElement("a");
+  anchor.href = href;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }

@@ -1,5 +1,5 @@
 // Chooses the view by the part of the address behind #, and keeps what is shown fresh.
-import {get} from "./api.js";
+import {get, takeToken} from "./api.js";
 import {isOpen, setOperator} from "./act.js";
 import {setConfig} from "./command.js";
 import {duration, h} from "./dom.js";
@@ -102,7 +102,10 @@ async function keepFresh() {
   setTimeout(keepFresh, REFRESH_MS);
 }
 
-addEventListener("hashchange", () => render(true));
-// The token has become a cookie; it shall not stay in the address.
-history.replaceState(null, "", `/${location.hash || "#/overview"}`);
+addEventListener("hashchange", () => {
+  takeToken(); // of a console that was started again: its URL is of the same page
+  render(true);
+});
+takeToken();
+if (!location.hash) history.replaceState(null, "", "/#/overview");
 render(true).then(() => setTimeout(keepFresh, REFRESH_MS));

@@ -1,4 +1,5 @@
 // Elements from text. Nothing here or elsewhere makes HTML out of a string.
+import {download} from "./api.js";
 
 // Control characters and what reorders text come out as \u{NN}, as the commands print them.
 const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
@@ -97,12 +98,14 @@ export function bytes(shown) {
   return h("span", {class: "bytes"}, text, shown.cut && ` … ${shown.bytes} bytes`);
 }
 
-// The same as a block. `href`: all of it, as a file.
-export function payload(shown, href) {
+// The same as a block. `path`: of all of it, as a file.
+export function payload(shown, path) {
   if (shown === null) return h("p", {class: "quiet"}, "null (a tombstone)");
   const how = shown.text === undefined ? "as hex, because it is not all printable text" : "as text";
+  const told = h("span", {role: "status", class: "bad"});
+  const fetchAll = () => download(path, "payload.bin").catch((error) => { told.textContent = ` ${error.message}`; });
   return h("div", null,
     h("p", {class: "quiet"}, `${shown.bytes} bytes, ${how}`, shown.cut && ", the first 64 KiB", ". ",
-      h("a", {href, download: "payload.bin", "data-key": href}, "Download all of it")),
+      h("button", {type: "button", class: "copy", "data-key": path, onclick: fetchAll}, "Download all of it"), told),
     h("pre", {tabindex: 0, "aria-label": "payload"}, shown.text ?? hexDump(shown.hex)));
 }

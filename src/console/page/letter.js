@@ -94,7 +94,7 @@ export const letter = {
       ["sqlstate", row.sqlstate], ["fingerprint", row.fingerprint && `${row.fingerprint_rule} ${row.fingerprint}`], ["other", row.other],
       ["timestamp", row.message_timestamp === null ? null : moment(row.message_timestamp, row.timestamp_type)], ["record key", bytes(row.message_key)],
     ]),
-    h("h2", null, "Payload"), payload(row.payload, `/api/payload?letter=${row.id}`),
+    h("h2", null, "Payload"), payload(row.payload, `payload?letter=${row.id}`),
     h("h2", null, `Headers (${row.header_count})`),
     row.headers.length > 0 && table(row.header_count > row.headers.length ? `The first ${row.headers.length}` : "In their order", [
       {label: "Name", cell: (one) => bytes(one.name)}, {label: "Value", cell: (one) => bytes(one.value)}], row.headers),

@@ -75,7 +75,7 @@ export const record = {
     h("h1", null, `Record ${row.id} for ${row.topic}`),
     facts([["published", time(row.created_at)], ["by", link(address("explain", {which: source(row)}), source(row))], ["idempotency-key", row.idempotency_key],
       ["halted", held(row.held)], ["record key", bytes(row.record_key)]]),
-    h("h2", null, "Payload"), payload(row.payload, `/api/payload?record=${row.id}`),
+    h("h2", null, "Payload"), payload(row.payload, `payload?record=${row.id}`),
     row.headers.length > 0 && table("Headers", [{label: "Name", cell: (one) => bytes(one.name)}, {label: "Value", cell: (one) => bytes(one.value)}], row.headers),
     commandLine(look("outbox show", {}, row.id)),
   ].filter(Boolean),
