@@ -48,8 +48,35 @@ store::OpenLetters letters_of(Ground& ground, const Json& body) {
   return letters;
 }
 
+// What the dry run showed: an order ends these halts, or none.
+std::vector<store::SeenHalt> seen_halts(const Json& body) {
+  const auto seen = body.find("seen");
+  if (seen == body.end() || !seen->is_array()) throw Stop(app::kUsage, "seen is no list");
+  std::vector<store::SeenHalt> halts;
+  for (const Json& halt : *seen) {
+    if (!halt.is_object()) throw Stop(app::kUsage, "seen holds what is no halt");
+    halts.push_back(
+        {need_ids({{"id", {halt.value("id", Json())}}}, "id")[0], need_text(halt, "reason")});
+  }
+  return halts;
+}
+
 store::OutboxOrder outbox_order(Ground& ground, const Json& body) {
-  return {group_named(ground), need_text(body, "who"), need_text(body, "why"), is_dry_run(body)};
+  store::OutboxOrder order{group_named(ground), need_text(body, "who"), need_text(body, "why"),
+                           is_dry_run(body)};
+  if (!order.dry_run) order.seen = seen_halts(body);
+  return order;
+}
+
+Json shown_halts(const store::OutboxDecided& decided) {
+  Json shown = Json::array();
+  for (const Json& halt : decided.halts)
+    shown.push_back({{"id", halt.at("id")},
+                     {"topic", halt.at("topic")},
+                     {"record", halt.at("record")},
+                     {"reason", halt.at("reason")},
+                     {"detail", halt.at("detail")}});
+  return shown;
 }
 
 Json tally_json(const store::OpenLetters& letters, const char* name,
@@ -164,7 +191,7 @@ Json outbox_retry(Ground& ground, const PageRequest& request) {
     const store::OutboxDecided decided = store::retry_outbox(session, order, which);
     if (decided.halts.empty())
       throw Stop(app::kFailed, app::not_halted(session, order.group, which));
-    return Json{{"halts", decided.halts.size()}, {"dry_run", order.dry_run}};
+    return Json{{"halts", shown_halts(decided)}, {"dry_run", order.dry_run}};
   });
 }
 
@@ -175,7 +202,7 @@ Json outbox_skip(Ground& ground, const PageRequest& request) {
   if (ids.empty()) throw Stop(app::kUsage, "the order names no record");
   return changed(ground, app::kOperatorRights, [&](store::Session& session) {
     const store::OutboxDecided decided = store::skip_outbox(session, order, ids);
-    return Json{{"halts", decided.halts.size()},
+    return Json{{"halts", shown_halts(decided)},
                 {"records", decided.records.size()},
                 {"dry_run", order.dry_run}};
   });

@@ -26,7 +26,8 @@ app::Json replay(Ground& ground, const observe::PageRequest& request);
 app::Json cancel(Ground& ground, const observe::PageRequest& request);
 app::Json discard(Ground& ground, const observe::PageRequest& request);
 
-// `hapax outbox retry`: {which}; `skip`: {ids}.
+// `hapax outbox retry`: {which, seen}; `skip`: {ids, seen}. `seen`: the `halts` of the dry run. If
+// one of them has ended, has another reason now, or another one would end, too: refused.
 app::Json outbox_retry(Ground& ground, const observe::PageRequest& request);
 app::Json outbox_skip(Ground& ground, const observe::PageRequest& request);
 

@@ -17,11 +17,12 @@ function haltAction(verb, which, reload) {
     command: (by) => order(`outbox ${verb}`, {"--who": by.who, "--why": by.why, "--yes": skip}, which),
     check: async (by) => {
       const told = await send({...by, dry_run: true});
-      return {lines: [`It would end ${told.halts} halts${skip ? ` and remove ${told.records} records` : ""}.`]};
+      return {seen: told.halts, lines: [`It would end ${told.halts.length} halts${skip ? ` and remove ${told.records} records` : ""}.`,
+        ...told.halts.map((halt) => `${halt.record === null ? `topic ${halt.topic}` : `record ${halt.record}`} – ${halt.reason}: ${halt.detail}`)]};
     },
-    run: async (by) => {
-      const told = await send(by);
-      return `Done: ${told.halts} halts ended${skip ? `, ${told.records} records removed` : ""}.`;
+    run: async ({who, why, seen}) => {
+      const told = await send({who, why, seen});
+      return `Done: ${told.halts.length} halts ended${skip ? `, ${told.records} records removed` : ""}.`;
     },
     done: reload,
   };

@@ -1,5 +1,7 @@
 #include "store/operator/outbox_orders.hpp"
 
+#include <algorithm>
+
 #include "sql_statements.hpp"
 #include "store/transaction.hpp"
 
@@ -10,6 +12,18 @@ Json rows_of(const Rows& rows) {
   Json list = Json::array();
   for (const Row row : rows) list.push_back(Json::parse(row[0].text()));
   return list;
+}
+
+// Of locked halts, so that nobody changes them any more.
+void require_seen(const OutboxOrder& order, const Json& halts) {
+  if (!order.seen) return;
+  const auto is_seen = [&](const Json& halt) {
+    return std::ranges::any_of(*order.seen, [&](const SeenHalt& seen) {
+      return halt.at("id") == seen.id && halt.at("reason") == seen.reason;
+    });
+  };
+  if (halts.size() != order.seen->size() || !std::ranges::all_of(halts, is_seen))
+    throw Refused("what is halted has changed since it was shown; look again, then decide");
 }
 
 void end_halts(Transaction& transaction, const OutboxOrder& order, const Json& halts,
@@ -59,6 +73,7 @@ OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std
   OutboxDecided decided;
   decided.halts = rows_of(transaction.run(sql::kLockOutboxHalts, {order.group, which}));
   if (decided.halts.empty()) return decided;
+  require_seen(order, decided.halts);
   end_halts(transaction, order, decided.halts, "retry");
   log(transaction, order, "retry", which, {{"halts", decided.halts}});
   if (!order.dry_run) transaction.commit();
@@ -86,6 +101,7 @@ OutboxDecided skip_outbox(Session& session, const OutboxOrder& order,
         {{"records", skipped.records}, {"halts", skipped.halts}});
     for (const Json& halt : skipped.halts) decided.halts.push_back(halt);
   }
+  require_seen(order, decided.halts);
   if (!order.dry_run) transaction.commit();
   return decided;
 }

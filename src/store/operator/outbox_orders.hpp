@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,20 @@
 
 namespace hapax::store {
 
+// A halt as an operator was shown it. The relay may amend an open one: the same id, and another
+// reason.
+struct SeenHalt {
+  std::int64_t id;
+  std::string reason;
+};
+
 struct OutboxOrder {
   std::string group;
   std::string who;
   std::string why;
   bool dry_run = false;  // do it all, then roll back
+  // If it is set, and the order would end other halts than these: refused.
+  std::optional<std::vector<SeenHalt>> seen = {};
 };
 
 struct OutboxDecided {
