@@ -23,6 +23,7 @@ class ConsoleBrowser : public ConsoleCase {
         "'<img src=x onerror=window.hacked=1>' || chr(27) || '[2J' || chr(8238), message_key = "
         "'</td><script>window.hacked=1</script>', header_names = ARRAY['<b>x</b>']::bytea[], "
         "header_values = ARRAY['\\x1b'::bytea] WHERE id = 1; "
+        "UPDATE hapax.dead_letters SET payload = convert_to(E'a\\r\\nb', 'UTF8') WHERE id = 3; "
         "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope, "
         "owner) VALUES ('g', 't', 0, 7, 'k', 's', NULL), ('g', 't', 1, 41, 'k', 's', 'worker-1'), "
         "('g', 't', 2, 1042, 'k', 's', 'worker-2'); "

@@ -223,6 +223,17 @@ def end_a_halt_by_keyboard(page, folder):
     page.wait(lambda: "handler_ended_transaction" not in page.text(), "the end of the halt")
 
 
+def edit_nothing_that_a_browser_would_change(page):
+    page.open("letter?which=1")
+    page.go("letter?which=3")
+    page.click("Edit and replay …")
+    page.await_text("carriage return")
+    inside = page.run("return document.querySelector('dialog').innerHTML")
+    assert "<textarea" not in inside and "Do it" not in inside, inside
+    assert "--payload edited.json" in page.command()
+    page.click("Close")
+
+
 def give_all_orders(page):
     option = "-c worker.json --url \"$OPERATOR\""
     by = "--who ann --why 'it'\\''s fixed'"
@@ -298,6 +309,7 @@ def main():
         page.driver.get(worker)
         read_only(page)
         page.driver.get(operator)
+        edit_nothing_that_a_browser_would_change(page)
         give_all_orders(page)
     finally:
         page.driver.quit()

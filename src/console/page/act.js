@@ -13,7 +13,8 @@ export const mayOrder = (what) => may[what] === true;
 export const isOpen = () => document.querySelector("dialog[open]") !== null;
 
 // `action`: {title, effect, danger, fields: [elements], command: ({who, why}) → text,
-//   check: async ({who, why}) → {lines, seen}, run: async ({who, why, seen}) → sentence, done}.
+//   check: async ({who, why}) → {lines, seen}, run: async ({who, why, seen}) → sentence, done}. Without
+//   run: the command line alone can do it.
 export function act(action) {
   const whoInput = h("input", {name: "who", required: true, autocomplete: "off", value: who});
   const whyInput = h("input", {name: "why", required: true, autocomplete: "off", maxlength: 1000});
@@ -29,6 +30,7 @@ export function act(action) {
 
   async function go(event) {
     event.preventDefault();
+    if (!action.run) return;
     submit.disabled = true;
     tell("Asking PostgreSQL …");
     try {
@@ -63,7 +65,7 @@ export function act(action) {
     action.fields ?? null,
     h("label", null, "Who", whoInput), h("label", null, "Why (kept in hapax.operator_log)", whyInput),
     h("p", {class: "quiet"}, "The command line that does the same:"), command, told,
-    h("div", {class: "row"}, submit, close));
+    h("div", {class: "row"}, action.run && submit, close));
   const opener = document.activeElement?.dataset?.key;
   const dialog = h("dialog", {"aria-labelledby": "act-title", onclose: () => {
     dialog.remove();

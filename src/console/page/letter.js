@@ -17,14 +17,27 @@ function replayAction(row, reload) {
   };
 }
 
+// Nothing, or why the page cannot edit the payload. A browser's text field makes LF of each CR.
+function uneditable(shown) {
+  if (shown === null) return "There is no payload to edit.";
+  if (shown.text === undefined) return "The payload is not all printable text.";
+  if (shown.cut) return "The payload is longer than 64 KiB.";
+  return shown.text.includes("\r") ? "The payload holds a carriage return, which a browser's text field would change." : null;
+}
+
 function editAction(row, reload) {
+  const why = uneditable(row.payload);
   const text = h("textarea", {name: "payload", spellcheck: "false", value: row.payload?.text ?? ""});
-  return {
-    ...replayAction(row, reload),
+  const edited = {
     title: `Replay dead letter ${row.id} with an edited payload`,
     effect: "The edited payload runs in place of the letter's own, which the letter keeps. The command reads it from a file.",
-    fields: [h("label", null, "Payload", text)],
     command: (by) => order("dead replay", {"--payload": "edited.json", "--who": by.who, "--why": by.why, "--yes": true}, row.id),
+  };
+  if (why) return {...edited, effect: `${why} Write the edited payload to a file, and use the command. ${edited.effect}`};
+  return {
+    ...replayAction(row, reload),
+    ...edited,
+    fields: [h("label", null, "Payload", text)],
     run: async (by) => replayResult(await post("replay", {ids: [row.id], payload: text.value, ...by})),
   };
 }
@@ -44,10 +57,9 @@ function endAction(row, reload, verb) {
 
 function buttons(row, reload) {
   const wanted = row.replays.some(isOpenReplay);
-  const editable = row.payload?.text !== undefined && !row.payload.cut;
   return h("div", {class: "row"},
     !wanted && actButton("Replay …", replayAction(row, reload)),
-    !wanted && editable && actButton("Edit and replay …", editAction(row, reload)),
+    !wanted && actButton("Edit and replay …", editAction(row, reload)),
     wanted && actButton("Cancel the replay …", endAction(row, reload, "cancel")),
     actButton("Discard …", endAction(row, reload, "discard"), true));
 }
