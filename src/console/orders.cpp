@@ -221,8 +221,8 @@ Json decide(Ground& ground, const PageRequest& request) {
     decision.what = What::did_not_happen;
   else if (name != "give_up")
     throw Stop(app::kUsage, "there is no decision `" + name + "`");
-  if (const std::string answer = text_in(body, "answer"); !answer.empty())
-    decision.answer = app::json_answer(answer);
+  // An emptied field must not book the answer that is kept.
+  if (body.contains("answer")) decision.answer = app::json_answer(text_in(body, "answer"));
   decision.who = need_text(body, "who");
   decision.why = need_text(body, "why");
   decision.dry_run = is_dry_run(body);
@@ -234,7 +234,11 @@ Json decide(Ground& ground, const PageRequest& request) {
   return changed(ground, app::kOperatorRights, [&](store::Session& session) {
     const store::KeyName key = app::call_key(session, named);
     const Json found = store::decide_call(session, key, decision);
-    return Json{{"effect", app::call_effect(decision, !found.at("dead_letter").is_null())},
+    const bool books = decision.what == What::happened;
+    return Json{{"answer", !books            ? Json()
+                           : decision.answer ? Json(*decision.answer)
+                                             : found.at("answer")},
+                {"effect", app::call_effect(decision, !found.at("dead_letter").is_null())},
                 {"status", found.at("status")},
                 {"token", found.at("token")},
                 {"dry_run", decision.dry_run}};

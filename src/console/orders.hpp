@@ -31,7 +31,8 @@ app::Json discard(Ground& ground, const observe::PageRequest& request);
 app::Json outbox_retry(Ground& ground, const observe::PageRequest& request);
 app::Json outbox_skip(Ground& ground, const observe::PageRequest& request);
 
-// `hapax outside decide`: {key, scope, tenant, decision, answer, token}.
+// `hapax outside decide`: {key, scope, tenant, decision, answer, token}. Tells the `answer` that it
+// books: without one in the order, the one that is kept.
 app::Json decide(Ground& ground, const observe::PageRequest& request);
 
 }  // namespace hapax::console

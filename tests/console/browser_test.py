@@ -259,7 +259,7 @@ def give_all_orders(page):
     page.order("Skip …", f"hapax outbox skip {option} {by} --yes 2", "1 records removed", dry_run="remove 1 records")
     page.open("outside")
     page.order("It happened …", f"hapax outside decide {option} --token 100 --happened '{{\"charge\": 1}}' {by} --yes c1",
-               "Decided: ", fields=[("answer", '{"charge": 1}')], dry_run="books the answer")
+               "Decided: ", fields=[("answer", '{"charge": 1}')], dry_run='The answer: {"charge": 1}')
     page.await_text("c1 – answered")  # until a worker books it
     page.expect_calm()
 

@@ -211,18 +211,37 @@ TEST_F(ConsoleOrders, AnUnknownCallIsDecidedAsItWasShown) {
   order["token"] = 100;
   EXPECT_THAT(give("/api/decide", order, 409).at("error").get<std::string>(),
               HasSubstr("no answer is kept"));
-  order["answer"] = "{not JSON";
-  give("/api/decide", order, 400);
+  for (const char* wrong : {"{not JSON", "", " "}) {
+    order["answer"] = wrong;
+    give("/api/decide", order, 400);
+  }
   order["answer"] = "{\"charge\": \"ch_1\"}";
   order["dry_run"] = true;
   EXPECT_THAT(give("/api/decide", order).at("effect").get<std::string>(),
               HasSubstr("books the answer"));
+  EXPECT_EQ(give("/api/decide", order).at("answer"), "{\"charge\": \"ch_1\"}");
   EXPECT_EQ(log(), "");
   order["dry_run"] = false;
   give("/api/decide", order);
   EXPECT_EQ(database.value("SELECT status, answer FROM hapax.idempotency_keys"),
             "answered|{\"charge\": \"ch_1\"}");
   EXPECT_EQ(log(), "ann|outside decide --happened|fixed");
+}
+
+// A: an operator empties the field, as the kept answer is wrong. It must not be booked.
+TEST_F(ConsoleOrders, AKeptAnswerIsBookedOnlyIfItIsShown) {
+  as_operator();
+  unknown_call();
+  database.run("UPDATE hapax.idempotency_keys SET answer = '{\"charge\": \"kept\"}'");
+  Json order = {{"key", "k1"}, {"scope", "s"}, {"decision", "happened"}, {"token", 100}};
+  order["answer"] = "";
+  give("/api/decide", order, 400);
+  EXPECT_EQ(database.value("SELECT status FROM hapax.idempotency_keys"), "unknown");
+  order.erase("answer");
+  order["dry_run"] = true;
+  EXPECT_EQ(give("/api/decide", order).at("answer"), "{\"charge\": \"kept\"}");
+  order["decision"] = "give_up";
+  EXPECT_TRUE(give("/api/decide", order).at("answer").is_null());
 }
 
 TEST_F(ConsoleOrders, TheWorkersRoleChangesNothing) {

@@ -32,6 +32,7 @@ export function act(action) {
     event.preventDefault();
     if (!action.run) return;
     submit.disabled = true;
+    inputs.disabled = true; // the answer is about what they hold now
     tell("Asking PostgreSQL …");
     try {
       if (action.check && checked === null) {
@@ -39,6 +40,7 @@ export function act(action) {
         tell(["Dry run: nothing was changed.", ...checked.lines].join("\n"));
         submit.textContent = "Do it";
         submit.disabled = false;
+        inputs.disabled = false;
         told.focus(); // not the button: a second Enter must not be the order
         return;
       }
@@ -52,6 +54,8 @@ export function act(action) {
       checked = null;
       if (action.check) submit.textContent = "Dry run";
       submit.disabled = false;
+      inputs.disabled = false;
+      told.focus();
     }
   }
 
@@ -61,10 +65,10 @@ export function act(action) {
     submit.textContent = "Dry run";
     told.replaceChildren();
   };
+  const inputs = h("fieldset", {class: "plain"}, action.fields ?? null,
+    h("label", null, "Who", whoInput), h("label", null, "Why (kept in hapax.operator_log)", whyInput));
   const form = h("form", {onsubmit: go, oninput: () => { restart(); showCommand(); }},
-    action.fields ?? null,
-    h("label", null, "Who", whoInput), h("label", null, "Why (kept in hapax.operator_log)", whyInput),
-    h("p", {class: "quiet"}, "The command line that does the same:"), command, told,
+    inputs, h("p", {class: "quiet"}, "The command line that does the same:"), command, told,
     h("div", {class: "row"}, action.run && submit, close));
   const opener = document.activeElement?.dataset?.key;
   const dialog = h("dialog", {"aria-labelledby": "act-title", onclose: () => {

@@ -16,17 +16,17 @@ const EFFECTS = {
 function decision(call, name, scopes, reload) {
   const answer = h("textarea", {name: "answer", spellcheck: "false", value: call.answer ?? ""});
   const words = (by) => ({key: call.key, scope: call.scope, tenant: call.tenant, decision: name, token: call.token, ...by,
-    ...(name === "happened" && answer.value ? {answer: answer.value} : {})});
+    ...(name === "happened" ? {answer: answer.value} : {})});
   return {
     title: `${LABELS[name].replace(" …", "")}: ${call.key}`,
     effect: EFFECTS[name],
     danger: name !== "happened",
     fields: name === "happened" ? [h("label", null, "The other side's answer, as JSON", answer)] : null,
     command: ({who, why}) => order("outside decide", {"--scope": scopes.length > 1 ? call.scope : "", "--tenant": call.tenant, "--token": call.token,
-      [OPTIONS[name]]: name === "happened" && answer.value ? answer.value : true, "--who": who, "--why": why, "--yes": true}, call.key),
+      [OPTIONS[name]]: name === "happened" ? answer.value || "{…}" : true, "--who": who, "--why": why, "--yes": true}, call.key),
     check: async (by) => {
       const told = await post("decide", words({...by, dry_run: true}));
-      return {lines: [`The key is ${told.status}. Then ${told.effect}.`]};
+      return {lines: [`The key is ${told.status}. Then ${told.effect}.`, name === "happened" && `The answer: ${told.answer}`].filter(Boolean)};
     },
     run: async ({who, why}) => `Decided: ${(await post("decide", words({who, why}))).effect}.`,
     done: reload,
