@@ -1,6 +1,7 @@
 #include "cli/letter_orders.hpp"
 
 #include "cli/command.hpp"
+#include "cli/operator.hpp"
 
 namespace hapax::app {
 
@@ -14,11 +15,9 @@ void for_each_page(store::Session& session, store::OpenLetters letters,
       letters.above = ids.back();
     }
   } catch (const store::DatabaseError& error) {
-    // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
     if (error.fault().kind != store::Fault::Kind::sql) throw;
     throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) +
-                            "It needs the operator's rights (sql/operator.psql): name such a role "
-                            "with --url. Letters above id " +
+                            advice_after(error.fault(), kOperatorRights) + ". Letters above id " +
                             std::to_string(letters.above) + " were left alone");
   }
 }

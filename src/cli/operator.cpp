@@ -47,20 +47,23 @@ void confirm(const OperatorOptions& options, const std::string& what, const std:
   if (answer != "y" && answer != "yes") throw Stop(kFailed, "nothing was changed");
 }
 
+std::string advice_after(const store::Fault& fault, const std::string& rights) {
+  if (fault.sqlstate == "55P03" || fault.sqlstate.starts_with("40"))
+    return "Another transaction holds it: try again";
+  if (fault.sqlstate == "57014") return "It took longer than statement_timeout: try again";
+  // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
+  return "It needs " + rights + ": name such a role with --url";
+}
+
 ExitCode change(const char* role, const std::function<ExitCode()>& action) {
   try {
     return action();
   } catch (const store::Refused& refused) {
     throw Stop(kFailed, refused.what());
   } catch (const store::DatabaseError& error) {
-    // Not by 42501 alone: libpqxx 6.4.5 does not show that SQLSTATE.
     if (error.fault().kind != store::Fault::Kind::sql) throw;
-    const std::string& state = error.fault().sqlstate;
-    const bool waited = state == "55P03" || state == "57014" || state.starts_with("40");
-    throw Stop(kFailed,
-               "PostgreSQL: " + std::string(error.what()) + "nothing was changed. " +
-                   (waited ? std::string("Another transaction holds it: try again")
-                           : std::string("It needs ") + role + ": name such a role with --url"));
+    throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) + "nothing was changed. " +
+                            advice_after(error.fault(), role));
   }
 }
 

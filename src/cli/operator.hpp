@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.hpp"
+#include "store/fault.hpp"
 
 namespace hapax::app {
 
@@ -24,6 +25,9 @@ std::string operator_name(const std::string& who);
 void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect);
 
 inline constexpr const char* kOperatorRights = "the operator's rights (sql/operator.psql)";
+
+// What an operator does if PostgreSQL has refused a change: tries again, or gets these rights.
+std::string advice_after(const store::Fault& fault, const std::string& rights);
 
 // Runs a change, and says which rights it needs where PostgreSQL refuses it.
 // Throws: Stop(kFailed) for store::Refused and for a refusal of PostgreSQL's; DatabaseError.

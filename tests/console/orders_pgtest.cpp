@@ -1,6 +1,7 @@
 // What the console changes: what the commands change, with who and why, and nothing without the
 // right to it.
 #include "console/console_case.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::console {
 namespace {
@@ -122,6 +123,20 @@ TEST_F(ConsoleOrders, LettersOfAnotherGroupAreLeftAlone) {
   database.run("UPDATE hapax.dead_letters SET group_id = 'other' WHERE id = 1");
   EXPECT_EQ(give("/api/discard", {{"ids", {1, 2}}}).at("discarded"), 1);
   EXPECT_EQ(states(), "open discarded");
+}
+
+// A role with all rights must not be sent to look for rights.
+TEST_F(ConsoleOrders, ALockedLetterIsToldAsOneThatAnotherTransactionHolds) {
+  as_operator();
+  setup.config.postgres.lock_timeout = std::chrono::milliseconds(50);
+  letters(1);
+  store::Session other(database.owner());
+  store::Transaction lock(other);
+  lock.run("SELECT FROM hapax.dead_letters FOR UPDATE");
+  for (const char* name : {"/api/discard", "/api/replay", "/api/cancel"})
+    EXPECT_THAT(error_of(give(name, {{"ids", {1}}}, 409)),
+                testing::AllOf(HasSubstr("Another transaction holds it: try again. Letters above"),
+                               testing::Not(HasSubstr("--url"))));
 }
 
 TEST_F(ConsoleOrders, AReplayIsWantedOnceAndMayBeCancelled) {
