@@ -40,6 +40,15 @@ void MockCluster::refuse(Request request, Error error) {
                                     static_cast<rd_kafka_resp_err_t>(error));
 }
 
+void MockCluster::refuse_all(Request request, Error error) {
+  constexpr int kMoreThanAnyTestAsks = 10'000;
+  for (int i = 0; i < kMoreThanAnyTestAsks; ++i) refuse(request, error);
+}
+
+void MockCluster::accept(Request request) {
+  rd_kafka_mock_clear_request_errors(cluster_, static_cast<std::int16_t>(request));
+}
+
 void MockCluster::delay(Request request, std::chrono::milliseconds by, int times) {
   for (int i = 0; i < times; ++i)
     rd_kafka_mock_broker_push_request_error_rtts(cluster_, 1, static_cast<std::int16_t>(request), 1,

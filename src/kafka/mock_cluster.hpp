@@ -43,10 +43,14 @@ class MockCluster {
     corrupt_message = 2,
     not_leader = 6,
     too_large = 10,
+    not_enough_replicas = 19,
     not_allowed = 29,
     transaction_too_long = 50
   };
   void refuse(Request request, Error error);
+  // The same with all, until accept().
+  void refuse_all(Request request, Error error);
+  void accept(Request request);
   // The next `times` requests of this kind to broker 1 are answered so late.
   void delay(Request request, std::chrono::milliseconds by, int times);
 

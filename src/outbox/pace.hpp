@@ -26,7 +26,7 @@ class Pace {
   void sent(std::chrono::milliseconds time);
   // One with so many records was not.
   void smaller(std::size_t records);
-  // One with one record took too long. False: no longer one is allowed.
+  // One with one large record took too long. False: no longer one is allowed.
   bool longer();
   // Kafka allows none that is so long. False: it does not allow the shortest.
   bool shorter();

@@ -14,4 +14,10 @@ kafka::OrderedRecord record_of(const store::OutboxRow& row, const std::string& g
   return record;
 }
 
+std::size_t bytes_of(const kafka::OrderedRecord& record) {
+  std::size_t bytes = record.key.value_or("").size() + record.payload.value_or("").size();
+  for (const auto& [name, value] : record.headers) bytes += name.size() + value.value_or("").size();
+  return bytes;
+}
+
 }  // namespace hapax::outbox

@@ -1,6 +1,7 @@
 // A row of the outbox as the record that Kafka gets.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "kafka/ordered_producer.hpp"
@@ -11,5 +12,8 @@ namespace hapax::outbox {
 // The handler's headers, then `idempotency-key` and `hapax-origin`. The same row always gives the
 // same record. A dead letter has its own headers only.
 kafka::OrderedRecord record_of(const store::OutboxRow& row, const std::string& group);
+
+// Of its key, its payload and its headers.
+std::size_t bytes_of(const kafka::OrderedRecord& record);
 
 }  // namespace hapax::outbox

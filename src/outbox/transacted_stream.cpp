@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "observe/log.hpp"
+#include "outbox/record.hpp"
 
 namespace hapax::outbox {
 namespace {
@@ -16,6 +17,7 @@ using namespace std::chrono_literals;
 namespace log = observe::log;
 
 constexpr std::size_t kMostBytesInBatch = std::size_t{4} << 20;  // so that it is done in time
+constexpr std::size_t kSmall = std::size_t{64} << 10;            // bytes; so many never need long
 constexpr auto kLeadersAreKnownFor = 1s;
 constexpr auto kMarkerIsKnownFor = 1h;  // then it is committed again; Kafka forgets it after 7 days
 constexpr auto kSlow = 10s;             // a step that takes longer is worth a line
@@ -184,12 +186,15 @@ void TransactedStream::failed(const Failed& failed, News& news) {
   drop_waiting();
 }
 
-// Kafka may be too slow for so many records, or for one that is so large.
+// Kafka may be too slow for so many records, or for one that is so large. A small one is not to
+// blame: its leader answers also while it waits for replicas (min.insync.replicas).
 void TransactedStream::not_sent(const Failed& failed) {
   const std::size_t size = sending_->rows.size();
   pace_.smaller(size);
   if (size > 1 || failed.kind != kafka::TransactionError::Kind::slow) return;
-  const std::int64_t id = sending_->rows.front().first.id;
+  const store::OutboxRow& row = sending_->rows.front().first;
+  if (bytes_of(record_of(row, group_)) <= kSmall) return;
+  const std::int64_t id = row.id;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(pace_.timeout()).count();
   if (pace_.longer())
     log::warning("outbox_slow", {{"topic", topic_}, {"record", id}, {"seconds", seconds}},

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "kafka/mock_cluster.hpp"
@@ -17,8 +18,9 @@ struct SlowBroker {
   SlowBroker() { cluster.create_topic("receipts", 1); }
 
   TransactedStream stream(const Pace::Limits& limits) {
-    const auto make = [bootstrap = cluster.bootstrap()](const std::stop_token& stop,
-                                                        std::chrono::milliseconds timeout) {
+    const auto make = [this, bootstrap = cluster.bootstrap()](const std::stop_token& stop,
+                                                              std::chrono::milliseconds timeout) {
+      longest = std::max<std::chrono::milliseconds>(longest, timeout);
       return std::make_unique<kafka::TransactionalProducer>(
           kafka::Properties{{"bootstrap.servers", bootstrap}},
           kafka::TransactionalProducer::Setup{
@@ -47,23 +49,26 @@ struct SlowBroker {
     throw std::runtime_error("neither sent nor halted within a minute");
   }
 
-  static std::vector<store::OutboxRow> record() {
+  static std::vector<store::OutboxRow> record(std::size_t bytes) {
     store::OutboxRow row;
     row.id = 7;
     row.topic = "receipts";
     row.key = "k";
-    row.payload = "large";
+    row.payload = std::string(bytes, 'x');
     return {row};
   }
 
+  std::chrono::milliseconds longest{0};  // transaction that was wanted
   kafka::MockCluster cluster;
 };
+
+constexpr std::size_t kLarge = 100'000, kSmall = 60'000;  // bytes
 
 TEST(TransactedStream, ARecordThatNeedsLongGetsALongerTransaction) {
   SlowBroker broker;
   broker.cluster.delay(kafka::MockCluster::Request::produce, 4s, 100);
   auto stream = broker.stream({.shortest = 3s, .longest = 12s});
-  stream.offer(SlowBroker::record());
+  stream.offer(SlowBroker::record(kLarge));
   const Stream::News news = broker.drive(stream);
   EXPECT_FALSE(news.halt) << news.halt->detail;
   EXPECT_EQ(news.sent, 1U);
@@ -74,7 +79,7 @@ TEST(TransactedStream, ARecordThatNeedsLongerThanAnyTransactionHaltsItsKey) {
   SlowBroker broker;
   broker.cluster.delay(kafka::MockCluster::Request::produce, 30s, 100);
   auto stream = broker.stream({.shortest = 2s, .longest = 3s});
-  stream.offer(SlowBroker::record());
+  stream.offer(SlowBroker::record(kLarge));
   const Stream::News news = broker.drive(stream);
   ASSERT_TRUE(news.halt);
   EXPECT_EQ(news.halt->row, 7);
@@ -84,12 +89,28 @@ TEST(TransactedStream, ARecordThatNeedsLongerThanAnyTransactionHaltsItsKey) {
   EXPECT_TRUE(stream.is_empty()) << "what waits is read again without that key";
 }
 
+// The leader answers all the time, also to questions: too few replicas are in sync.
+TEST(TransactedStream, ASmallRecordWaitsWhileTooFewReplicasAreInSync) {
+  SlowBroker broker;
+  using Request = kafka::MockCluster::Request;
+  broker.cluster.refuse_all(Request::produce, kafka::MockCluster::Error::not_enough_replicas);
+  auto stream = broker.stream({.shortest = 2s, .longest = 3s});
+  stream.offer(SlowBroker::record(kSmall));
+  int batches = 0;
+  const Stream::News news = broker.drive(stream, [&] {
+    if (++batches == 4) broker.cluster.accept(Request::produce);
+  });
+  EXPECT_FALSE(news.halt) << news.halt->detail;
+  EXPECT_EQ(news.sent, 1U);
+  EXPECT_EQ(broker.longest, 2s) << "a longer transaction would hide more";
+}
+
 // The broker's transaction.max.timeout.ms.
 TEST(TransactedStream, ATransactionThatKafkaDoesNotAllowIsNotTriedAgain) {
   SlowBroker broker;
   broker.cluster.delay(kafka::MockCluster::Request::produce, 30s, 100);
   auto stream = broker.stream({.shortest = 2s, .longest = 60s});
-  stream.offer(SlowBroker::record());
+  stream.offer(SlowBroker::record(kLarge));
   int batches = 0;
   const Stream::News news = broker.drive(stream, [&] {
     if (++batches == 1)
