@@ -62,12 +62,6 @@ std::string shown(const std::optional<std::string>& bytes) {
   return bytes ? observe::quote_for_terminal(*bytes) : "null";
 }
 
-// Not if its message was more than PostgreSQL takes.
-bool has_bytes(const Json& letter) {
-  const Json& other = letter.at("other");
-  return other.is_null() || other.value("bytes_kept", true);
-}
-
 void print_letter(const Json& letter) {
   const auto line = [](const char* name, const std::string& value) {
     print_line(std::string(name) + value);

@@ -150,6 +150,7 @@ Json letter(Ground& ground, const PageRequest& request) {
   ground.sessions.read([&](store::Session& session) {
     found = app::read_letter(session, group_of(ground), need(which, "which"));
   });
+  found["without_bytes"] = !app::has_bytes(found);
   found["message_key"] = shown_bytes(app::bytes_of_hex(found.at("message_key")), kShownField);
   found["payload"] = shown_bytes(app::bytes_of_hex(found.at("payload")), kShownPayload);
   found["header_count"] = found.at("headers").size();
@@ -215,12 +216,17 @@ observe::PageAnswer payload(Ground& ground, const PageRequest& request) {
   const store::OptionalText which = text_of(request, "letter");
   const auto record = number_of(request, "record");
   std::optional<std::string> bytes;
+  bool kept = true;
   ground.sessions.read([&](store::Session& session) {
     const Json row =
         record ? need_record(session, group_of(ground), *record)
                : app::read_letter(session, group_of(ground), need(which, "letter or record"));
     bytes = app::bytes_of_hex(row.at("payload"));
+    kept = record || app::has_bytes(row);
   });
+  if (!kept)
+    throw Stop(app::kFailed,
+               "the message was more than PostgreSQL takes, and was not kept; read it from Kafka");
   if (!bytes) throw Stop(app::kFailed, "the payload is null (a tombstone): there are no bytes");
   return {200,
           "application/octet-stream",

@@ -72,6 +72,16 @@ Json read_letter(store::Session& session, const std::string& group, const std::s
   return found;
 }
 
+bool has_bytes(const Json& letter) {
+  const Json& other = letter.at("other");
+  if (other.is_object() && other.value("bytes_kept", Json()) == Json(false)) return false;
+  if (!letter.at("payload").is_null() || !letter.at("message_key").is_null() ||
+      !letter.at("headers").empty())
+    return true;
+  return letter.at("error").get<std::string>().find(" (the message itself could not be kept: ") ==
+         std::string::npos;
+}
+
 Json letter_json(Json letter) {
   for (const char* const name : {"message_key", "payload"})
     letter[name] = bytes_json(bytes_of_hex(letter.at(name)));

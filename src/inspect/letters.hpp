@@ -31,6 +31,10 @@ Json next_page(const store::Listed& listed, int limit);
 // Throws: Stop(kUsage); Stop(kFailed) if there is none, telling which there is.
 Json read_letter(store::Session& session, const std::string& group, const std::string& which);
 
+// Whether the letter has its message's key, payload and headers: not if they were more than
+// PostgreSQL takes. As sql/operator/lock_open_dead_letters.sql.
+bool has_bytes(const Json& letter);
+
 // The letter as `show --json` and `export` print it.
 Json letter_json(Json letter);
 

@@ -234,6 +234,25 @@ def edit_nothing_that_a_browser_would_change(page):
     page.click("Close")
 
 
+def tell_a_message_that_was_not_kept(page):
+    page.go("letter?which=6")
+    page.await_text("and was not kept")
+    assert "tombstone" not in page.text() and "\nReplay …" not in page.text(), page.text()
+    page.click("Edit and replay …")
+    page.await_text("Write the edited payload to a file")
+    assert "--payload edited.json" in page.command()
+    page.click("Close")
+
+
+def match_what_the_list_shows(page):
+    for view in ("letters?handler=other", "letters?until=1d"):
+        page.go(view)
+        page.await_text("No dead letter fits.")
+        name = view.partition("?")[2].partition("=")[0]
+        assert page.run("return document.querySelector(`main [name=${arguments[0]}]`).value", name)
+        assert f" --{name} " in page.run("return document.querySelector('main .cli code').innerText")
+
+
 def give_all_orders(page):
     option = "-c worker.json --url \"$OPERATOR\""
     by = "--who ann --why 'it'\\''s fixed'"
@@ -310,6 +329,8 @@ def main():
         read_only(page)
         page.driver.get(operator)
         edit_nothing_that_a_browser_would_change(page)
+        tell_a_message_that_was_not_kept(page)
+        match_what_the_list_shows(page)
         give_all_orders(page)
     finally:
         page.driver.quit()

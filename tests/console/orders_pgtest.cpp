@@ -117,6 +117,27 @@ TEST_F(ConsoleOrders, AnOrderIsAboutTheIdsThatMatchedAndNoOthers) {
   EXPECT_EQ(read("/api/matching").at("ids").size(), 600U);
 }
 
+// The list shows letters of the key as it is stored, and only without any the key of that name.
+TEST_F(ConsoleOrders, AllThatMatchAreThoseThatTheListShows) {
+  letters(4);
+  database.run(
+      "UPDATE hapax.dead_letters SET key = ':17' WHERE id = 1; "
+      "UPDATE hapax.dead_letters SET key = ':\":17\"' WHERE id = 2; "
+      "UPDATE hapax.dead_letters SET handler = 'other', key = ':\":18\"' WHERE id = 3");
+  const auto expect_same = [&](const std::string& query, const Json& ids) {
+    Json listed = Json::array();
+    const Json page = read("/api/letters?" + query);
+    for (const Json& row : page.at("rows")) listed.insert(listed.begin(), row.at("id"));
+    EXPECT_EQ(listed, ids) << query;
+    EXPECT_EQ(read("/api/matching?" + query).at("ids"), ids) << query;
+  };
+  expect_same("key=:17", {1});
+  expect_same("key=:18", {3});
+  expect_same("handler=other", {3});
+  expect_same("until=1h", Json::array());
+  expect_same("reason=rejected", {2, 4});
+}
+
 TEST_F(ConsoleOrders, LettersOfAnotherGroupAreLeftAlone) {
   as_operator();
   letters(2);

@@ -158,6 +158,20 @@ TEST_F(ConsoleViews, ATombstoneIsNull) {
   EXPECT_EQ(get("/api/payload?letter=1").status, 404);
 }
 
+TEST_F(ConsoleViews, AMessageThatWasNotKeptIsNoTombstone) {
+  letters(3, "NULL");
+  database.run(
+      "UPDATE hapax.dead_letters SET other = '{\"bytes_kept\": false}' WHERE id = 1; "
+      "UPDATE hapax.dead_letters SET error = 'no (the message itself could not be kept: row is too "
+      "big)' WHERE id = 2");
+  for (const char* id : {"1", "2"}) {
+    EXPECT_EQ(read(std::string("/api/letter?which=") + id).at("without_bytes"), true) << id;
+    EXPECT_THAT(get(std::string("/api/payload?letter=") + id).body, HasSubstr("was not kept"));
+  }
+  EXPECT_EQ(read("/api/letter?which=3").at("without_bytes"), false);
+  EXPECT_THAT(get("/api/payload?letter=3").body, HasSubstr("a tombstone"));
+}
+
 TEST_F(ConsoleViews, OfALargePayloadTheBeginningIsShownAndAllOfItIsAFile) {
   const Json payload = shown_payload("convert_to('a' || repeat('é', 2 * 1024 * 1024), 'UTF8')");
   EXPECT_EQ(payload.at("bytes"), 4 * 1024 * 1024 + 1);

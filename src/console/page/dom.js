@@ -98,8 +98,11 @@ export function bytes(shown) {
   return h("span", {class: "bytes"}, text, shown.cut && ` … ${shown.bytes} bytes`);
 }
 
-// The same as a block. `path`: of all of it, as a file.
-export function payload(shown, path) {
+export const NOT_KEPT = "The message was more than PostgreSQL takes, and was not kept: neither key, headers nor payload. Read it from Kafka.";
+
+// The same as a block. `path`: of all of it, as a file. `kept`: false if null is no tombstone.
+export function payload(shown, path, kept = true) {
+  if (!kept) return h("p", {class: "bad"}, NOT_KEPT);
   if (shown === null) return h("p", {class: "quiet"}, "null (a tombstone)");
   const how = shown.text === undefined ? "as hex, because it is not all printable text" : "as text";
   const told = h("span", {role: "status", class: "bad"});

@@ -2,7 +2,7 @@
 import {actButton, mayOrder} from "./act.js";
 import {get, post} from "./api.js";
 import {commandLine, look, order} from "./command.js";
-import {address, bytes, facts, h, link, payload, place, table, time} from "./dom.js";
+import {NOT_KEPT, address, bytes, facts, h, link, payload, place, table, time} from "./dom.js";
 import {endResult, replayResult} from "./letters.js";
 
 const isOpenReplay = (replay) => replay.outcome === null;
@@ -18,7 +18,8 @@ function replayAction(row, reload) {
 }
 
 // Nothing, or why the page cannot edit the payload. A browser's text field makes LF of each CR.
-function uneditable(shown) {
+function uneditable({payload: shown, without_bytes: unkept}) {
+  if (unkept) return NOT_KEPT;
   if (shown === null) return "There is no payload to edit.";
   if (shown.text === undefined) return "The payload is not all printable text.";
   if (shown.cut) return "The payload is longer than 64 KiB.";
@@ -26,7 +27,7 @@ function uneditable(shown) {
 }
 
 function editAction(row, reload) {
-  const why = uneditable(row.payload);
+  const why = uneditable(row);
   const text = h("textarea", {name: "payload", spellcheck: "false", value: row.payload?.text ?? ""});
   const edited = {
     title: `Replay dead letter ${row.id} with an edited payload`,
@@ -58,7 +59,7 @@ function endAction(row, reload, verb) {
 function buttons(row, reload) {
   const wanted = row.replays.some(isOpenReplay);
   return h("div", {class: "row"},
-    !wanted && actButton("Replay …", replayAction(row, reload)),
+    !wanted && !row.without_bytes && actButton("Replay …", replayAction(row, reload)),
     !wanted && actButton("Edit and replay …", editAction(row, reload)),
     wanted && actButton("Cancel the replay …", endAction(row, reload, "cancel")),
     actButton("Discard …", endAction(row, reload, "discard"), true));
@@ -104,10 +105,10 @@ export const letter = {
       ["attempts", `${row.attempts}, from ${time(row.first_at)} to ${time(row.created_at)}`], ["handler", `${row.handler} ${row.handler_version}`],
       ["key", row.key && link(address("explain", {key: row.key, scope: row.scope, tenant: row.tenant}), row.key)], ["scope", row.scope], ["tenant", row.tenant],
       ["sqlstate", row.sqlstate], ["fingerprint", row.fingerprint && `${row.fingerprint_rule} ${row.fingerprint}`], ["other", row.other],
-      ["timestamp", row.message_timestamp === null ? null : moment(row.message_timestamp, row.timestamp_type)], ["record key", bytes(row.message_key)],
+      ["timestamp", row.message_timestamp === null ? null : moment(row.message_timestamp, row.timestamp_type)], ["record key", row.without_bytes ? "not kept" : bytes(row.message_key)],
     ]),
-    h("h2", null, "Payload"), payload(row.payload, `payload?letter=${row.id}`),
-    h("h2", null, `Headers (${row.header_count})`),
+    h("h2", null, "Payload"), payload(row.payload, `payload?letter=${row.id}`, !row.without_bytes),
+    h("h2", null, row.without_bytes ? "Headers: not kept" : `Headers (${row.header_count})`),
     row.headers.length > 0 && table(row.header_count > row.headers.length ? `The first ${row.headers.length}` : "In their order", [
       {label: "Name", cell: (one) => bytes(one.name)}, {label: "Value", cell: (one) => bytes(one.value)}], row.headers),
     commandLine(look("dead show", {}, row.id)),

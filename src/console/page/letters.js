@@ -5,7 +5,7 @@ import {commandLine, look, order} from "./command.js";
 import {address, h, link, place, table, time} from "./dom.js";
 
 const STATES = ["open", "replayed", "discarded", "all"];
-const FILTER = ["topic", "reason", "error", "key", "since"];
+const FILTER = ["topic", "handler", "reason", "error", "key", "since", "until"];
 const LISTED_IDS = 50; // in a command line; more are named by their filter
 
 const filterOf = (words) => Object.fromEntries(FILTER.filter((name) => words[name]).map((name) => [name, words[name]]));
@@ -19,7 +19,7 @@ function filterForm(words, topics, reasons) {
     location.hash = address("letters", Object.fromEntries(new FormData(event.target)));
   }},
   field("topic", "Topic", {list: "topics"}), field("reason", "Reason", {list: "reasons"}), h("label", null, "State", state),
-  field("error", "Text in the error"), field("key", "Idempotency key"), field("since", "Not older than", {placeholder: "2h, 7d", size: 8}),
+  field("error", "Text in the error"), field("key", "Idempotency key"), field("since", "Not older than", {placeholder: "2h, 7d", size: 8}), field("until", "Not newer than", {placeholder: "2h, 7d", size: 8}), field("handler", "Handler"),
   h("button", {type: "submit", "data-key": "filter"}, "Filter"),
   h("datalist", {id: "topics"}, topics.map((topic) => h("option", {value: topic}))),
   h("datalist", {id: "reasons"}, reasons.map((reason) => h("option", {value: reason}))));
@@ -43,7 +43,7 @@ export function replayResult(told) {
   const parts = [`Wanted: ${told.wanted} of ${told.named}. A worker runs each within seconds, if one is running.`];
   if (told.wanted_before) parts.push(`${told.wanted_before} were wanted already; each runs once.`);
   if (told.without_bytes)
-    parts.push(`${told.without_bytes} were left alone: their messages were not kept. Edit the payload, or discard them.`);
+    parts.push(`${told.without_bytes} were left alone: their messages were not kept. Replay each with its payload (hapax dead replay --payload), or discard them.`);
   const gone = told.named - told.wanted - told.wanted_before - told.without_bytes;
   if (gone > 0) parts.push(`${gone} are not open any more.`);
   return parts.join("\n");
