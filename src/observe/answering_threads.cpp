@@ -26,6 +26,11 @@ void AnsweringThreads::give(std::uint64_t id, std::string request) {
   changed_.notify_one();
 }
 
+void AnsweringThreads::drop(std::uint64_t id) {
+  const sync::Lock lock(mutex_);
+  std::erase_if(waiting_, [&](const Made& asked) { return asked.first == id; });
+}
+
 std::vector<AnsweringThreads::Made> AnsweringThreads::take() {
   const sync::Lock lock(mutex_);
   return std::exchange(answers_, {});

@@ -17,7 +17,7 @@
 
 namespace hapax::observe {
 
-// Thread safety: give() and take() on one thread; `make` runs on several.
+// Thread safety: give(), drop() and take() on one thread; `make` runs on several.
 class AnsweringThreads {
  public:
   using Made = std::pair<std::uint64_t, std::string>;  // the id, and its answer
@@ -33,6 +33,9 @@ class AnsweringThreads {
 
   // The queue has no bound of its own: a server has at most one request for each connection.
   void give(std::uint64_t id, std::string request);
+
+  // Takes it back, if no thread has begun with it.
+  void drop(std::uint64_t id);
 
   // The answers made since the last time.
   std::vector<Made> take();

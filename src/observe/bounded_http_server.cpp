@@ -95,13 +95,14 @@ void BoundedHttpServer::turn() {
   for (const Connection& connection : connections_) until = std::min(until, connection.deadline);
   const bool accepts = began >= accept_not_before_;
   if (!accepts) until = std::min(until, accept_not_before_);
-  std::vector<pollfd> waited = {{stop_event_, POLLIN, 0},
-                                {accepts ? static_cast<int>(svr_sock_) : -1, POLLIN, 0}};
+  std::vector<pollfd> waited = {
+      {stop_event_, POLLIN, 0},
+      {accepts && has_room() ? static_cast<int>(svr_sock_) : -1, POLLIN, 0}};
   for (const Connection& connection : connections_)
     waited.push_back({connection.socket,
                       static_cast<short>(connection.state == State::asking   ? POLLIN
                                          : connection.state == State::taking ? POLLOUT
-                                                                             : 0),
+                                                                             : POLLRDHUP),
                       0});
   const auto left = std::chrono::ceil<milliseconds>(until - began);
   ::poll(waited.data(), waited.size(), static_cast<int>(std::max(left, milliseconds(0)).count()));
@@ -119,11 +120,20 @@ void BoundedHttpServer::turn() {
   bound_unsent();
 }
 
+BoundedHttpServer::Connections::iterator BoundedHttpServer::oldest_to_end() {
+  return std::ranges::find_if(connections_,
+                              [](const Connection& one) { return one.state != State::answering; });
+}
+
+bool BoundedHttpServer::has_room() {
+  return connections_.size() < kMaxConnections || oldest_to_end() != connections_.end();
+}
+
 void BoundedHttpServer::accept_some() {
-  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+  for (int i = 0; i < kAcceptedAtOnce && has_room(); ++i) {
     const int socket = ::accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket >= 0) {
-      if (connections_.size() == kMaxConnections) end(connections_.begin());
+      if (connections_.size() == kMaxConnections) end(oldest_to_end());
       connections_.push_back({++last_id_, socket, steady_clock::now() + limits_.to_ask});
     } else if (would_wait(socket)) {
       return;
@@ -223,6 +233,7 @@ void BoundedHttpServer::bound_unsent() {
 }
 
 BoundedHttpServer::Connections::iterator BoundedHttpServer::end(Connections::iterator connection) {
+  if (connection->state == State::answering && threads_) threads_->drop(connection->id);
   ::shutdown(connection->socket, SHUT_RDWR);
   ::close(connection->socket);
   return connections_.erase(connection);

@@ -3,7 +3,8 @@
 // - httplib gives each connection a thread, so that a few slow clients hold all of them: here one
 //   thread polls all connections, and a request is answered once all of it has come;
 // - connections pile up without limit and eat the file descriptors that Kafka and PostgreSQL need:
-//   here a new one beyond the bound ends the oldest, since a probe sends its request at once;
+//   here a new one beyond the bound ends the oldest, since a probe sends its request at once. But
+//   it ends none whose answer is being made, as that may be an order: then the new one waits;
 // - each connection has one deadline for everything, and what waits to be sent has a bound;
 // - headers are unlimited, a Range header multiplies the answer, and a compressed body of a few KiB
 //   unpacks to gigabytes: here a request has a size, ranges are ignored, and httplib reads no body;
@@ -77,6 +78,8 @@ class BoundedHttpServer final : private httplib::Server {
 
   void turn();
   void accept_some();
+  Connections::iterator oldest_to_end();
+  bool has_room();
   void take_answers();
   bool serve(Connection& connection);
   bool receive(Connection& connection);

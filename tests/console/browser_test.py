@@ -253,6 +253,17 @@ def match_what_the_list_shows(page):
         assert f" --{name} " in page.run("return document.querySelector('main .cli code').innerText")
 
 
+def tell_that_an_order_may_have_been_carried_out(page):
+    page.open("letter?which=1")
+    page.run("window.kept = window.fetch; window.fetch = (path, options) => options?.method === 'POST' ? Promise.reject(new TypeError()) : kept(path, options)")
+    page.click("Replay …")
+    page.fill("why", "x")
+    page.click("Do it")
+    page.await_text("the order may have been carried out")
+    page.click("Close")
+    page.run("window.fetch = window.kept")
+
+
 def give_all_orders(page):
     option = "-c worker.json --url \"$OPERATOR\""
     by = "--who ann --why 'it'\\''s fixed'"
@@ -331,6 +342,7 @@ def main():
         edit_nothing_that_a_browser_would_change(page)
         tell_a_message_that_was_not_kept(page)
         match_what_the_list_shows(page)
+        tell_that_an_order_may_have_been_carried_out(page)
         give_all_orders(page)
     finally:
         page.driver.quit()

@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gate/http_client.hpp"
+#include "observe/bounded_http_server.hpp"
 #include "observe/request_size.hpp"
 
 namespace hapax::observe {
@@ -89,6 +92,78 @@ TEST(PageServer, DropsTheAnswerOfAClientThatHasGone) {
   gate::HttpClient next(port_of(server));
   next.send("GET /next HTTP/1.1\r\n\r\n");
   EXPECT_EQ(next.read().body, "/next");
+}
+
+// A: an order is being carried out, and many clients connect. The operator must hear of it.
+TEST(PageServer, ManyNewClientsEndNoConnectionWhoseAnswerIsBeingMade) {
+  std::latch begun(1), open(1);
+  const PageServer server("127.0.0.1", 0, [&](const PageRequest& request) {
+    begun.count_down();
+    open.wait();
+    return PageAnswer{200, "text/plain", request.path};
+  });
+  gate::HttpClient order(port_of(server));
+  order.send("GET /order HTTP/1.1\r\n\r\n");
+  begun.wait();
+  std::vector<std::unique_ptr<gate::HttpClient>> silent;
+  for (std::size_t i = 0; i < kMaxConnections; ++i)
+    silent.push_back(std::make_unique<gate::HttpClient>(port_of(server)));
+  EXPECT_TRUE(silent.front()->ends());
+  open.count_down();
+  EXPECT_EQ(order.read().body, "/order");
+}
+
+// More than the bound: those that are not accepted yet wait, and the server does not spin or end.
+TEST(PageServer, AnswersAllThoughMoreAskThanItsConnections) {
+  std::latch open(1);
+  const PageServer server("127.0.0.1", 0, [&](const PageRequest& request) {
+    open.wait();
+    return PageAnswer{200, "text/plain", request.path};
+  });
+  std::vector<std::unique_ptr<gate::HttpClient>> clients;
+  for (std::size_t i = 0; i < kMaxConnections + 8; ++i) {
+    clients.push_back(std::make_unique<gate::HttpClient>(port_of(server)));
+    clients.back()->send("GET /" + std::to_string(i) + " HTTP/1.1\r\n\r\n");
+  }
+  open.count_down();
+  for (std::size_t i = 0; i < clients.size(); ++i)
+    EXPECT_EQ(clients[i]->read().body, "/" + std::to_string(i));
+}
+
+// An order that waits for a thread, and whose tab was closed, must not be carried out later.
+TEST(PageServer, DropsTheRequestThatWaitsOfAClientThatHasGone) {
+  std::latch begun(PageServer::kThreads), open(1);
+  std::atomic<int> waiting = 0;
+  const PageServer server("127.0.0.1", 0, [&](const PageRequest& request) {
+    if (request.path == "/slow") {
+      begun.count_down();
+      open.wait();
+    }
+    if (request.path == "/waiting") ++waiting;
+    return PageAnswer{200, "text/plain", request.path};
+  });
+  std::vector<std::unique_ptr<gate::HttpClient>> slow;
+  for (std::size_t i = 0; i < PageServer::kThreads; ++i) {
+    slow.push_back(std::make_unique<gate::HttpClient>(port_of(server)));
+    slow.back()->send("GET /slow HTTP/1.1\r\n\r\n");
+  }
+  begun.wait();
+  {
+    gate::HttpClient gone(port_of(server));
+    gone.send("GET /waiting HTTP/1.1\r\n\r\n");
+  }
+  // These need no thread. Once the second is answered, the loop has seen that `gone` has gone.
+  for (int i = 0; i < 2; ++i) {
+    gate::HttpClient refused(port_of(server));
+    refused.send("POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n");
+    EXPECT_EQ(refused.read().status, 400);
+  }
+  open.count_down();
+  for (const auto& client : slow) EXPECT_EQ(client->read().body, "/slow");
+  gate::HttpClient last(port_of(server));
+  last.send("GET /last HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(last.read().body, "/last");
+  EXPECT_EQ(waiting, 0);
 }
 
 TEST(PageServer, TellsWhyItCannotListen) {

@@ -11,19 +11,22 @@ export function takeToken() {
   history.replaceState(null, "", "/#/overview");
 }
 
-async function answerOf(response) {
+async function answerOf(response, silence = "The console's answer broke off.") {
   const type = response.headers.get("Content-Type") ?? "";
-  const body = type.startsWith("application/json") ? await response.json() : {error: (await response.text()).trim()};
+  const text = await response.text().catch(() => { throw new Error(silence); });
+  const body = type.startsWith("application/json") ? JSON.parse(text) : {error: text.trim()};
   if (!response.ok) throw new Error(body.error || `The console answers ${response.status}.`);
   return body;
 }
 
-async function ask(path, options) {
+const IN_DOUBT = "The console gave no answer, so the order may have been carried out. Look again before you repeat it.";
+
+async function ask(path, options, silence = "The console does not answer. Was it stopped?") {
   try {
     const headers = {...options?.headers, "X-Hapax-Token": sessionStorage.getItem(TOKEN) ?? ""};
     return await fetch(path, {...options, headers});
   } catch {
-    throw new Error("The console does not answer. Was it stopped?");
+    throw new Error(silence);
   }
 }
 
@@ -33,9 +36,9 @@ export async function get(path, words) {
 }
 
 export async function post(path, order) {
-  return answerOf(await ask(`/api/${path}`, {
-    method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(order),
-  }));
+  const options = {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(order)};
+  const response = await ask(`/api/${path}`, options, order.dry_run ? undefined : IN_DOUBT);
+  return answerOf(response, order.dry_run ? undefined : IN_DOUBT);
 }
 
 // Not by a link: a browser sends no token with it.
