@@ -177,6 +177,7 @@ void TransactionalProducer::look() {
 
 std::optional<std::int32_t> TransactionalProducer::partition_of(
     const std::optional<std::string>& key) {
+  if (led_.empty()) return std::nullopt;  // Kafka is still making the topic
   const auto partitions = static_cast<std::int32_t>(led_.size());
   if (key) {
     const auto partition = rd_kafka_msg_partitioner_murmur2(nullptr, key->data(), key->size(),
