@@ -67,13 +67,20 @@ class Page:
         self.wait(lambda: text in self.text(), text)
 
     def go(self, view):
-        """Returns once the view is there: the heading of the last one, which is marked, has gone."""
         address = f"#/{view}"
         if self.run("return location.hash") == address:
             return
         self.wait(lambda: self.run("return document.querySelector('h1') !== null"), "the first view")
-        self.run("document.querySelector('h1').dataset.old = 1; location.hash = arguments[0]", address)
-        self.wait(lambda: self.run("return document.querySelector('h1')?.dataset.old") is None, view)
+        self.mark_as_old()
+        self.run("location.hash = arguments[0]", address)
+        self.await_new_view(view)
+
+    def mark_as_old(self):
+        """Of a view that is drawn anew, every element is a new one: the mark on its heading is gone then."""
+        self.run("document.querySelector('main h1').dataset.old = 1")
+
+    def await_new_view(self, what):
+        self.wait(lambda: self.run("return document.querySelector('main h1')?.dataset.old === undefined"), what)
 
     def open(self, view):
         self.go(view)
@@ -106,8 +113,10 @@ class Page:
         if dry_run:
             self.click("Dry run")
             self.await_text(dry_run)
+        self.mark_as_old()  # its buttons are about what the order changes
         self.click("Do it")
         self.await_text(result)
+        self.await_new_view(f"what is left after {label}")
         self.click("Close")
         self.wait(lambda: self.run("return document.querySelector('dialog') === null"), "no dialog")
 
