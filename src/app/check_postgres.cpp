@@ -70,8 +70,11 @@ void check_role(const Json& server, Findings& findings) {
 void check_connections(const config::Config& config, const Json& server, const config::Gate* gate,
                        Findings& findings) {
   // Three of the keeper, the report, retention, replays. Of a gate: retention, outcomes. The relay
-  // and its sweep.
-  const std::int64_t beside = (gate == nullptr ? 6 : 2) + (needs_relay(config) ? 2 : 0);
+  // and its sweep. The thread that takes calls to the outside.
+  const bool calls = std::ranges::any_of(
+      config.routes, [](const config::Route& route) { return route.outside.has_value(); });
+  const std::int64_t beside =
+      (gate == nullptr ? 6 : 2) + (needs_relay(config) ? 2 : 0) + (calls ? 1 : 0);
   const std::string kind = gate == nullptr ? "worker" : "gate";
   const std::int64_t wanted = static_cast<std::int64_t>(config.worker.lanes) + beside;
   std::int64_t allowed = server.at("max_connections").get<std::int64_t>() -

@@ -82,6 +82,19 @@ TEST(CheckTables, NamesATableAndARightThatAreMissing) {
               HasSubstr("ok    routes[].tables: all there"));
 }
 
+TEST(CheckConnections, CountTheOneOfCallsToTheOutside) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  nlohmann::json config = site.options("w").config;
+  std::ofstream(file) << config;
+  EXPECT_THAT(hapax({"check"}, file).text, HasSubstr("(lanes + 6)"));
+  config["routes"][0]["handler"] = "calling";
+  config["routes"][0]["outside"] = {{"repeat", "never"}};
+  std::ofstream(file) << config;
+  EXPECT_THAT(hapax({"check"}, file).text, HasSubstr("(lanes + 7)"));
+}
+
 TEST(CheckAtStart, WarnsOfWhatWouldBreakThePromise) {
   Site site = Site::on_mock_cluster(1);
   site.database().run("ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal");
