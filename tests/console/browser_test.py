@@ -8,6 +8,7 @@ nothing. Exits 77 if Chromium or selenium is not installed.
 """
 
 import http.server
+import os
 import pathlib
 import shutil
 import sys
@@ -49,6 +50,10 @@ class Page:
         self.downloads = tempfile.TemporaryDirectory()
         self.driver.execute_cdp_cmd("Browser.setDownloadBehavior",
                                     {"behavior": "allow", "downloadPath": self.downloads.name})
+        latency = int(os.environ.get("HAPAX_BROWSER_LATENCY_MS", "0"))
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+            "offline": False, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1})
         self.driver.get(url)
 
     def run(self, script, *arguments):
