@@ -48,6 +48,16 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
+// The records in a file that `hapax record` or `hapax dead export` wrote, in its order, with their
+// partitions and offsets. `topic`: only those of this topic, if the file holds several.
+// Throws: std::runtime_error with the line and what is wrong in it, if there is none, or if there
+//   are several topics and `topic` is empty.
+std::vector<Record> read_records(const std::string& file, const std::string& topic = {});
+
+// The handler `name` of a plugin, such as the build that runs in production.
+// Throws: std::runtime_error if it is no plugin for this hapax, or has no such handler.
+HandlerFactory plugin_handler(const std::string& path, const std::string& name);
+
 // A record that a handler has published. hapax adds its own two headers when it sends the record:
 // `idempotency-key` with this key, and `hapax-origin`.
 struct Published {
@@ -219,6 +229,18 @@ class Harness {
   //   would not see its call.
   // Blocks: at most a minute.
   void crash_at(CrashPoint point, const Record& record);
+
+  // Delivers each record in turn, and returns what became of each, in the same order.
+  // Throws, Blocks: as deliver().
+  std::vector<Outcome> replay(const std::vector<Record>& records);
+
+  // A shadow run: delivers each record to this handler and to the one of `other`. It compares what
+  // becomes of the record, all tables and all published records. Tables are compared a hundred
+  // times at most, and no more after the first difference. Returns a sentence for each difference;
+  // none: both handlers do the same with these records. Times, new uuids, new numbers of sequences
+  // and Options::ignored_columns of this harness may differ, as in examine(). Throws: as deliver().
+  // Blocks: as both handlers do.
+  std::vector<std::string> compare(Harness& other, const std::vector<Record>& records);
 
   // All records that messages have published so far, in the order in which a relay would send them.
   // Nothing is sent here: there is no Kafka.

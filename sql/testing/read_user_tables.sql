@@ -1,6 +1,6 @@
 -- The tables that are not hapax's, for the test kit. One row each: the name; as a JSON object the
 -- columns whose values a sequence or gen_random_uuid() draws, or that refer to such a column, each
--- with the source of its values; as a JSON array the columns of times.
+-- with the source of its values, named alike in each database; as a JSON array the columns of times.
 WITH RECURSIVE leads (relation, number, to_relation, to_number) AS (
   SELECT f.confrelid, f.confkey[i], f.conrelid, f.conkey[i]
   FROM pg_constraint f CROSS JOIN LATERAL generate_subscripts(f.confkey, 1) AS i
@@ -12,7 +12,7 @@ WITH RECURSIVE leads (relation, number, to_relation, to_number) AS (
   JOIN pg_attribute c ON c.attrelid = i.inhrelid AND c.attname = p.attname
   WHERE p.attnum > 0 AND NOT p.attisdropped
 ), drawn (relation, number, source) AS (
-  SELECT a.attrelid, a.attnum, format('%s.%s', a.attrelid, a.attnum)
+  SELECT a.attrelid, a.attnum, format('%s.%I', a.attrelid::regclass, a.attname)
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attnum > 0 AND NOT a.attisdropped
     AND (a.attidentity <> '' OR pg_get_expr(d.adbin, d.adrelid) ~ '\mnextval\('

@@ -1,12 +1,10 @@
 // hapax dead export: dead letters whole, as JSON lines.
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "app/dead_letters.hpp"
+#include "cli/lines.hpp"
 #include "cli/store_access.hpp"
 
 namespace hapax::app {
@@ -19,46 +17,6 @@ struct ExportOptions {
   std::string file;
 };
 
-// The file or stream for the lines. A file gets its name only when it is whole.
-class Lines {
- public:
-  explicit Lines(const std::string& file) : file_(file), part_(file + ".part") {
-    if (file_.empty()) return;
-    if (std::filesystem::exists(file_)) throw Stop(kFailed, file_ + " is there already");
-    opened_.reset(std::fopen(part_.c_str(), "wx"));
-    if (!opened_) fail(part_);
-  }
-  ~Lines() {
-    if (opened_ && std::remove(part_.c_str()) != 0) std::perror(part_.c_str());
-  }
-  Lines(const Lines&) = delete;
-  Lines& operator=(const Lines&) = delete;
-
-  void write(const std::string& line) {
-    std::FILE* const out = opened_ ? opened_.get() : stdout;
-    if (std::fwrite(line.data(), 1, line.size(), out) != line.size()) fail(name());
-  }
-
-  void end() {
-    if (std::fflush(opened_ ? opened_.get() : stdout) != 0) fail(name());
-    if (!opened_) return;
-    if (std::fclose(opened_.release()) != 0 || std::rename(part_.c_str(), file_.c_str()) != 0)
-      fail(part_);
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { (void)std::fclose(file); }
-  };
-  std::string name() const { return opened_ ? part_ : "stdout"; }
-  [[noreturn]] static void fail(const std::string& name) {
-    throw Stop(kFailed, "cannot write " + name + ": " + std::strerror(errno));
-  }
-
-  std::string file_, part_;
-  std::unique_ptr<std::FILE, Close> opened_;
-};
-
 ExitCode write_all(const ExportOptions& options) {
   const config::Config config = load(options.config);
   store::DeadLetterFilter filter = list_filter(options.filter, group_of(config));
@@ -68,7 +26,7 @@ ExitCode write_all(const ExportOptions& options) {
   Lines lines(options.file);
   std::size_t count = 0;
   const auto write = [&](const Json& letter) {
-    lines.write(letter_json(letter).dump() + "\n");
+    lines.write(letter_json(letter).dump());
     ++count;
   };
   if (!options.filter.which.empty()) {

@@ -73,6 +73,7 @@ void app::add_commands(CLI::App& app, CommandLine& line) {
   add_explain(app, line);
   add_console(app, line);
   add_audit(app, line);
+  add_record(app, line);
   add_new(app, line);
   add_demo(app, line);
   add_bench(app, line);

@@ -52,6 +52,7 @@ void add_offsets(CLI::App& app, CommandLine& line);
 void add_explain(CLI::App& app, CommandLine& line);
 void add_console(CLI::App& app, CommandLine& line);
 void add_audit(CLI::App& app, CommandLine& line);
+void add_record(CLI::App& app, CommandLine& line);
 void add_new(CLI::App& app, CommandLine& line);
 void add_demo(CLI::App& app, CommandLine& line);
 void add_bench(CLI::App& app, CommandLine& line);

@@ -131,6 +131,8 @@ bool BoundedHttpServer::has_room() {
 
 void BoundedHttpServer::accept_some() {
   for (int i = 0; i < kAcceptedAtOnce && has_room(); ++i) {
+    // Those that came in this turn are read before one of them makes room.
+    if (i > 0 && connections_.size() == kMaxConnections) return;
     const int socket = ::accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket >= 0) {
       if (connections_.size() == kMaxConnections) end(oldest_to_end());

@@ -3,13 +3,38 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstddef>
+#include <mutex>
 #include <random>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "sandbox/descriptor.hpp"
 
 namespace hapax::sandbox {
+namespace {
+
+// Other processes of ours look for ports, too, before a server has bound this one. The reservation
+// is an abstract socket and lasts as long as this process.
+bool reserve(std::uint16_t port) {
+  static std::mutex mutex;
+  static std::vector<Descriptor> kept;
+  Descriptor reservation(checked(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "hapax-port-" + std::to_string(port);
+  name.copy(address.sun_path + 1, name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(reservation.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return false;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(reservation));
+  return true;
+}
+
+}  // namespace
 
 std::uint16_t free_port() {
   constexpr int kTries = 100;
@@ -22,7 +47,8 @@ std::uint16_t free_port() {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const std::uint16_t port = ports(random);
     address.sin_port = htons(port);
-    if (bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    if (bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+        reserve(port))
       return port;
   }
   throw std::runtime_error("no free TCP port found on 127.0.0.1 between 20000 and 32000");

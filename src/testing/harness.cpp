@@ -235,6 +235,16 @@ void Harness::crash_at(CrashPoint point, const Record& record) {
                              "\": " + *ended);
 }
 
+std::vector<Outcome> Harness::replay(const std::vector<Record>& records) {
+  std::vector<Outcome> outcomes;
+  for (const Record& record : records) outcomes.push_back(deliver(record));
+  return outcomes;
+}
+
+std::vector<std::string> Harness::compare(Harness& other, const std::vector<Record>& records) {
+  return compare_handlers(*implementation_, *other.implementation_, records);
+}
+
 std::vector<Published> Harness::published() { return implementation_->published(); }
 
 void Harness::restart() { implementation_->restart(); }

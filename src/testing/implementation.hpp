@@ -66,4 +66,9 @@ Report examine_record(Harness::Implementation& harness, const Record& record);
 Report examine_calls(Harness::Implementation& harness, const Record& record,
                      const OtherSide& other_side);
 
+// What Harness::compare promises.
+std::vector<std::string> compare_handlers(Harness::Implementation& one,
+                                          Harness::Implementation& other,
+                                          const std::vector<Record>& records);
+
 }  // namespace hapax::testing

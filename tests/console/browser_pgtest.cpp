@@ -83,7 +83,7 @@ TEST_F(ConsoleBrowser, LoadsEveryViewGivesEveryOrderAndRunsNoScriptOfAMessage) {
                                    console().url(), other.url()};
   if (const char* const screenshots = std::getenv("HAPAX_SCREENSHOTS")) argv.push_back(screenshots);
   sandbox::ChildProcess process({.argv = argv, .output = log});
-  const auto exit = process.wait(std::chrono::seconds(180));
+  const auto exit = process.wait(std::chrono::seconds(600));
   std::ifstream output(log);
   const std::string told{std::istreambuf_iterator<char>(output), {}};
   if (exit && exit->code == 77) GTEST_SKIP() << told;

@@ -22,7 +22,7 @@ class ConsoleProcess {
       : process_({.argv = {HAPAX_BINARY_DIR "/bin/hapax", "console", "-c", config, "--listen",
                            "127.0.0.1:0"},
                   .output = folder_.path() / "log"}) {
-    if (!process_.wait_for_line("ssh -L", std::chrono::seconds(20)))
+    if (!process_.wait_for_line("ssh -L", std::chrono::seconds(60)))
       throw std::runtime_error(output());
     const std::string text = output();
     std::smatch found;
@@ -40,7 +40,7 @@ class ConsoleProcess {
 
   std::optional<sandbox::Exit> stop() {
     process_.signal(SIGTERM);
-    return process_.wait(std::chrono::seconds(20));
+    return process_.wait(std::chrono::seconds(60));
   }
   std::string output() const {
     std::ifstream log(folder_.path() / "log");

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kPartitions = 5;
 constexpr int kFencePayments = 6'000;
-constexpr int kMostRounds = 5;
+constexpr int kMostRounds = 15;
 
 class Fence : public testing::TestWithParam<bool> {};  // whether the key is the position
 

@@ -29,6 +29,7 @@ class AcceptedChain : public testing::Test {
          {{"listen", "127.0.0.1:0"},
           {"callers", {{"tokens", "ann " + key::hex(key::sha256("token-of-ann"))}}},
           {"operations", {{"key", std::string(128, 'a')}}}}},
+        {"admin", {{"listen", "127.0.0.1:0"}}},
         {"kafka", {{"bootstrap.servers", site().bootstrap()}, {"group.id", site().group()}}},
         {"postgres", {{"url", site().database().worker().url}}},
         {"routes",
@@ -48,6 +49,7 @@ class AcceptedChain : public testing::Test {
 
   void await_port(WorkerProcess& gate) {
     port_ = gate.await("gate", {}, 1, 60s).at("port").get<std::uint16_t>();
+    gate.await_ready();  // it serves before it has found Kafka, and answers 503 where it publishes
   }
 
   // Status 0: there was no answer.

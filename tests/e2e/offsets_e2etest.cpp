@@ -21,7 +21,7 @@ class Offsets : public testing::Test {
     site = std::make_unique<Site>(1);
     producer = std::make_unique<Producer>(site->bootstrap());
     site->pay(*producer, 0, 20);
-    worker = site->worker("w");
+    worker = site->worker("w", {{"kafka", {{"session.timeout.ms", 30'000}}}});
     site->await_no_lag();
     site->await("SELECT next_offset FROM hapax.checkpoints", "20");
   }

@@ -102,7 +102,8 @@ TEST_F(Attacks, NobodySaysThatARequestInDoubtTookNoEffect) {
         return away ? sandbox::Proxy::Then::cut : sandbox::Proxy::Then::forward;
       });
   options = test::through_port(options, proxy.port());
-  config.gate.lanes = 1;
+  config.gate.lanes = 2;  // with one, a claim waits 50 ms, and the cut session may end later
+  config.gate.wait = std::chrono::seconds(10);
   for (const bool stays : {false, true}) {  // PostgreSQL is there again, or is not
     stays_away = stays;
     testing::internal::CaptureStderr();

@@ -33,7 +33,7 @@ class GateCommand : public GateCase {
 
   // As the log tells it.
   std::uint16_t port_of(sandbox::ChildProcess& process) const {
-    if (!process.wait_for_line("the gate takes requests", 20s)) throw std::runtime_error(log());
+    if (!process.wait_for_line("the gate takes requests", 120s)) throw std::runtime_error(log());
     const std::string text = log();
     return static_cast<std::uint16_t>(
         std::stoi(text.substr(text.find("port=", text.find("the gate takes requests")) + 5)));
@@ -71,7 +71,7 @@ TEST_F(GateCommand, ServesTheExampleUntilItIsToldToStop) {
   EXPECT_EQ(ask(request("GET", "/readyz", {}), at).status, 200);
   EXPECT_EQ(database.value("SELECT id, account, amount_minor FROM payments"), "p1|a|5");
   process->signal(SIGTERM);
-  const auto exit = process->wait(20s);
+  const auto exit = process->wait(120s);
   EXPECT_TRUE(exit && exit->success()) << log();
   for (const char* secret : {"secret-key", "token-of-ann", "amount_minor", "poison"})
     EXPECT_EQ(log().find(secret), std::string::npos) << log();
@@ -80,13 +80,13 @@ TEST_F(GateCommand, ServesTheExampleUntilItIsToldToStop) {
 TEST_F(GateCommand, NamesWhatIsWrong) {
   std::ofstream(folder.path() / "tokens") << "ann token-of-ann\n";
   auto process = start(example());
-  auto exit = process->wait(20s);
+  auto exit = process->wait(120s);
   EXPECT_EQ(exit ? exit->code : -1, 3);
   EXPECT_NE(log().find("gate.callers.tokens: line 1 is wrong"), std::string::npos) << log();
   EXPECT_EQ(log().find("token-of-ann"), std::string::npos) << log();
   std::ofstream(folder.path() / "tokens") << "ann " << std::string(64, 'a') << "\n";
   process = start(example(), "192.0.2.1:1");
-  exit = process->wait(20s);
+  exit = process->wait(120s);
   EXPECT_EQ(exit ? exit->code : -1, 3);
   EXPECT_NE(log().find("gate.listen: cannot listen on 192.0.2.1:1"), std::string::npos) << log();
 }
@@ -101,7 +101,7 @@ TEST_F(GateCommand, AcceptsNothingWithoutAnOutbox) {
               "admin": {"listen": "127.0.0.1:0"},
               "routes": [{"path": "/p", "accept": {"topic": "t", "scope": "s"}}]})";
   const auto process = start(folder.path() / "gate.json");
-  const auto exit = process->wait(20s);
+  const auto exit = process->wait(120s);
   EXPECT_EQ(exit ? exit->code : -1, 4) << log();
   EXPECT_NE(log().find("hapax migrate up"), std::string::npos) << log();
 }

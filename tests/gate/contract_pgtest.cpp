@@ -252,7 +252,8 @@ TEST_F(Contract, ALostAnswerToACommitIsFound) {
                                               : sandbox::Proxy::Then::forward;
       });
   options = test::through_port(options, proxy.port());
-  config.gate.lanes = 1;
+  config.gate.lanes = 2;  // with one, a claim waits 50 ms, and the cut session may end later
+  config.gate.wait = 10s;
   const Reply reply = post("k1");
   EXPECT_FALSE(cut);
   EXPECT_EQ(reply.status, 201) << reply.body;

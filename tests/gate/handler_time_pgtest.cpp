@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 class HandlerTimeout : public GateCase {
  protected:
   HandlerTimeout() {
-    config.gate.handler_timeout = 200ms;
+    config.gate.handler_timeout = 1s;
     body = [passed = door](const Message& message, Context& context) {
       book(message, context);
       if (*message.payload() == "hangs") passed->pass();
@@ -65,7 +65,7 @@ TEST_F(HandlerTimeout, AnswersWhoWaitsForTheSameKey) {
 }
 
 TEST_F(HandlerTimeout, FreesItsKeyOnceItsSessionIsIdleForTooLong) {
-  options.idle_in_transaction_timeout = 400ms;
+  options.idle_in_transaction_timeout = 2s;
   EXPECT_EQ(post("k1", "hangs").status, 503);
   await_lost(1);
   Reply reply = post("k1", "now it works");

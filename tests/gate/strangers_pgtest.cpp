@@ -93,7 +93,8 @@ done = function(summary, latency, requests)
 end
 )";
   config.gate.wait = 10s;
-  const std::string said = run(*program, {"-t", "2", "-c", "64", "-d", "3s", "-s", script, url()});
+  const std::string said =
+      run(*program, {"-t", "2", "-c", "64", "-d", "3s", "--timeout", "30s", "-s", script, url()});
   EXPECT_NE(said.find(" not2xx 0 socket 0"), std::string::npos) << said;
   EXPECT_EQ(database.count("SELECT count(*) - count(DISTINCT key) FROM effects"), 0);
   EXPECT_EQ(database.count("SELECT count(*) FROM effects"), runs);

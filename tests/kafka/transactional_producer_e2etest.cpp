@@ -23,7 +23,10 @@ struct TransactedTopic {
                                                   std::stop_token stop = {}) const {
     auto made = std::make_unique<TransactionalProducer>(
         kafka::Properties{{"bootstrap.servers", shared_kafka().bootstrap()}},
-        TransactionalProducer::Setup{.topic = topic, .id = topic + "/" + id, .stop = stop});
+        TransactionalProducer::Setup{.topic = topic,
+                                     .id = topic + "/" + id,
+                                     .timeout = std::chrono::minutes(2),
+                                     .stop = stop});
     made->init();
     return made;
   }

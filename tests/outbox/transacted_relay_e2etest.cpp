@@ -164,7 +164,8 @@ TEST_F(TransactedRelay, MaySwitchTransactionsOffAndOnWithUnsentRecords) {
     database.run(rows(kTopic, count, 300));
     count += 300;
     auto relay = start(transactions);
-    await_sent("source_offset < " + std::to_string(count - 100));
+    // Without transactions, what a stopped relay has in flight may come twice.
+    await_sent(transactions ? "source_offset < " + std::to_string(count - 100) : "true");
     relay.reset();
   }
   const auto last = start();

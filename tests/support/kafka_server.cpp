@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;
+constexpr auto kPatience = 180s;
 constexpr const char* kFolderName = "kafka-4.3.0";  // as in get_kafka.sh
 
 // Where get_kafka.sh puts the jars.

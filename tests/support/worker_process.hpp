@@ -38,7 +38,7 @@ class WorkerProcess {
   // least these fields; the last of them. Throws also where the worker has ended before.
   nlohmann::json await(const std::string& event, const nlohmann::json& fields = {},
                        std::size_t times = 1,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(30));
+                       std::chrono::milliseconds timeout = std::chrono::seconds(120));
 
   // Returns when it has logged `event` (false) or has ended without that (true).
   bool dies_before(const std::string& event);
@@ -51,7 +51,7 @@ class WorkerProcess {
   // The same, then its end, which must come within `timeout`.
   sandbox::Exit stop(std::chrono::milliseconds timeout = std::chrono::seconds(10));
   // Its end, without asking for it.
-  sandbox::Exit ended(std::chrono::milliseconds timeout = std::chrono::seconds(30));
+  sandbox::Exit ended(std::chrono::milliseconds timeout = std::chrono::seconds(120));
 
   void kill();    // SIGKILL; returns when it is gone
   void freeze();  // SIGSTOP

@@ -30,7 +30,7 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
       {.argv = {kHapax, "bench", "--messages", "2000", "--rounds", "1", "--seconds", "1", "--rate",
                 "200", "--lanes", "2", "--json", "--svg", svg},
        .output = out});
-  const auto exit = bench.wait(120s);
+  const auto exit = bench.wait(600s);
   ASSERT_TRUE(exit && exit->success()) << text_of(out);
   const auto report = nlohmann::json::parse(text_of(out));
 
@@ -65,7 +65,7 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
   sandbox::ChildProcess writer(
       {.argv = {HAPAX_SOURCE_DIR "/scripts/bench_tables.py", folder.path(), page},
        .output = folder.path() / "written"});
-  const auto wrote = writer.wait(20s);
+  const auto wrote = writer.wait(60s);
   ASSERT_TRUE(wrote && wrote->success()) << text_of(folder.path() / "written");
   EXPECT_THAT(text_of(page), testing::StartsWith("a\n<!-- bench: throughput -->\n\n| mode |"));
   EXPECT_THAT(text_of(page), testing::HasSubstr("\n| batch of 100 | "));
@@ -83,7 +83,7 @@ TEST(Bench, PutsPostgresFurtherAwayAndFillsTheTableWhereAsked) {
                 "3ms",     "--keys",    "1000",       "--durability", "checkpoint",
                 "--json"},
        .output = out});
-  const auto exit = bench.wait(120s);
+  const auto exit = bench.wait(600s);
   ASSERT_TRUE(exit && exit->success()) << text_of(out);
   const auto report = nlohmann::json::parse(text_of(out));
   EXPECT_EQ(report.at("exact"), true);
@@ -98,7 +98,7 @@ TEST(Bench, RefusesAnOwnerWithoutAConfiguration) {
   const sandbox::TemporaryFolder folder("bench");
   sandbox::ChildProcess bench(
       {.argv = {kHapax, "bench", "--url", "postgresql://x"}, .output = folder.path() / "out"});
-  const auto exit = bench.wait(10s);
+  const auto exit = bench.wait(60s);
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 2);
 }

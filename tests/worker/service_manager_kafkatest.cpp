@@ -53,8 +53,8 @@ class Manager {
 };
 
 TEST(ServiceManager, IsToldThatAWorkerWaitsHasJoinedLivesAndStops) {
+  Site site = Site::on_mock_cluster(1);  // first: a PostgreSQL that it starts tells a manager, too
   const Manager manager;
-  Site site = Site::on_mock_cluster(1);
   site.database().run("ALTER SCHEMA hapax RENAME TO hidden");
   const auto worker = site.worker("w");
   EXPECT_THAT(manager.next_but(), testing::StartsWith("READY=1\nSTATUS=waiting for PostgreSQL: "));
