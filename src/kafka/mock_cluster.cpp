@@ -56,6 +56,10 @@ void MockCluster::delay(Request request, std::chrono::milliseconds by, int times
                                                  static_cast<int>(by.count()));
 }
 
+void MockCluster::set_topic_error(const std::string& topic, Error error) {
+  rd_kafka_mock_topic_set_error(cluster_, topic.c_str(), static_cast<rd_kafka_resp_err_t>(error));
+}
+
 void MockCluster::set_led(const std::string& topic, int partition, bool led) {
   constexpr int kFirst = 1, kNobody = -1;
   rd_kafka_mock_partition_set_leader(cluster_, topic.c_str(), partition, led ? kFirst : kNobody);

@@ -39,12 +39,15 @@ class MockCluster {
   };
   enum class Error {
     unknown = -1,
+    none = 0,
     offset_out_of_range = 1,
     corrupt_message = 2,
+    unknown_topic = 3,
     not_leader = 6,
     too_large = 10,
     not_enough_replicas = 19,
     not_allowed = 29,
+    duplicate_sequence = 46,
     transaction_too_long = 50
   };
   void refuse(Request request, Error error);
@@ -53,6 +56,9 @@ class MockCluster {
   void accept(Request request);
   // The next `times` requests of this kind to broker 1 are answered so late.
   void delay(Request request, std::chrono::milliseconds by, int times);
+
+  // Brokers that are asked for metadata tell this of the topic, and none of its partitions.
+  void set_topic_error(const std::string& topic, Error error);
 
   // Whether anybody leads the partition, for clients that ask from now on.
   void set_led(const std::string& topic, int partition, bool led);

@@ -26,7 +26,7 @@ StreamResult stream_result(rd_kafka_resp_err_t error) {
     case RD_KAFKA_RESP_ERR_POLICY_VIOLATION: return StreamResult::refused_record;
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION: return StreamResult::no_topic;
     case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED: return StreamResult::refused_topic;
@@ -71,6 +71,8 @@ StreamProducer::StreamProducer(const Properties& properties, const Limits& limit
                          {"message.timeout.ms", "0"},
                          // A topic that was deleted must not come back with other partitions.
                          {"allow.auto.create.topics", "false"},
+                         // So long a new client waits for a topic that no broker knows.
+                         {"topic.metadata.propagation.max.ms", "5000"},
                          // The topic decides how large a record may be.
                          {"message.max.bytes", "1000000000"},
                          {"batch.size", std::to_string(limits.batch_bytes)},
@@ -185,7 +187,8 @@ void StreamProducer::stop() {
 
 void StreamProducer::abandon() {
   stopped_ = true;
-  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_purge(
+      client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 }  // namespace hapax::kafka

@@ -28,7 +28,9 @@ struct StreamAnswer {
     delivered,       // acknowledged by all replicas in sync
     refused_record,  // Kafka has not got it, because of it or of another one in its batch
     too_large,       // the same: the record, or its batch, is larger than the topic takes
-    refused_topic,   // Kafka has not got it, because the topic or the right to write is missing
+    refused_topic,   // Kafka has not got it, because the right to write is missing
+    no_topic,        // the same, because no topic of this name is known. A broker with old metadata
+                     // answers so, too
     unsent,          // the producer has stopped: Kafka has not got it
     unknown,         // Kafka may have got it
   };
@@ -39,6 +41,11 @@ struct StreamAnswer {
 
 // What librdkafka's code (rd_kafka_resp_err_t) for a record means. Pure.
 StreamAnswer stream_answer(std::int64_t id, int error);
+
+// Whether all records of the topic would be answered so.
+inline bool is_about_topic(StreamAnswer::Result result) {
+  return result == StreamAnswer::Result::refused_topic || result == StreamAnswer::Result::no_topic;
+}
 
 // Thread safety: none; one thread at a time.
 class StreamProducer {

@@ -39,6 +39,10 @@ bool is_refusal(rd_kafka_resp_err_t code) {
   }
 }
 
+bool is_no_topic(int code) {
+  return stream_answer(0, code).result == StreamAnswer::Result::no_topic;
+}
+
 void* id_opaque(std::int64_t id) { return reinterpret_cast<void*>(static_cast<std::intptr_t>(id)); }
 
 ConfHandle transactional_conf(const Properties& connecting,
@@ -94,6 +98,9 @@ void TransactionalProducer::on_delivery(rd_kafka_s*, const rd_kafka_message_s* m
   auto& self = *static_cast<TransactionalProducer*>(opaque);
   --self.in_hand_;
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    // A broker takes a repeat whose first answer was lost for a duplicate, and may not know any
+    // more at which offset. librdkafka then tells that it is there, without an offset.
+    if (message->offset < 0) self.ends_are_known_ = false;
     std::int64_t& end = self.ends_[message->partition];
     end = std::max(end, message->offset + 1);
     return;
@@ -128,6 +135,7 @@ TransactionError::Kind TransactionalProducer::kind_of(int code) const {
   using Kind = TransactionError::Kind;
   if (code == RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT) return Kind::too_long;
   if (is_refusal(static_cast<rd_kafka_resp_err_t>(code))) return Kind::refused;
+  if (is_no_topic(code)) return Kind::no_topic;
   const bool took_long = began_at_ && steady_clock::now() - *began_at_ > setup_.timeout / 2;
   const bool is_slow = took_long && !setup_.stop.stop_requested() && reader_.do_answer(ends_);
   return is_slow ? Kind::slow : Kind::failed;
@@ -153,6 +161,8 @@ void TransactionalProducer::init() {
           [this](int timeout) { return rd_kafka_init_transactions(client_, timeout); });
 }
 
+// A coordinator that is cut off from the other brokers, and does not know it, would tell an older
+// marker. No question to Kafka rules that out; docs/outbox.md names the limit.
 std::optional<Marker> TransactionalProducer::marker() const {
   const Committed committed = reader_.committed();
   if (!committed.offset) return std::nullopt;
@@ -193,6 +203,7 @@ std::optional<std::int32_t> TransactionalProducer::partition_of(
 
 void TransactionalProducer::begin() {
   ends_.clear();
+  ends_are_known_ = true;
   began_at_ = steady_clock::now();
   const ErrorHandle error(rd_kafka_begin_transaction(client_));
   if (error)
@@ -244,10 +255,15 @@ void TransactionalProducer::commit() {
 }
 
 void TransactionalProducer::await_visible(const std::function<void()>& delayed) {
+  if (!ends_are_known_) return await_all_visible(delayed);
   reader_.await_passed(ends_, delayed);
 }
 
 void TransactionalProducer::await_all_visible(const std::function<void()>& delayed) {
+  // Kafka is still making the topic, or the broker's metadata are old: it may hold anything.
+  if (led_.empty())
+    throw TransactionError("Kafka tells no partition of topic " + setup_.topic + " yet",
+                           TransactionError::Kind::failed);
   const auto partitions = static_cast<std::int32_t>(led_.size());
   reader_.await_passed(reader_.written_ends(partitions, delayed), delayed);
 }

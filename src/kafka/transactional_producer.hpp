@@ -80,8 +80,8 @@ class TransactionalProducer {
   // the commit if a partition lost its leader, or if another producer's transaction is open. Calls
   // `delayed` once if it takes long. Blocks: until then, or until a stop.
   void await_visible(const std::function<void()>& delayed);
-  // The same for all that the topic holds now, also in partitions that have no leader.
-  // Precondition: look().
+  // The same for all that the topic holds now, also in partitions that have no leader. Fails if the
+  // topic had no partition at the last look(). Precondition: look().
   void await_all_visible(const std::function<void()>& delayed);
 
  private:
@@ -98,7 +98,8 @@ class TransactionalProducer {
   std::vector<bool> led_;
   std::size_t rotation_ = 0;
   std::size_t in_hand_ = 0;
-  Ends ends_;  // of the last transaction; 0 if nothing is acknowledged yet
+  Ends ends_;                   // of the last transaction; 0 if nothing is acknowledged yet
+  bool ends_are_known_ = true;  // not if Kafka has taken a record and does not tell its offset
   std::optional<std::chrono::steady_clock::time_point> began_at_;  // and not committed
   std::optional<Refusal> refusal_;
   std::string failure_;  // of the first record that Kafka neither took nor refused

@@ -9,6 +9,8 @@ namespace hapax::outbox {
 namespace {
 
 constexpr auto kBackOff = std::chrono::seconds(1);
+constexpr auto kGoneForGood = std::chrono::seconds(10);
+constexpr auto kAnswerIsOld = std::chrono::seconds(30);  // no broker has answered since
 
 }  // namespace
 
@@ -54,6 +56,13 @@ void Stream::goes_on() {
   moved_at_ = Clock::now();
   if (std::exchange(said_, {}).empty()) return;
   observe::log::info("outbox_goes_on", {{"topic", topic_}}, "published records are sent again");
+}
+
+bool Stream::topic_is_gone() {
+  const auto now = Clock::now();
+  if (!no_topic_ || now - no_topic_->last > kAnswerIsOld) no_topic_ = NoTopic{now, now};
+  no_topic_->last = now;
+  return now - no_topic_->since >= kGoneForGood;
 }
 
 bool shrink_letter(store::OutboxRow& row) {

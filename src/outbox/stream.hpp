@@ -72,6 +72,10 @@ class Stream {
   void back_off(const std::string& why);
   void delayed(const std::string& why);
   void goes_on();
+  // A broker knows no topic of this name. True once that has stood: for a moment one with old
+  // metadata answers so, too.
+  bool topic_is_gone();
+  void topic_is_there() { no_topic_.reset(); }
 
   const std::string topic_, group_;
   const bool waits_for_topic_;
@@ -83,6 +87,10 @@ class Stream {
   std::map<std::int64_t, std::size_t> in_hand_;  // all that was offered: their bytes
   std::size_t bytes_ = 0;                        // of all in hand
   std::string said_;                             // why it is delayed
+  struct NoTopic {
+    Clock::time_point since, last;
+  };
+  std::optional<NoTopic> no_topic_;  // when a broker first and last knew no such topic
 };
 
 // Only a dead letter may lose a part: PostgreSQL keeps all of it. False if nothing is left to lose.

@@ -31,7 +31,7 @@ Stream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout)
       continue;
     }
     if (answer.result == Result::refused_record || answer.result == Result::too_large ||
-        answer.result == Result::refused_topic) {
+        kafka::is_about_topic(answer.result)) {
       ++refused_;
       if (!refusal_ || answer.id < refusal_->id) refusal_ = answer;
     } else if (answer.result == Result::unknown) {
@@ -39,7 +39,10 @@ Stream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout)
     }
   }
   news.sent = news.delivered.size();
-  if (news.sent > 0) goes_on();
+  if (news.sent > 0) {
+    goes_on();
+    topic_is_there();
+  }
   if (sent_.empty() && is_unreadable_next()) {
     news.halt = unreadable(waiting_.front());
     drop_waiting();
@@ -101,9 +104,11 @@ void TopicStream::conclude(News& news) {
   for (auto row = sent_.rbegin(); row != sent_.rend(); ++row)
     waiting_.push_front(std::move(row->second));
   sent_.clear();
-  if (refusal && refusal->result == Result::refused_topic && waits_for_topic_) {
+  const bool about_topic = refusal && kafka::is_about_topic(refusal->result);
+  if (about_topic &&
+      (waits_for_topic_ || (refusal->result == Result::no_topic && !topic_is_gone()))) {
     back_off(refusal->error);
-  } else if (refusal && refusal->result == Result::refused_topic) {
+  } else if (about_topic) {
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", refusal->error};
   } else if (refused > 0 && alone && refusal->result == Result::too_large &&
              shrink_letter(waiting_.front())) {

@@ -75,9 +75,10 @@ Stream::News TransactedStream::turn(bool may_send, std::chrono::milliseconds tim
 
 // What is to be asked of Kafka before a batch can be proposed, if anything is.
 void TransactedStream::begin_next() {
-  if (!open_ && waiting_.empty()) return;
+  if (!is_in_doubt() && waiting_.empty()) return;
   const auto now = Clock::now();
-  if (is_ready_ && now - looked_at_ > kMarkerIsKnownFor) forget_producer();
+  // A batch that is open now is not on its way: no thread could be started to send it.
+  if (open_ || now - looked_at_ > kMarkerIsKnownFor) forget_producer();
   if (!is_ready_) {
     begin([this, open = open_, delayed = warn_if_hidden(topic_)](auto& producer) {
       return End(take_over_batch(producer, open, random_token(), delayed));
@@ -151,7 +152,8 @@ void TransactedStream::halt_batch(const std::string& reason, const std::string& 
 void TransactedStream::halted(const store::OutboxHalt& halt) {
   if (!open_ || halt.batch != open_->token) return;
   batch_halt_.reset();
-  open_.reset();
+  open_->follows = open_->token;
+  open_->records = 0;
   sending_.reset();
   refusal_.reset();
   drop_waiting();
@@ -170,20 +172,32 @@ void TransactedStream::sent(News& news) {
   pace_.sent(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_at_));
   if (pace_.timeout() != timeout) forget_producer();
   goes_on();
+  topic_is_there();
 }
 
 // Kafka may have the batch, if there is one.
 void TransactedStream::failed(const Failed& failed, News& news) {
   using Kind = kafka::TransactionError::Kind;
-  if (sending_ && is_ready_) not_sent(failed);
+  const bool was_sending = sending_ && is_ready_;
+  if (was_sending) not_sent(failed);
   forget_producer();
-  if (failed.kind == Kind::lost)
-    return halt_batch("records_lost", "a batch was committed and is not there: " + failed.error);
-  const bool refused =
-      failed.kind == Kind::refused || (failed.kind == Kind::too_long && !pace_.shorter());
-  if (!refused || waits_for_topic_ || open_) return back_off(failed.error);
+  if (failed.kind == Kind::lost) return lost(failed, was_sending);
+  const bool refused = failed.kind == Kind::refused ||
+                       (failed.kind == Kind::no_topic && topic_is_gone()) ||
+                       (failed.kind == Kind::too_long && !pace_.shorter());
+  if (!refused || waits_for_topic_ || is_in_doubt()) return back_off(failed.error);
   news.halt = store::OutboxHalt{topic_, {}, "topic_refused", failed.error};
   drop_waiting();
+}
+
+// While the relay sends, it waits for records only behind the commit. While it judges, it waits for
+// what earlier transactions may have left.
+void TransactedStream::lost(const Failed& failed, bool was_committed) {
+  if (!is_in_doubt()) return back_off(failed.error);
+  halt_batch("records_lost",
+             (was_committed ? "Kafka has committed a batch and does not hold it any more: "
+                            : "Kafka has lost records while a batch waited for its end: ") +
+                 failed.error);
 }
 
 // Kafka may be too slow for so many records, or for one that is so large. A small one is not to
@@ -215,8 +229,9 @@ void TransactedStream::refused(const Refusal& refusal) {
 void TransactedStream::conclude(const Refusal& refusal, std::size_t size, News& news) {
   using Result = kafka::StreamAnswer::Result;
   const kafka::StreamAnswer& first = refusal.first;
-  if (first.result == Result::refused_topic) {
-    if (waits_for_topic_) return back_off(first.error);
+  if (kafka::is_about_topic(first.result)) {
+    if (waits_for_topic_ || (first.result == Result::no_topic && !topic_is_gone()))
+      return back_off(first.error);
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", first.error};
   } else if (size > 1) {
     pace_.smaller(std::min(refusal.records, size));

@@ -49,7 +49,7 @@ class TransactedStream final : public Stream {
   ~TransactedStream() override;
 
   bool is_in_flight() const override { return sending_.has_value() && step_.valid(); }
-  bool takes_rows() const override { return !only_settles_ && (!open_ || sending_); }
+  bool takes_rows() const override { return open_ ? sending_ || !is_in_doubt() : !only_settles_; }
   News turn(bool may_send, std::chrono::milliseconds timeout) override;
   bool wants_batch() override;
   store::NextBatch propose() override;
@@ -75,6 +75,8 @@ class TransactedStream final : public Stream {
   void failed(const Failed& failed, News& news);
   void refused(const Refusal& refusal);
   void not_sent(const Failed& failed);
+  bool is_in_doubt() const { return open_ && !open_->is_halted(); }
+  void lost(const Failed& failed, bool was_committed);
   void halt_batch(const std::string& reason, const std::string& detail);
   void conclude(const Refusal& refusal, std::size_t size, News& news);
   std::size_t take_back();
@@ -82,7 +84,9 @@ class TransactedStream final : public Stream {
 
   const MakeProducer make_producer_;
   const bool only_settles_;
-  std::optional<store::OpenBatch> open_;         // PostgreSQL holds it, and its fate is not known
+  // PostgreSQL holds it, and its fate is not known. Or it has halted the topic: PostgreSQL gives no
+  // rows until an operator has decided, and then what is open in Kafka must end first.
+  std::optional<store::OpenBatch> open_;
   std::optional<Batch> sending_;                 // the same batch, if this relay has its rows
   std::optional<Refusal> refusal_;               // why that batch was not committed
   std::optional<store::OutboxHalt> batch_halt_;  // an operator must settle that batch

@@ -25,7 +25,7 @@ std::string topic_error(kafka::TransactionalProducer& producer) {
 
 Verdict judge(const std::optional<store::OpenBatch>& open,
               const std::optional<kafka::Marker>& held) {
-  if (!open) return Verdict::none_open;
+  if (!open || open->is_halted()) return Verdict::none_open;
   if (!held || held->token.empty()) return Verdict::marker_lost;
   if (held->token == open->token) return Verdict::sent;
   if (held->token == open->follows) return Verdict::unsent;

@@ -18,7 +18,7 @@ namespace hapax::outbox {
 
 // What became of the batch that PostgreSQL holds.
 enum class Verdict {
-  none_open,  // it holds none
+  none_open,  // it holds none, or one about which an operator has decided
   sent,       // Kafka has the batch
   unsent,     // Kafka has nothing of it, and never will
   tail_lost,  // as unsent. Kafka has a later batch, so PostgreSQL has lost its newest transactions
@@ -35,8 +35,9 @@ struct Judged {
       {};  // if the verdict is marker_lost: what is wrong with the topic, or ""
 };
 
-// From here on no older producer of this id can change anything. So the verdict stands.
-// Throws: kafka::TransactionError.
+// From here on no older producer of this id can change anything. So the verdict stands. After a
+// batch that was open or has halted its topic, all that the topic holds is visible, or never will
+// be. Throws: kafka::TransactionError.
 Judged take_over_batch(kafka::TransactionalProducer& producer,
                        const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
                        const std::function<void()>& delayed);

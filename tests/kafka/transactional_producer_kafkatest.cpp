@@ -37,5 +37,36 @@ TEST(TransactionalProducer, WhatATopicHoldsIsVisibleOnlyWhenAllPartitionsHaveTol
   }
 }
 
+// Kafka is still making it, or the broker's metadata are old. A batch may be in any partition.
+TEST(TransactionalProducer, ATopicWithoutPartitionsIsNotTakenForVisible) {
+  MockCluster cluster;
+  cluster.create_topic("t", 0);
+  TransactionalProducer producer({{"bootstrap.servers", cluster.bootstrap()}},
+                                 {.topic = "t", .id = "one"});
+  producer.look();
+  EXPECT_FALSE(producer.partition_of("a"));
+  EXPECT_THROW(producer.await_all_visible([] {}), TransactionError);
+}
+
+// Its first answer was lost, and the broker does not know its offset any more.
+TEST(TransactionalProducer, ARecordWithoutAnOffsetIsVisibleOnlyWhenAllPartitionsHaveTold) {
+  MockCluster cluster;
+  cluster.create_topic("t", 2);
+  std::stop_source stop;
+  TransactionalProducer producer({{"bootstrap.servers", cluster.bootstrap()}},
+                                 {.topic = "t", .id = "one", .stop = stop.get_token()});
+  producer.init();
+  producer.look();
+  producer.begin();
+  cluster.refuse(MockCluster::Request::produce, MockCluster::Error::duplicate_sequence);
+  producer.send({"t", "k", "p", {}}, 0, 1);
+  ASSERT_FALSE(producer.await_answers());
+  producer.commit();
+  cluster.set_led("t", 1, false);
+  stop.request_stop();
+  EXPECT_THROW(producer.await_visible([] {}), TransactionError)
+      << "it would wait for the other partition, were it not stopped";
+}
+
 }  // namespace
 }  // namespace hapax::kafka

@@ -186,6 +186,27 @@ TEST_F(RelayCase, HaltsATopicThatMayNotBeWrittenAndNoOther) {
   expect_exact("audit", 10);
 }
 
+TEST_F(RelayCase, HaltsATopicThatNoBrokerKnowsForTenSecondsAndNoOther) {
+  database.run(rows("audit", 0, 10));
+  const auto relay = run();
+  await_sent();
+  const auto first = std::chrono::steady_clock::now();
+  cluster.set_topic_error("audit", kafka::MockCluster::Error::unknown_topic);
+  // So the client asks for metadata.
+  cluster.refuse_all(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::not_leader);
+  database.run(rows("audit", 10, 10));
+  database.wait_until("SELECT topic, reason, detail, row_id FROM hapax.outbox_halts",
+                      "audit|topic_refused|Kafka has no such topic (any more)|null");
+  EXPECT_GE(std::chrono::steady_clock::now() - first, 10s);
+  cluster.accept(kafka::MockCluster::Request::produce);
+  database.run(rows("receipts", 0, 100));
+  await_sent("topic = 'receipts'");
+  cluster.set_topic_error("audit", kafka::MockCluster::Error::none);
+  database.run("UPDATE hapax.outbox_halts SET ended_at = now(), decision = 'retry'");
+  await_sent();
+  expect_exact("audit", 20);
+}
+
 // No operator waits for a topic of dead letters, so it does not halt.
 TEST_F(RelayCase, TriesATopicOfDeadLettersAgainThatMayNotBeWritten) {
   cluster.create_topic("dead", 1);

@@ -265,6 +265,13 @@ class HiddenBatch : public TransactedRelay {
       std::this_thread::sleep_for(10ms);
     }
   }
+  // Kafka aborts it.
+  void end_hiding() {
+    other.reset();
+    kafka::TransactionalProducer next({{"bootstrap.servers", bootstrap}},
+                                      {.topic = kTopic, .id = "other"});
+    next.init();
+  }
   void TearDown() override {
     relay.reset();
     other.reset();
@@ -305,6 +312,35 @@ TEST_F(HiddenBatch, IsNotSentAgainBeforeAllThatIsOpenHasEnded) {
   EXPECT_EQ(judged.wait_for(5s), std::future_status::timeout) << "it judges too early";
   other->commit();
   EXPECT_EQ(judged.get().verdict, Verdict::unsent);
+}
+
+// The same after a halt: the first copies might become visible behind those that an operator wants.
+TEST_F(HiddenBatch, IsNotSentAgainAfterAHaltBeforeAllThatIsOpenHasEnded) {
+  int count = 50;
+  database.run(rows(kTopic, 0, count));
+  relay = start();
+  await_sent();
+  for (const bool transactions : {true, false}) {
+    SCOPED_TRACE(transactions);
+    relay.reset();
+    database.run(rows(kTopic, count, 50));
+    count += 50;
+    open_batch();
+    forget_marker();
+    hide();
+    relay = start();
+    database.wait_until("SELECT reason FROM hapax.outbox_halts WHERE ended_at IS NULL",
+                        "marker_lost");
+    relay.reset();
+    relay = start(transactions);
+    retry();
+    auto sent = std::async(std::launch::async, [this] { await_sent(); });
+    EXPECT_EQ(sent.wait_for(5s), std::future_status::timeout) << "it sends too early";
+    end_hiding();
+    sent.get();
+    expect_exact(kTopic, count);
+  }
+  database.wait_until("SELECT count(*) FROM hapax.outbox_batches WHERE follows = token", "0");
 }
 
 TEST_F(HiddenBatch, HaltsATopicThatIsMadeAgainAndSendsItAgainIfItIsTold) {

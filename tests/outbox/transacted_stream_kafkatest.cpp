@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "kafka/mock_cluster.hpp"
 #include "support/kafka_admin.hpp"
@@ -17,7 +19,8 @@ using namespace std::chrono_literals;
 struct SlowBroker {
   SlowBroker() { cluster.create_topic("receipts", 1); }
 
-  TransactedStream stream(const Pace::Limits& limits) {
+  TransactedStream stream(const Pace::Limits& limits,
+                          const std::optional<store::OpenBatch>& open = {}) {
     const auto make = [this, bootstrap = cluster.bootstrap()](const std::stop_token& stop,
                                                               std::chrono::milliseconds timeout) {
       longest = std::max<std::chrono::milliseconds>(longest, timeout);
@@ -27,7 +30,7 @@ struct SlowBroker {
               .topic = "receipts", .id = "slow", .timeout = timeout, .stop = stop});
     };
     return TransactedStream(
-        {.topic = "receipts", .group = "g", .make_producer = make, .limits = limits});
+        {.topic = "receipts", .group = "g", .make_producer = make, .open = open, .limits = limits});
   }
 
   // As the relay does with PostgreSQL. The mock keeps no offsets of transactions. So the marker
@@ -103,6 +106,55 @@ TEST(TransactedStream, ASmallRecordWaitsWhileTooFewReplicasAreInSync) {
   EXPECT_FALSE(news.halt) << news.halt->detail;
   EXPECT_EQ(news.sent, 1U);
   EXPECT_EQ(broker.longest, 2s) << "a longer transaction would hide more";
+}
+
+// Its metadata are old.
+TEST(TransactedStream, GoesOnThoughABrokerDoesNotKnowTheTopicForAMoment) {
+  SlowBroker broker;
+  broker.cluster.set_topic_error("receipts", kafka::MockCluster::Error::unknown_topic);
+  auto stream = broker.stream({});
+  stream.offer(SlowBroker::record(kSmall));
+  for (int turns = 0; turns < 100; ++turns) EXPECT_FALSE(stream.turn(true, 10ms).halt);
+  broker.cluster.set_topic_error("receipts", kafka::MockCluster::Error::none);
+  const Stream::News news = broker.drive(stream);
+  EXPECT_FALSE(news.halt) << news.halt->detail;
+  EXPECT_EQ(news.sent, 1U);
+}
+
+TEST(TransactedStream, HaltsATopicThatNoBrokerKnowsForTenSeconds) {
+  SlowBroker broker;
+  auto stream = broker.stream({});
+  stream.offer(SlowBroker::record(kSmall));
+  const auto first = std::chrono::steady_clock::now();
+  broker.cluster.set_topic_error("receipts", kafka::MockCluster::Error::unknown_topic);
+  const Stream::News news = broker.drive(stream);
+  ASSERT_TRUE(news.halt);
+  EXPECT_EQ(news.halt->reason, "topic_refused");
+  EXPECT_NE(news.halt->detail.find("Kafka has no such topic"), std::string::npos);
+  EXPECT_GE(std::chrono::steady_clock::now() - first, 10s);
+}
+
+// The batch was never sent. The topic goes while the relay waits for what may be open.
+TEST(TransactedStream, ABatchThatWasNotSentIsNotCalledCommitted) {
+  SlowBroker broker;
+  using Error = kafka::MockCluster::Error;
+  support::reset_offset(broker.cluster.bootstrap(), "slow", "receipts", 0, {6, "before"});
+  broker.cluster.set_led("receipts", 0, false);
+  auto stream = broker.stream({}, store::OpenBatch{7, "mine", "before", 3});
+  Stream::News news;
+  // The relay has looked for partitions by then, or does so in the next round.
+  for (int round = 0; round < 4 && !news.halt; ++round) {
+    for (const auto& [error, time] : {std::pair(Error::none, 3s), {Error::unknown_topic, 15s}}) {
+      broker.cluster.set_topic_error("receipts", error);
+      const auto until = std::chrono::steady_clock::now() + time;
+      while (!news.halt && std::chrono::steady_clock::now() < until) news = stream.turn(true, 10ms);
+    }
+  }
+  ASSERT_TRUE(news.halt);
+  EXPECT_EQ(news.halt->reason, "records_lost");
+  EXPECT_EQ(news.halt->detail,
+            "Kafka has lost records while a batch waited for its end: Kafka has no such topic (any "
+            "more) (batch 7 with 3 records)");
 }
 
 // The broker's transaction.max.timeout.ms.

@@ -188,7 +188,9 @@ bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& h
   if (!is_told)
     transaction.run(sql::kInsertOutboxHalt,
                     {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
-  if (!halt.batch.empty()) settle_batch(transaction, lease.group, {halt.topic, halt.batch, false});
+  if (!halt.batch.empty())
+    settle_batch(transaction, lease.group,
+                 {.topic = halt.topic, .token = halt.batch, .halted = true});
   transaction.commit();
   return true;
 }

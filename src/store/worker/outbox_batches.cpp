@@ -39,7 +39,7 @@ std::int64_t open_batch(Transaction& transaction, const std::string& group,
 
 void settle_batch(Transaction& transaction, const std::string& group, const SettledBatch& batch) {
   if (batch.sent) transaction.run(sql::kDeleteOutboxBatch, {group, batch.topic, batch.token});
-  transaction.run(sql::kCloseOutboxBatch, {group, batch.topic, batch.token});
+  transaction.run(sql::kCloseOutboxBatch, {group, batch.topic, batch.token, batch.halted});
 }
 
 }  // namespace hapax::store

@@ -20,6 +20,9 @@ struct OpenBatch {
   std::string token;
   std::string follows;  // the token that Kafka held before
   std::size_t records = 0;
+
+  // It has halted its topic: operators decide about its records. Kafka may still make some visible.
+  bool is_halted() const { return follows == token; }
 };
 
 // False: another role of the group may have opened some, and this one cannot tell.
@@ -42,7 +45,8 @@ std::int64_t open_batch(Transaction& transaction, const std::string& group, cons
 // changes.
 struct SettledBatch {
   std::string topic, token;
-  bool sent = false;  // then its records are removed
+  bool sent = false;    // then its records are removed
+  bool halted = false;  // see OpenBatch::is_halted(); false ends that
 };
 void settle_batch(Transaction& transaction, const std::string& group, const SettledBatch& batch);
 
