@@ -182,7 +182,7 @@ std::vector<StreamAnswer> StreamProducer::poll(std::chrono::milliseconds timeout
 
 void StreamProducer::stop() {
   stopped_ = true;
-  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE);
+  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 void StreamProducer::abandon() {

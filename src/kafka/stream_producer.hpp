@@ -61,7 +61,8 @@ class StreamProducer {
   // `properties`: a consumer's; only those about the connection are taken.
   // Throws: std::runtime_error.
   StreamProducer(const Properties& properties, const Limits& limits);
-  // What is in hand is forgotten; Kafka may have got it. Blocks: briefly.
+  // What is in hand is forgotten; Kafka may have got it. Blocks: as long as librdkafka asks for a
+  // host's name, about ten seconds if no name server answers.
   ~StreamProducer();
   StreamProducer(const StreamProducer&) = delete;
   StreamProducer& operator=(const StreamProducer&) = delete;

@@ -45,7 +45,8 @@ class TransactionalProducer {
 
   // `properties`: a consumer's; only those about the connection are taken.
   TransactionalProducer(const Properties& properties, Setup setup);
-  // Kafka aborts what is not committed, at the latest after Setup::timeout. Blocks: briefly.
+  // Kafka aborts what is not committed, at the latest after Setup::timeout. Blocks: as long as
+  // librdkafka asks for a host's name, about ten seconds if no name server answers.
   ~TransactionalProducer();
   TransactionalProducer(const TransactionalProducer&) = delete;
   TransactionalProducer& operator=(const TransactionalProducer&) = delete;

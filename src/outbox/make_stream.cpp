@@ -18,7 +18,7 @@ std::string transactional_id(const StreamSetup& setup) {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_stream(const StreamSetup& setup) {
+std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings) {
   const std::size_t batch_bytes =
       std::min(kLargestBatch, setup.largest.value_or(kUnknownLimit) / 2);
   if (!setup.transactions && !setup.open) {
@@ -26,7 +26,8 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup) {
       return std::make_unique<kafka::StreamProducer>(
           properties(), kafka::StreamProducer::Limits{batch_bytes, kMostRows});
     };
-    return std::make_unique<TopicStream>(setup.topic, setup.group, make, setup.waits_for_topic);
+    return std::make_unique<TopicStream>(setup.topic, setup.group, make, endings,
+                                         setup.waits_for_topic);
   }
   const auto make = [setup, batch_bytes](const std::stop_token& stop,
                                          std::chrono::milliseconds timeout) {
@@ -38,8 +39,9 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup) {
                                                                 .timeout = timeout,
                                                                 .stop = stop});
   };
-  return std::make_unique<TransactedStream>(TransactedStream::Setup{
-      setup.topic, setup.group, make, setup.waits_for_topic, setup.open, !setup.transactions});
+  return std::make_unique<TransactedStream>(
+      TransactedStream::Setup{setup.topic, setup.group, make, endings, setup.waits_for_topic,
+                              setup.open, !setup.transactions});
 }
 
 }  // namespace hapax::outbox

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kafka/consumer.hpp"
+#include "outbox/endings.hpp"
 #include "outbox/stream.hpp"
 
 namespace hapax::outbox {
@@ -22,6 +23,7 @@ struct StreamSetup {
   bool transactions = false;
   std::optional<store::OpenBatch> open = {};  // settled in any case before anything is sent
 };
-std::unique_ptr<Stream> make_stream(const StreamSetup& setup);
+// `endings` outlives it.
+std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings);
 
 }  // namespace hapax::outbox

@@ -155,7 +155,7 @@ void Relay::forget() {
   acknowledged_.clear();
   settled_.clear();
   open_batches_.clear();
-  topics_.clear();  // before they are read again, their producers are gone
+  topics_.clear();
   gauges_.forget();
 }
 
@@ -265,7 +265,8 @@ Relay::Topic& Relay::topic(const std::string& name) {
   stream.waits_for_topic = !stream.largest && letters_.is_for_letters(name);
   stream.transactions = setup_.transactions;
   if (open != open_batches_.end()) stream.open = open->second;
-  return topics_.emplace(name, Topic{make_stream(stream)}).first->second;
+  std::unique_ptr<Stream, EndsLater> made(make_stream(stream, endings_).release(), {&endings_});
+  return topics_.emplace(name, Topic{std::move(made)}).first->second;
 }
 
 // The id behind which a topic has records that were not removed.

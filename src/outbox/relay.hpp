@@ -19,6 +19,7 @@
 
 #include "kafka/consumer.hpp"
 #include "observe/metrics.hpp"
+#include "outbox/endings.hpp"
 #include "outbox/gauges.hpp"
 #include "outbox/letter_mover.hpp"
 #include "outbox/low_water.hpp"
@@ -56,7 +57,7 @@ class Relay {
  private:
   using Clock = std::chrono::steady_clock;
   struct Topic {
-    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Stream, EndsLater> stream;
     LowWater low_water = {};
     bool more = false;  // the last read was bounded
   };
@@ -95,6 +96,7 @@ class Relay {
 
   std::optional<store::Session> session_;
   std::optional<store::OutboxLease> lease_;
+  Endings endings_;
   std::map<std::string, Topic> topics_;
   std::vector<std::pair<std::string, std::int64_t>> acknowledged_;  // and not removed
   std::vector<store::SettledBatch> settled_;                        // and not written down

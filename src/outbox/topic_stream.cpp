@@ -99,7 +99,7 @@ void TopicStream::conclude(News& news) {
   const auto refusal = std::exchange(refusal_, std::nullopt);
   const std::size_t refused = std::exchange(refused_, 0);
   const bool alone = at_a_time_ == 1;
-  producer_.reset();
+  endings_.end(std::move(producer_));
   stopped_at_ = {};
   for (auto row = sent_.rbegin(); row != sent_.rend(); ++row)
     waiting_.push_front(std::move(row->second));

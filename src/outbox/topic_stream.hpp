@@ -15,6 +15,7 @@
 #include <string>
 
 #include "kafka/stream_producer.hpp"
+#include "outbox/endings.hpp"
 #include "outbox/stream.hpp"
 
 namespace hapax::outbox {
@@ -23,10 +24,12 @@ class TopicStream final : public Stream {
  public:
   using MakeProducer = std::function<std::unique_ptr<kafka::StreamProducer>()>;
 
-  TopicStream(std::string topic, std::string group, MakeProducer make_producer,
+  // `endings` outlives it.
+  TopicStream(std::string topic, std::string group, MakeProducer make_producer, Endings& endings,
               bool waits_for_topic = false)
       : Stream(std::move(topic), std::move(group), waits_for_topic),
-        make_producer_(std::move(make_producer)) {}
+        make_producer_(std::move(make_producer)),
+        endings_(endings) {}
 
   bool is_in_flight() const override { return !sent_.empty(); }
   News turn(bool may_send, std::chrono::milliseconds timeout) override;
@@ -38,6 +41,7 @@ class TopicStream final : public Stream {
   void conclude(News& news);
 
   const MakeProducer make_producer_;
+  Endings& endings_;
   std::unique_ptr<kafka::StreamProducer> producer_;
   std::map<std::int64_t, store::OutboxRow> sent_;  // and not acknowledged
   std::optional<kafka::StreamAnswer> refusal_;     // the first one of this producer

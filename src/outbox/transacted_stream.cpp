@@ -46,6 +46,7 @@ std::function<void()> warn_if_hidden(const std::string& topic) {
 TransactedStream::TransactedStream(Setup setup)
     : Stream(std::move(setup.topic), std::move(setup.group), setup.waits_for_topic),
       make_producer_(std::move(setup.make_producer)),
+      endings_(setup.endings),
       only_settles_(setup.only_settles),
       open_(std::move(setup.open)),
       pace_(setup.limits) {}
@@ -254,7 +255,7 @@ std::size_t TransactedStream::take_back() {
 }
 
 void TransactedStream::forget_producer() {
-  producer_.reset();
+  endings_.end(std::move(producer_));
   is_ready_ = false;
 }
 

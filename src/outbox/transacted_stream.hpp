@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "outbox/endings.hpp"
 #include "outbox/pace.hpp"
 #include "outbox/stream.hpp"
 #include "outbox/transaction.hpp"
@@ -36,6 +37,7 @@ class TransactedStream final : public Stream {
   struct Setup {
     std::string topic, group;
     MakeProducer make_producer;
+    Endings& endings;  // outlives it
     bool waits_for_topic = false;
     // What PostgreSQL holds of an earlier relay.
     std::optional<store::OpenBatch> open = {};
@@ -44,8 +46,7 @@ class TransactedStream final : public Stream {
     Pace::Limits limits = {};
   };
   explicit TransactedStream(Setup setup);
-  // A transaction that is open is aborted, or the next relay finds it committed. Blocks: about a
-  // second.
+  // A transaction that is open is aborted, or the next relay finds it committed. Blocks: seconds.
   ~TransactedStream() override;
 
   bool is_in_flight() const override { return sending_.has_value() && step_.valid(); }
@@ -83,6 +84,7 @@ class TransactedStream final : public Stream {
   void forget_producer();
 
   const MakeProducer make_producer_;
+  Endings& endings_;
   const bool only_settles_;
   // PostgreSQL holds it, and its fate is not known. Or it has halted the topic: PostgreSQL gives no
   // rows until an operator has decided, and then what is open in Kafka must end first.

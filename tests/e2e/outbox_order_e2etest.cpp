@@ -30,10 +30,12 @@ struct OneStream {
   }
 
   outbox::TopicStream make() const {
-    return {topic, "g", [this] {
+    return {topic, "g",
+            [this] {
               return std::make_unique<StreamProducer>(
                   kafka::Properties{{"bootstrap.servers", bootstrap}}, limits);
-            }};
+            },
+            endings};
   }
 
   // Ids from 1 on; `sizes`: of the payloads.
@@ -77,6 +79,7 @@ struct OneStream {
   std::string bootstrap, topic;
   StreamProducer::Limits limits;
   std::int64_t newest = 0;
+  mutable outbox::Endings endings;
 };
 
 void expect_halt(const std::optional<store::OutboxHalt>& halt, std::int64_t row) {

@@ -1,10 +1,17 @@
-// A topic that a broker does not know, on librdkafka's mock broker.
+// What a stream does if Kafka does not know its topic, or if nobody knows Kafka's name. On
+// librdkafka's mock broker.
 #include "outbox/topic_stream.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
+#include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
+#include <string_view>
 
 #include "kafka/mock_cluster.hpp"
 
@@ -13,15 +20,49 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr const char* kUnansweredName = "kafka.unanswered";
+
+// For that name: there is none, or no answer.
+class NameServer {
+ public:
+  void fall_silent() {
+    const std::lock_guard lock(mutex_);
+    silent_ = true;
+  }
+  void await_question() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return asked_; });
+  }
+  void answer() {
+    const std::lock_guard lock(mutex_);
+    silent_ = asked_ = false;
+    changed_.notify_all();
+  }
+  int asked() {
+    std::unique_lock lock(mutex_);
+    asked_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !silent_; });
+    return EAI_NONAME;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool asked_ = false, silent_ = false;
+};
+NameServer name_server;  // threads of librdkafka use it
+
 struct ForgetfulBroker {
   ForgetfulBroker() { cluster.create_topic("receipts", 1); }
 
-  TopicStream stream() {
-    const auto make = [bootstrap = cluster.bootstrap()] {
+  TopicStream stream() { return stream(cluster.bootstrap()); }
+  TopicStream stream(const std::string& bootstrap) {
+    const auto make = [bootstrap] {
       return std::make_unique<kafka::StreamProducer>(
           kafka::Properties{{"bootstrap.servers", bootstrap}}, kafka::StreamProducer::Limits{});
     };
-    return {"receipts", "g", make};
+    return {"receipts", "g", make, endings};
   }
   static void offer(TopicStream& stream, std::int64_t id) {
     store::OutboxRow row;
@@ -53,6 +94,7 @@ struct ForgetfulBroker {
   }
 
   kafka::MockCluster cluster;
+  Endings endings;
 };
 
 TEST(TopicStream, GoesOnThoughABrokerDoesNotKnowTheTopicForAMoment) {
@@ -74,5 +116,32 @@ TEST(TopicStream, GoesOnThoughABrokerDoesNotKnowTheTopicForAMoment) {
   EXPECT_FALSE(sent.halt) << sent.halt->detail;
 }
 
+// librdkafka cannot be interrupted in it.
+TEST(TopicStream, EndsThoughNoNameServerAnswersWhileTheRelayGoesOn) {
+  ForgetfulBroker broker;
+  name_server.fall_silent();
+  std::unique_ptr<TopicStream, EndsLater> stream(
+      new TopicStream(broker.stream(std::string(kUnansweredName) + ":9092")), {&broker.endings});
+  ForgetfulBroker::offer(*stream, 1);
+  stream->turn(true, 1ms);
+  name_server.await_question();
+  auto ended = std::async(std::launch::async, [&] {
+    stream->turn(false, 1ms);
+    stream.reset();
+  });
+  EXPECT_EQ(ended.wait_for(5s), std::future_status::ready);
+  name_server.answer();
+}
+
 }  // namespace
 }  // namespace hapax::outbox
+
+// librdkafka finds this one before the C library's.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  if (name != nullptr && std::string_view(name) == hapax::outbox::kUnansweredName)
+    return hapax::outbox::name_server.asked();
+  static const auto real =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(name, service, hints, found);
+}

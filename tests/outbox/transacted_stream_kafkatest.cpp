@@ -29,8 +29,12 @@ struct SlowBroker {
           kafka::TransactionalProducer::Setup{
               .topic = "receipts", .id = "slow", .timeout = timeout, .stop = stop});
     };
-    return TransactedStream(
-        {.topic = "receipts", .group = "g", .make_producer = make, .open = open, .limits = limits});
+    return TransactedStream({.topic = "receipts",
+                             .group = "g",
+                             .make_producer = make,
+                             .endings = endings,
+                             .open = open,
+                             .limits = limits});
   }
 
   // As the relay does with PostgreSQL. The mock keeps no offsets of transactions. So the marker
@@ -62,6 +66,7 @@ struct SlowBroker {
   }
 
   std::chrono::milliseconds longest{0};  // transaction that was wanted
+  Endings endings;
   kafka::MockCluster cluster;
 };
 
