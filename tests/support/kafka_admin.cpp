@@ -309,15 +309,30 @@ void reset_offset(const std::string& bootstrap, const std::string& group, const 
   check(element.err, "commit");
 }
 
-std::int64_t end_offset(const std::string& bootstrap, const std::string& topic,
-                        std::int32_t partition) {
-  const Client consumer = client(bootstrap);
+namespace {
+
+std::int64_t end_of(const Client& consumer, const std::string& topic, std::int32_t partition) {
   std::int64_t low = 0;
   std::int64_t high = 0;
   check(rd_kafka_query_watermark_offsets(consumer.get(), topic.c_str(), partition, &low, &high,
                                          kPatienceMs),
         "offsets of " + topic);
   return high;
+}
+
+}  // namespace
+
+std::int64_t end_offset(const std::string& bootstrap, const std::string& topic,
+                        std::int32_t partition) {
+  return end_of(client(bootstrap), topic, partition);
+}
+
+std::int64_t last_stable_offset(const std::string& bootstrap, const std::string& topic,
+                                std::int32_t partition) {
+  const Client consumer(make_client(
+      RD_KAFKA_CONSUMER,
+      configuration(bootstrap, {{"group.id", "stable"}, {"isolation.level", "read_committed"}})));
+  return end_of(consumer, topic, partition);
 }
 
 }  // namespace hapax::support

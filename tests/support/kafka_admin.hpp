@@ -63,5 +63,9 @@ void reset_offset(const std::string& bootstrap, const std::string& group, const 
 // One more than the newest offset in the partition, control records included.
 std::int64_t end_offset(const std::string& bootstrap, const std::string& topic,
                         std::int32_t partition);
+// Where consumers with read_committed stop: at the end, or before the first open transaction. Not
+// on the mock cluster.
+std::int64_t last_stable_offset(const std::string& bootstrap, const std::string& topic,
+                                std::int32_t partition);
 
 }  // namespace hapax::support
