@@ -15,7 +15,8 @@ using key::Source;
 const std::string kSourceObjects =
     R"({"header": "idempotency-key"}, {"json": "/id"} (an array of names: all of them joined))";
 const std::string kSources = R"("record_key", "coordinates", "content_hash", )" + kSourceObjects;
-const std::string kKeys = R"("position", )" + kSources;
+const std::string kPosition = "position";
+const std::string kKeys = '"' + kPosition + "\", " + kSources;
 const std::string kTenantSources = R"("record_key", {"header": "tenant"}, {"json": "/tenant"})";
 
 // A header's name as it is compared.
@@ -84,13 +85,21 @@ std::optional<Source> read_object_source(Reader& reader, const Value& value,
 }
 
 struct KeySource {
+  bool in_array;
+
   std::optional<Source> operator()(Reader& reader, const Value& value) const {
-    if (value.json->is_object()) return read_object_source(reader, value, kSources);
+    if (value.json->is_object())
+      return read_object_source(reader, value, in_array ? kSources : kKeys);
     using Kind = Source::Kind;
-    const Choice<Kind> words{{{"record_key", Kind::record_key},
-                              {"coordinates", Kind::coordinates},
-                              {"content_hash", Kind::content_hash}},
-                             ", " + kSourceObjects};
+    if (in_array && *value.json == kPosition) {
+      reader.problem(value.path, R"("position" stands alone: write "key": "position")");
+      return std::nullopt;
+    }
+    Choice<Kind> words{{{"record_key", Kind::record_key},
+                        {"coordinates", Kind::coordinates},
+                        {"content_hash", Kind::content_hash}},
+                       ", " + kSourceObjects};
+    if (!in_array) words.words.insert(words.words.begin(), {kPosition, Kind::position});
     const auto kind = words(reader, value);
     return kind ? std::optional(Source{*kind, {}, false}) : std::nullopt;
   }
@@ -112,11 +121,9 @@ struct TenantSource {
 struct KeySources {
   std::optional<std::vector<Source>> operator()(Reader& reader, const Value& value) const {
     const bool array = value.json->is_array();
-    if (value.json->is_string() && reader.text(value, kKeys) == "position")
-      return std::vector{Source{Source::Kind::position, {}, false}};
     std::vector<Source> sources;
     for (const Value& one : array ? reader.elements(value, kSources) : std::vector{value}) {
-      const auto source = KeySource()(reader, one);
+      const auto source = KeySource{array}(reader, one);
       if (!source) continue;
       if (!sources.empty() && sources.back().kind == Source::Kind::coordinates)
         reader.problem(one.path, "is never tried: coordinates are always there; put them last");

@@ -40,8 +40,11 @@ TEST(KeySection, ReadsEveryFormOfASource) {
 
 TEST(KeySection, APositionStandsAloneAndKeepsNothingBeside) {
   EXPECT_EQ(spec("key", R"("position")").sources, (std::vector{Source{Kind::position, {}, false}}));
-  EXPECT_NE(problem("key", R"(["position"])", "[0]"), "");
-  EXPECT_NE(problem("key", R"([{"json": "/id"}, "position"])", "[1]"), "");
+  EXPECT_TRUE(has(problem("key", R"(["position"])", "[0]"), R"(write "key": "position")"));
+  EXPECT_TRUE(has(problem("key", R"([{"json": "/id"}, "position"])", "[1]"), "stands alone"));
+  const std::string typo = problem("key", R"("positon")");
+  EXPECT_TRUE(has(typo, R"(allowed: "position", "record_key")")) << typo;
+  EXPECT_TRUE(has(typo, R"(did you mean "position"?)")) << typo;
   auto document = nlohmann::json::parse(with("/routes/0/key", "position").dump());
   document["routes"][0].update({{"missing_key", "coordinates"},
                                 {"fingerprint", "json"},
