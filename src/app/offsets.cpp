@@ -192,6 +192,16 @@ void drop_those_in_place(store::Session& session, std::vector<store::Move>& move
   if (!refused.empty()) print_line("left alone: " + refused);
 }
 
+std::string what_comes_again(const config::Config& config, const std::string& topic) {
+  const auto& route = *std::ranges::find(config.routes, topic, &config::Route::topic);
+  if (key::is_by_position(route.key))
+    return "The route's key is the position, so nothing tells what took effect below the highest "
+           "checkpoint. A message there halts its partition, unknown_below_highest. To take the "
+           "rewind back: `hapax offsets skip` to the highest checkpoint";
+  return "What took effect is known by its key and does not run again (`hapax keys forget` wants "
+         "it to)";
+}
+
 ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config, options.change.url);
@@ -209,11 +219,10 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
     for (const std::string& why : refused) print_line("left alone: " + why);
     if (refused.size() == moves.size())
       throw Stop(kFailed, "nothing was moved: the workers have moved on meanwhile");
-    print_line(
-        jump == store::Jump::skip
-            ? "moved; workers notice within their checkpoint_interval"
-            : "moved; workers notice within their checkpoint_interval. What took effect "
-              "is known by its key and does not run again (`hapax keys forget` wants it to)");
+    print_line("moved; workers notice within their checkpoint_interval" +
+               (jump == store::Jump::skip
+                    ? ""
+                    : ". " + what_comes_again(config, moves.front().partition.first)));
     return kDone;
   });
 }
