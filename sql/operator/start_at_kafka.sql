@@ -3,7 +3,7 @@
 -- take_partitions.sql. One row as JSON; none if there is a checkpoint.
 INSERT INTO hapax.checkpoints AS c (group_id, topic, partition, epoch, key_spec, scope, start_as,
   generation)
-VALUES ($1, $2, $3, 1, '', $4, 'kafka',
+VALUES ($1, $2, $3, pg_current_xact_id()::text::bigint, '', $4, 'kafka',
   coalesce((SELECT max(generation) FROM hapax.checkpoints WHERE group_id = $1 AND topic = $2),
     1 + greatest((SELECT max(generation) FROM hapax.dead_letters WHERE group_id = $1 AND topic = $2),
                  (SELECT max(generation) FROM hapax.attempts WHERE group_id = $1 AND topic = $2),

@@ -6,7 +6,7 @@
 -- One row as JSON.
 INSERT INTO hapax.checkpoints AS c (group_id, topic, partition, epoch, key_spec, scope, start_as,
   generation)
-VALUES ($1, $2, $3, 1, '', $4, 'initial', $5)
+VALUES ($1, $2, $3, pg_current_xact_id()::text::bigint, '', $4, 'initial', $5)
 ON CONFLICT (group_id, topic, partition) DO UPDATE
 SET generation = CASE WHEN c.start_as = 'initial' AND c.next_offset IS NULL THEN c.generation
                       ELSE c.generation + 1 END, next_offset = NULL, highest = NULL, highest_settled = NULL,

@@ -225,6 +225,10 @@ std::int64_t settled_before(const StartFacts& facts, const StartAt& at) {
   return std::max(at.offset, facts.row->highest_settled.value_or(facts.high));
 }
 
+bool is_outdated(const StartFacts& facts, const store::Taken& taken) {
+  return taken.next_offset != (facts.row ? facts.row->next_offset : std::nullopt);
+}
+
 Start decide_start(const StartFacts& facts) {
   Start start = decide_offset(facts);
   if (auto* const at = std::get_if<StartAt>(&start)) {

@@ -72,4 +72,8 @@ std::variant<StartAt, StartHalt> decide_start(const StartFacts& facts);
 // was settled beyond the checkpoint would run again, so a clean leave must not hide it.
 std::int64_t settled_before(const StartFacts& facts, const StartAt& at);
 
+// Whether the last owner wrote a checkpoint after `facts` were asked for. Then the start is decided
+// again: on a route whose key is the position, that checkpoint has removed what is settled. Pure.
+bool is_outdated(const StartFacts& facts, const store::Taken& taken);
+
 }  // namespace hapax::worker

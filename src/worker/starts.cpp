@@ -312,8 +312,9 @@ void Starts::take(std::vector<Starting>& starting) {
   const auto taken = store::take_partitions(session_.get(), takings);
   std::erase_if(starting, [&](Starting& one) {
     const auto found = taken.find(one.partition->id());
-    if (found == taken.end() || is_settling(*one.partition, found->second)) {
-      if (!one.partition->over()) acquire({one.partition}, kStartAgain);
+    const bool waits = found == taken.end() || is_settling(*one.partition, found->second);
+    if (waits || is_outdated(one.facts, found->second)) {
+      if (!one.partition->over()) acquire({one.partition}, waits ? kStartAgain : milliseconds(0));
       return true;
     }
     one.taken = found->second;

@@ -102,7 +102,9 @@ TEST_F(CheckpointerCase, WritesTheWatermarkOfEachPartition) {
 
 TEST_F(CheckpointerCase, PostsThatAPartitionWasTakenThoughItHasNothingToWrite) {
   const auto partition = hold();
-  store::take_partition(session, {"group", {"payments", 0}, "other", "spec", "booking", 1});
+  store::take_partition(
+      session,
+      {"group", {"payments", 0}, "other", "spec", "booking", partition->beginning().epoch});
   start(kOften);
   const auto fenced = next_notice<Fenced>();
   EXPECT_EQ(fenced.partition, partition);

@@ -90,7 +90,8 @@ std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Ta
   std::map<TopicPartition, Taken> taken;
   for (const Row row : rows)
     taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>(),
-                         row["generation"].as<std::int32_t>()};
+                         row["generation"].as<std::int32_t>(),
+                         row["next_offset"].as<OptionalOffset>()};
   transaction.commit();
   std::erase_if(takings, [&](const Taking& taking) {
     return !taking.by_position || !taken.contains(taking.partition);

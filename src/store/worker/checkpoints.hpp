@@ -85,7 +85,8 @@ struct Taken {
   std::int64_t epoch = 0;
   int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
   std::int32_t generation = 1;  // of the row; a new one has none that the group had before
-  bool settling = false;        // by position: a transaction of an earlier owner is still open
+  std::optional<std::int64_t> next_offset;  // no earlier owner moves it any more
+  bool settling = false;  // by position: a transaction of an earlier owner is still open
 };
 
 // Takes partitions under new epochs, all in one statement; without those that another

@@ -48,10 +48,10 @@ class Checkpoints : public testing::Test {
 TEST_F(Checkpoints, AreMadeWithoutAnOffsetUntilTheStartIsAgreed) {
   EXPECT_FALSE(read_checkpoint(*session, "group", {"payments", 0}));
   const auto taken = take_partition(*session, taking(0));
-  EXPECT_EQ(taken->epoch, 1);
+  EXPECT_EQ(row().epoch, taken->epoch);
   EXPECT_EQ(row().next_offset, std::nullopt);
   EXPECT_EQ(row().owner, "a");
-  EXPECT_EQ(agree_start(*session, taking(0), {1, 40, "cluster", ""}), 40);
+  EXPECT_EQ(agree_start(*session, taking(0), {taken->epoch, 40, "cluster", ""}), 40);
   EXPECT_EQ(row().next_offset, 40);
   EXPECT_EQ(row().highest, 40);
 }
@@ -67,7 +67,7 @@ TEST_F(Checkpoints, OfAGroupThatWasForgottenHaveANewGeneration) {
       "DELETE FROM hapax.checkpoints");
   EXPECT_EQ(take_partition(*session, taking(0))->generation, 4);
   EXPECT_EQ(row().generation, 4);
-  EXPECT_EQ(take_partition(*session, taking(1))->generation, 4);
+  EXPECT_EQ(take_partition(*session, taking(row().epoch))->generation, 4);
   EXPECT_EQ(take_partition(*session, taking(0, "a", 1))->generation, 4) << "of a later chunk";
   Taking new_group = taking(0);
   new_group.group = "new";
@@ -279,16 +279,20 @@ TEST_F(Checkpoints, OfManyPartitionsAreTakenAndAgreedTogether) {
   std::vector<Taking> takings;
   for (int partition = 0; partition < 300; ++partition)
     takings.push_back(taking(0, "a", partition));
-  ASSERT_TRUE(take_partition(*session, taking(0, "b", 7)));  // by another worker
+  const auto by_another = take_partition(*session, taking(0, "b", 7));
+  ASSERT_TRUE(by_another);
   const auto taken = take_partitions(*session, takings);
   EXPECT_EQ(taken.size(), 299U);
   EXPECT_FALSE(taken.contains({"payments", 7}));
   std::vector<Starting> starting;
-  for (const Taking& one : takings)
+  for (const Taking& one : takings) {
+    const auto found = taken.find(one.partition);
     starting.push_back({one,
-                        {1, one.partition.second, "cluster", "id", 3, std::nullopt,
-                         Jump::first_start, one.partition.second == 9 ? 50 : 0}});
-  starting[8].start.epoch = 2;  // taken meanwhile
+                        {found == taken.end() ? by_another->epoch : found->second.epoch,
+                         one.partition.second, "cluster", "id", 3, std::nullopt, Jump::first_start,
+                         one.partition.second == 9 ? 50 : 0}});
+  }
+  ++starting[8].start.epoch;  // taken meanwhile
   const auto highest = agree_starts(*session, starting);
   EXPECT_EQ(highest.size(), 299U);
   EXPECT_EQ(highest.at({"payments", 9}), 50);
@@ -305,8 +309,8 @@ TEST_F(Checkpoints, KeepTheNumbersOfTheirLogsThroughTheMigrationThatNamesLogs) {
   const auto begin = [&](const std::string& group, std::int32_t generation) {
     Taking one = taking(0);
     one.group = group;
-    take_partition(*session, one);
-    ASSERT_TRUE(agree_start(*session, one, {1, 40, "cluster", "", generation}));
+    const auto epoch = take_partition(*session, one)->epoch;
+    ASSERT_TRUE(agree_start(*session, one, {epoch, 40, "cluster", "", generation}));
   };
   begin("first", 1);
   begin("second", 3);
@@ -323,8 +327,7 @@ TEST_F(Checkpoints, GiveALogNoNumberThatAnotherGroupHasGivenMeanwhile) {
                          const KnownLogs& known) {
     Taking one = taking(0);
     one.group = group;
-    take_partition(*session, one);
-    AgreedStart start{1, 0, cluster, "id"};
+    AgreedStart start{take_partition(*session, one)->epoch, 0, cluster, "id"};
     start.learns_log = true;
     if (const auto found = known.find(one.partition); found != known.end())
       start.known_logs = found->second;

@@ -55,7 +55,8 @@ TEST_F(Doubts, ThePositionIsOnDiskAndGrowsWithACheckpoint) {
   start({});
   database.run("CREATE TABLE more AS SELECT generate_series(1, 1000)");
   std::optional<WalPosition> position;
-  const std::vector<CheckpointWrite> writes = {{kPlace, store.incarnation, 1, 40, 41}};
+  const std::vector<CheckpointWrite> writes = {
+      {kPlace, store.incarnation, read_checkpoint(session, "g", kPlace)->epoch, 40, 41}};
   EXPECT_EQ(write_checkpoints(session, "g", writes, &position).size(), 1U);
   ASSERT_TRUE(position);
   EXPECT_TRUE(store.position->may_lack(*position));
