@@ -88,10 +88,12 @@ Outcome give_up(Attempt& attempt, Outcome verdict) {
   const Task& task = attempt.task;
   // Cautious mode gives up before it derives the key. But a called one was derived for the call,
   // and a position needs no look at the message: a worker that lost the partition must not write a
-  // letter.
-  const bool names_itself = key::is_by_position(task.route.key) && verdict.reason == kCrashed;
+  // letter. Nor must one whose route still refuses tombstones, if others handle them by now.
+  const bool names_itself = key::is_by_position(task.route.key) &&
+                            (verdict.reason == kCrashed || verdict.reason == key::kTombstone);
   if ((task.answered != nullptr || names_itself) && !attempt.identity) {
-    key::Derived derived = key::identify(task.route.key, task.message, task.generation);
+    key::Derived derived =
+        key::identify_also_tombstones(task.route.key, task.message, task.generation);
     if (auto* const identity = std::get_if<key::Identity>(&derived))
       attempt.identity = std::move(*identity);
   }

@@ -44,7 +44,9 @@ std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& 
   const store::Known known =
       store::known_coordinates(transaction, source, task.route.key.scope, task.route.retention);
   if (known.dead_letter) return redelivered(task.attempts);
-  if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;
+  // By position no key would tell if it was completed since.
+  const bool unfinished = known.attempted && !key::is_by_position(task.route.key);
+  if (unfinished || task.message.offset() >= task.guard_below) return std::nullopt;
   return halt(Result::halt_partition, "unknown_below_highest",
               "offset " + std::to_string(task.message.offset()) +
                   " is below the highest checkpoint ever reached (" +

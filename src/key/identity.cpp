@@ -54,8 +54,12 @@ Text derive_tenant(const KeySpec& spec, Document& document, std::int32_t generat
 Derived identify(const KeySpec& spec, const Message& message, std::int32_t generation) {
   if (!message.payload() && spec.tombstone == Tombstone::skip) return SkippedTombstone{};
   if (!message.payload() && spec.tombstone == Tombstone::reject)
-    return Refusal{"tombstone", "the payload is null, and the route does not take tombstones"};
+    return Refusal{kTombstone, "the payload is null, and the route does not take tombstones"};
+  return identify_also_tombstones(spec, message, generation);
+}
 
+Derived identify_also_tombstones(const KeySpec& spec, const Message& message,
+                                 std::int32_t generation) {
   Document document(message);
   auto key = derive_key(spec, document, generation);
   if (auto* refused = std::get_if<Refusal>(&key)) return std::move(*refused);

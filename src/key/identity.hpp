@@ -33,6 +33,8 @@ struct Refusal {
   std::string detail;
 };
 
+inline constexpr const char* kTombstone = "tombstone";
+
 // The message is a tombstone and the route skips tombstones.
 struct SkippedTombstone {};
 
@@ -43,6 +45,10 @@ using Derived = std::variant<Identity, Refusal, SkippedTombstone>;
 // installation). A mistake in the message is a Refusal.
 // Thread safety: pure.
 Derived identify(const KeySpec& spec, const Message& message, std::int32_t generation);
+
+// The same, whatever the route does with tombstones.
+Derived identify_also_tombstones(const KeySpec& spec, const Message& message,
+                                 std::int32_t generation);
 
 // The fingerprint alone, for a row that an older configuration wrote. Pick the rule whose rule_id()
 // is the stored one ("payload", "json-1", or the route's own). A null payload, an empty one and

@@ -134,7 +134,7 @@ MUTANTS = {
         "src/store/fault.cpp", '{"42", refused}, ', '{"42", attempt}, ')]),
     "unknown-runs-unasked": of("operators", [(
         "src/flow/judge.cpp",
-        "if (known.attempted || task.message.offset() >= task.guard_below) return std::nullopt;",
+        "if (unfinished || task.message.offset() >= task.guard_below) return std::nullopt;",
         "return std::nullopt;")]),
     "starts-beyond-a-hundred-forgotten": of("partitions", [(
         "src/worker/starts.cpp",
