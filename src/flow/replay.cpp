@@ -58,6 +58,9 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
   if (letter.scope != request.scope)
     return "it was given up on in scope \"" + letter.scope + "\", and the route's is \"" +
            request.scope + "\" now: what happened to its operation since cannot be told";
+  if (key::is_by_position(route.key) && store::may_have_run_since(transaction, claimed))
+    return "an operator decided `run` for it after it was given up on, so it may have taken effect "
+           "since, and by position nothing tells";
   if (letter.key && !same && !letter.edited)
     return "the route derives another key from it now (\"" + identity.key + "\", it was \"" +
            *letter.key + "\"): what happened to its operation since cannot be told";

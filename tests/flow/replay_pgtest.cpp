@@ -37,6 +37,34 @@ TEST_F(Replay, ByPositionRunsOnceAndKeepsNoResultEither) {
   EXPECT_EQ(state_of(letter), kReplayedByAnn);
 }
 
+// Nothing tells whether its message then took effect. That it failed again does.
+TEST_F(Replay, ByPositionIsRefusedAfterAnOperatorLetTheMessageRunAgain) {
+  route.key.sources = {{key::Source::Kind::position, {}}};
+  const auto letter = dead({.offset = 7});
+  const auto decide = [&](int offset) {
+    database.run(
+        "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "
+        "kafka_offset, reason, detail, halted_by, ended_at, decision) VALUES ('group', 'payments', "
+        "3, false, 1, " +
+        std::to_string(offset) + ", 'unknown_below_highest', '', 'w', clock_timestamp(), 'run')");
+  };
+  decide(8);  // behind it
+  decide(5);
+  database.run("DELETE FROM hapax.positions");
+  EXPECT_EQ(process({.offset = 7}).result, Result::completed) << "an operator said so";
+  want(letter);
+  EXPECT_NE(run_next().detail.find("may have taken effect"), std::string::npos);
+  EXPECT_EQ(effects(), "k1=10");
+
+  const auto again = dead({.offset = 9});
+  decide(9);
+  database.run("DELETE FROM hapax.positions");
+  EXPECT_EQ(process({.offset = 9}, reject_it).result, Result::failed);
+  want(again);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10 k1=10");
+}
+
 TEST_F(Replay, MakesARedeliveryADuplicate) {
   want(dead());
   run_next();

@@ -92,6 +92,10 @@ bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const 
       .as<bool>();
 }
 
+bool may_have_run_since(Transaction& transaction, const ClaimedReplay& replay) {
+  return transaction.run(sql::kMayHaveRunSince, {replay.dead_letter})[0]["may"].as<bool>();
+}
+
 // The letter first: operators lock letters, then look at their replays.
 void add_completed(Transaction& transaction, const ClaimedReplay& replay) {
   Session& session = transaction.session();

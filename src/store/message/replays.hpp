@@ -64,6 +64,10 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
 bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
                    std::chrono::seconds retention);
 
+// Of a route whose key is the position: whether its message may have run since it was given up on,
+// because an operator decided so. Throws: DatabaseError (Phase::claim).
+bool may_have_run_since(Transaction& transaction, const ClaimedReplay& replay);
+
 // Adds to the transaction's text: the replay completed, and its dead letter is ended as replayed.
 // Precondition: lock_replay has locked it.
 void add_completed(Transaction& transaction, const ClaimedReplay& replay);
