@@ -176,11 +176,14 @@ class Checker:
         letter = self.letters.get(message.at)
         same = [e for e in effects if e.payload == message.payload]
         allowed = self.reasons(message, effects, same)
-        ran = self.runs.get(message.at, {})
         if letter is None:
             if not same and not self.site.skipped(message.at) and message.op not in self.settled:
                 self.complain(f"{message.at}: LOST: neither effect nor dead letter; {where}")
             return
+        self.check_letter(message, letter, allowed, where)
+
+    def check_letter(self, message, letter, allowed, where):
+        ran = self.runs.get(message.at, {})
         if letter.reason == "crashed" and ran.get("began", 0) - ran.get("threw", 0) - ran.get(
                 "ended", 0) >= self.site.max_crashes:
             return  # the schedule killed its process that often
@@ -266,11 +269,14 @@ class Checker:
             ours["not_a_message"] = self.ends[partition] - sum(ours.values())
             theirs = {name: n for name, n in account["counts"].items() if n}
             ours = {name: n for name, n in ours.items() if n}
-            if self.site.forgets():  # the audit cannot tell these apart once the key is gone
-                ours, theirs = (without_keys(counts) for counts in (ours, theirs))
+            ours, theirs = self.comparable(ours), self.comparable(theirs)
             if theirs != ours:
                 self.complain(f"partition {partition}: hapax audit says {theirs}, the checker "
                               f"finds {ours}")
+
+    def comparable(self, counts):
+        """The audit cannot tell all apart once the key is gone."""
+        return without_keys(counts) if self.site.forgets() else counts
 
     def verdict(self, message, places):
         if message.at in places:

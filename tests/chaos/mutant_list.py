@@ -7,6 +7,8 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 # But for its closing bracket, and with its indentation.
 INCARNATION = ("(SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM\n{0}"
                "pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid\n{0}FROM hapax.incarnation")
+POSITIONS = "migrations/0014_add_positions.up.sql"
+ZOMBIES = "worker-zombie,zombies-in-turn,backend-frozen"
 POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
 
 
@@ -102,7 +104,7 @@ MUTANTS = {
         "sql/message/insert_dead_letter.sql", "ON CONFLICT", "WHERE $15::int < 4 ON CONFLICT")]),
     "never-cautious": Mutant([(
         "sql/worker/take_partitions.sql", "started_runs + 1 AS started_runs",
-        "RETURNING epoch, 0")], "message-that-kills"),
+        "0 AS started_runs")], "message-that-kills"),
     "failed-batch-is-done": Mutant([(
         "src/flow/segment.cpp", "if (tried.then != Then::done)",
         "if (tried.then == Then::halves)")], POSTGRES, {"batch": 20}),
@@ -232,6 +234,39 @@ MUTANTS = {
     "gate-hung-handler-commits": of("gate", [(
         "src/gate/executor.cpp", "  if (!time_.end()) throw std::runtime_error(",
         "  if (!time_.end() && run.in_doubt) throw std::runtime_error(")]),
+    "positions-without-a-fence": Mutant([
+        (POSITIONS, "WHERE in_epoch = 0 OR in_epoch = (", "WHERE in_epoch >= 0 OR in_epoch = ("),
+        (POSITIONS, "WHERE d.epoch = 0 OR d.epoch = (", "WHERE d.epoch >= 0 OR d.epoch = (")],
+        ZOMBIES, {}, world="positions"),
+    "positions-start-does-not-wait": Mutant([(
+        "sql/worker/find_settling.sql", "WHERE NOT pg_try", "WHERE false AND NOT pg_try")],
+        ZOMBIES, {"idle": "8s"}, world="positions"),
+    "positions-of-a-batch-without-the-lock": Mutant([(
+        POSITIONS, "  PERFORM pg_advisory_xact_lock_shared(hapax.partition_lock(in_group, in_topic, p))\n"
+        "  FROM unnest(partitions) AS p;\n", "")],
+        ZOMBIES, {"idle": "8s", "batch": 20}, world="positions"),
+    "positions-read-without-earlier-offsets": Mutant([(
+        "sql/worker/read_positions.sql", " UNION ALL SELECT p.last - unnest(p.earlier)", "")],
+        WORKERS, {"batch": 20}, world="positions"),
+    "positions-removed-too-far": Mutant([(
+        "sql/worker/delete_positions.sql", "AND p.last < d.next_offset", "AND p.last < d.next_offset + 200")],
+        WORKERS, {"ordering": "none"}, world="positions"),
+    "positions-doubt-is-forgotten": Mutant([
+        ("src/flow/processor.cpp",
+         "if (attempt.sent_commit && store::may_have_committed(thrown.fault)) attempt.in_doubt = true;",
+         "static_cast<void>(store::may_have_committed(thrown.fault));"),
+        ("src/flow/processor_batch.cpp", "if (tried.in_doubt && key::is_by",
+         "if (tried.in_doubt && at >= jobs.size() && key::is_by")],
+        "connections-cut,backend-frozen", {}, world="positions"),
+    "positions-without-a-seal": Mutant([
+        ("src/store/message/claim.cpp",
+         "  transaction.add(transaction.session().execute(text, {nonce}));\n",
+         "  (void)transaction, (void)nonce, (void)text;\n"),
+        (POSITIONS, "set_config('hapax.gate', 'arm', true);\n  IF",
+         "set_config('hapax.gate', 'sealed', true);\n  IF"),
+        (POSITIONS, "set_config('hapax.gate', 'arm', true);\n  PERFORM",
+         "set_config('hapax.gate', 'sealed', true);\n  PERFORM")],
+        variant={}, world="positions"),
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),

@@ -6,7 +6,7 @@
     tests/chaos/mutants.py --step build         # first all builds, then, with --step hunt, all runs
 
 Each is a textual edit. One of C++ is built in a copy of the source tree under build/mutants; one of SQL
-alone is written into a copy of the binary, which carries its statements. A mutant is found when a run says BROKEN,
+alone is written into a copy of the binary, which carries its statements and migrations. A mutant is found when a run says BROKEN,
 or when the simulation fails that is to find it. A run in which the harness itself failed shows nothing,
 and is counted. Exit codes: 0 all were found; 1 one was not.
 """
@@ -133,7 +133,8 @@ def main():
     wanted = {name: MUTANTS[name] for name in options.names or MUTANTS}
     if options.step != "hunt":
         texts = {name: mutated(name, mutant.edits) for name, mutant in wanted.items()}
-        sql = {name for name, files in texts.items() if all(f.startswith("sql/") for f in files)}
+        sql = {name for name, files in texts.items()
+               if all(f.startswith(("sql/", "migrations/")) for f in files)}
         for name in sql:
             patch(name, texts[name])
         if set(texts) - sql:

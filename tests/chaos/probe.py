@@ -100,7 +100,7 @@ class Probe(threading.Thread):
         letters = evidence.letters(cursor, self.site.topic)
         settled = evidence.keys_of(letters) if self.site.world.letters_settle_all else ()
         for message in below:
-            found = [e for e in effects.get(message.op, ()) if e.payload == message.payload]
+            found = [e for e in effects.get(message.op, ()) if self.site.world.is_of(e, message)]
             if not found and message.at not in letters and message.op not in settled and \
                     not self.site.skipped(message.at):
                 wrong.append(f"{message.at} of operation {message.op} ({message.deed}) is below "

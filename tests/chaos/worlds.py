@@ -68,6 +68,10 @@ class World:
         """All is drained. Returns complaints."""
         return []
 
+    def is_of(self, effect, message):
+        """Whether the effect, of the same operation, settles the message."""
+        return effect.payload == message.payload
+
     def complaints(self, checker, cursor):
         """What else is wrong in PostgreSQL."""
         return []

