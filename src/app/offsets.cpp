@@ -26,6 +26,7 @@ struct OffsetsOptions {
   std::string place, to;
   std::string group;
   store::OptionalText topic;
+  bool cluster_lost = false;
   bool json = false;
 };
 
@@ -228,14 +229,23 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
 }
 
 // A group that lives would halt without its checkpoints. If Kafka does not tell, this refuses, too.
-void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone, const Json& rows) {
+// A lost cluster tells nothing, so the operator's word counts for it.
+void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone, const Json& rows,
+                   bool cluster_lost) {
   const kafka::Consumer& consumer = reader.consumer();
   const std::string cluster = consumer.cluster_id(kKafkaTimeout);
-  for (const Json& row : rows)
-    if (const Json& of = row.at("cluster_id"); !of.is_null() && of != cluster)
+  bool all_lost = cluster_lost;
+  for (const Json& row : rows) {
+    const Json& of = row.at("cluster_id");
+    const bool elsewhere = !of.is_null() && of != cluster;
+    if (!elsewhere) all_lost = false;
+    if (elsewhere && !cluster_lost)
       throw Stop(kFailed, "group " + gone.group + " read " + cell(row.at("topic")) +
                               " in the cluster " + cell(of) + ", and this one is " + cluster +
-                              ": give the configuration of that cluster");
+                              ": give the configuration of that cluster, or --cluster-lost if it "
+                              "is gone for good");
+  }
+  if (all_lost) return;
   // To a user who may not describe the group it looks like one without members.
   try {
     (void)consumer.committed({{rows.at(0).at("topic"), rows.at(0).at("partition")}}, kKafkaTimeout);
@@ -286,7 +296,7 @@ ExitCode forget_group(const OffsetsOptions& options) {
     const auto ask = [&] {
       asking_kafka([&] {
         reader.reach(kKafkaTimeout);
-        refuse_living(reader, gone, rows);
+        refuse_living(reader, gone, rows, options.cluster_lost);
       });
     };
     ask();
@@ -348,6 +358,8 @@ void add_offsets(CLI::App& app, CommandLine& line) {
   add_config(*forgetting, options->config);
   forgetting->add_option("GROUP", options->group, "Its group.id")->required();
   forgetting->add_option("--topic", options->topic, "Only this one, which it reads no more");
+  forgetting->add_flag("--cluster-lost", options->cluster_lost,
+                       "Do not ask the group's cluster, which is gone for good");
   add_operator(*forgetting, options->change);
   forgetting->callback(
       [&line, options] { line.command = [options] { return forget_group(*options); }; });

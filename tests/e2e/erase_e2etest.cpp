@@ -1,12 +1,12 @@
-// The runbook that erases what hapax holds of one person, typed as docs/operating.md has it.
+// The runbook that erases what hapax holds of one person, typed as docs/runbooks.md has it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "sandbox/temporary_folder.hpp"
+#include "support/command.hpp"
 #include "support/runbook.hpp"
-#include "support/site.hpp"
 
 namespace hapax::support {
 namespace {
@@ -87,14 +87,12 @@ TEST_F(ErasingAPerson, LeavesNothingOfThemAndDoublesNothing) {
             "attempts 1 dead_letters 2 idempotency_keys 3 operator_log 1 replays 1");
   const std::string booked = value("SELECT string_agg(id, ' ' ORDER BY nr) FROM payments");
 
-  const auto blocks = commands_under("## Erasing personal data");
-  ASSERT_EQ(blocks.size(), 1u);
-  const Said said = type(blocks[0], worker_->config().parent_path(),
-                         {{"OWNER", site_->database().owner().url}, {"OPERATOR", operator_}});
-  ASSERT_EQ(said.code, 0) << said.text;
-  EXPECT_THAT(said.text, HasSubstr("nothing was changed; with -v erase=yes it is erased"));
+  Runbook runbook("## Erasing personal data", *site_,
+                  {{"OWNER", site_->database().owner().url}, {"OPERATOR", operator_}});
+  const std::string typed = runbook.type_next(worker_->config().parent_path());
+  EXPECT_THAT(typed, HasSubstr("nothing was changed; with -v erase=yes it is erased"));
 
-  EXPECT_EQ(value(kHolding), "") << said.text;
+  EXPECT_EQ(value(kHolding), "") << typed;
   EXPECT_THAT(value(kLettersNow), AllOf(HasSubstr("17 p1 discarded erased, 18 p2 replayed erased, "
                                                   "19 p4 open "),
                                         HasSubstr("bob")));

@@ -1,5 +1,7 @@
 #include "support/runbook.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -13,16 +15,16 @@ namespace hapax::support {
 namespace {
 
 constexpr std::chrono::minutes kTimeout{3};
+constexpr const char* kPage = "docs/runbooks.md";
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace
-
+// The blocks of shell commands under this heading, in their order.
 std::vector<std::string> commands_under(const std::string& heading) {
-  const std::string page = text_of(std::filesystem::path(HAPAX_SOURCE_DIR) / "docs/operating.md");
+  const std::string page = text_of(std::filesystem::path(HAPAX_SOURCE_DIR) / kPage);
   const auto start = page.find('\n' + heading + '\n');
   const std::string level = heading.substr(0, heading.find(' ') + 1);
   std::vector<std::string> blocks;
@@ -34,22 +36,44 @@ std::vector<std::string> commands_under(const std::string& heading) {
       blocks.push_back((*it)[1]);
   }
   if (blocks.empty())
-    throw std::runtime_error("docs/operating.md has nothing to type under " + heading);
+    throw std::runtime_error(std::string(kPage) + " has nothing to type under " + heading);
   return blocks;
 }
 
-Said type(const std::string& commands, const std::filesystem::path& folder,
-          std::map<std::string, std::string> variables) {
+// A table of the handler's is called payments, too.
+std::string with_names_of(const Site& site, std::string commands) {
+  static const std::regex topic("(--topic |resume .*)\\bpayments\\b");
+  static const std::regex group("(forget-group )payments\\b");
+  static const std::regex installed("/usr/share/hapax/");
+  commands = std::regex_replace(commands, topic, "$1" + site.topic());
+  commands = std::regex_replace(commands, group, "$1" + site.group());
+  return std::regex_replace(commands, installed, HAPAX_SOURCE_DIR "/sql/");
+}
+
+}  // namespace
+
+Runbook::Runbook(const std::string& heading, const Site& site,
+                 std::map<std::string, std::string> variables)
+    : heading_(heading), variables_(std::move(variables)) {
+  for (const std::string& block : commands_under(heading))
+    blocks_.push_back(with_names_of(site, block));
+  const char* const path = std::getenv("PATH");
+  set("PATH", std::string(HAPAX_BINARY_DIR "/bin:") + (path != nullptr ? path : "/usr/bin:/bin"));
+  set("USER", "operator");
+}
+
+Runbook::~Runbook() { EXPECT_EQ(typed_, blocks_.size()) << "not all typed under " << heading_; }
+
+void Runbook::set(const std::string& variable, const std::string& value) {
+  variables_[variable] = value;
+}
+
+std::string Runbook::type_next(const std::filesystem::path& folder) {
+  const std::string& commands = blocks_.at(typed_++);
   const sandbox::TemporaryFolder output("typed");
   sandbox::Program shell;
-  static const std::regex installed("/usr/share/hapax/");
-  shell.argv = {"/bin/sh", "-euxc",
-                std::regex_replace(commands, installed, HAPAX_SOURCE_DIR "/sql/")};
-  const char* const path = std::getenv("PATH");
-  shell.environment = std::move(variables);
-  shell.environment["PATH"] =
-      std::string(HAPAX_BINARY_DIR "/bin:") + (path != nullptr ? path : "/usr/bin:/bin");
-  shell.environment["USER"] = "operator";
+  shell.argv = {"/bin/sh", "-euxc", commands};
+  shell.environment = variables_;
   shell.folder = folder;
   shell.output = output.path() / "output";
   sandbox::ChildProcess process(shell);
@@ -57,7 +81,8 @@ Said type(const std::string& commands, const std::filesystem::path& folder,
   std::string text = text_of(shell.output);
   if (!exit || exit->signal != 0)
     throw std::runtime_error("it does not end, or ended by a signal:\n" + commands + text);
-  return {exit->code, std::move(text)};
+  EXPECT_EQ(exit->code, 0) << text;
+  return text;
 }
 
 }  // namespace hapax::support

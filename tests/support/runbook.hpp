@@ -1,23 +1,43 @@
 // Types what a page tells an operator to type, so that a runbook cannot be wrong for long.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
+#include "support/site.hpp"
 
 namespace hapax::support {
 
-// The blocks of shell commands under this heading ("## Erasing personal data") of
-// docs/operating.md, in their order. Throws: std::runtime_error if there are none.
-std::vector<std::string> commands_under(const std::string& heading);
-
-// Runs a block by a shell that stops at the first failure. It runs in `folder`, which holds
-// worker.json, with this hapax in PATH, and with the tree's files in the place of the installed.
-// Throws: std::runtime_error if it ends by a signal or not in time.
-Said type(const std::string& commands, const std::filesystem::path& folder,
+// A section of docs/runbooks.md, typed block by block. The page calls group and topic "payments":
+// here they are the site's.
+class Runbook {
+ public:
+  // `heading`: "## Erasing personal data". `variables`: of the shell, such as {"OWNER", url}.
+  // Throws: std::runtime_error if the page has nothing to type there.
+  Runbook(const std::string& heading, const Site& site,
           std::map<std::string, std::string> variables);
+  // Fails the test if not each block was typed.
+  ~Runbook();
+  Runbook(const Runbook&) = delete;
+  Runbook& operator=(const Runbook&) = delete;
+
+  // For blocks from here on.
+  void set(const std::string& variable, const std::string& value);
+
+  // The next block, in a shell that stops at the first failure. It runs in `folder`, which holds
+  // worker.json, with this hapax in PATH, and with the tree's files in the place of the installed.
+  // Fails the test if its exit code is not 0. Returns what it printed.
+  // Throws: std::runtime_error if it ends by a signal or not in time.
+  std::string type_next(const std::filesystem::path& folder);
+
+ private:
+  std::string heading_;
+  std::vector<std::string> blocks_;
+  std::map<std::string, std::string> variables_;
+  std::size_t typed_ = 0;
+};
 
 }  // namespace hapax::support

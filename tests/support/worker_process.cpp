@@ -125,9 +125,12 @@ void WorkerProcess::freeze() { process_->signal(SIGSTOP); }
 
 void WorkerProcess::thaw() { process_->signal(SIGCONT); }
 
+std::string WorkerProcess::address() {
+  return "http://127.0.0.1:" + std::to_string(await("admin").at("port").get<int>());
+}
+
 Answer WorkerProcess::get(const std::string& path) {
-  const int port = await("admin").at("port").get<int>();
-  httplib::Client client("127.0.0.1", port);
+  httplib::Client client(address());
   const auto answer = client.Get(path.c_str());
   return answer ? Answer{answer->status, answer->body} : Answer{};
 }

@@ -60,6 +60,8 @@ class WorkerProcess {
   // The same worker once more, after its end; `crash_at` as in WorkerOptions.
   void start_again(const std::string& crash_at = {});
 
+  // Of its admin server: "http://127.0.0.1:9464".
+  std::string address();
   // Asks its admin server. Blocks: at most seconds.
   Answer get(const std::string& path);
 
