@@ -8,6 +8,8 @@
 -- partition is another worker's, or this holder's own lease is over.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
+-- While this statement waits for a row, a new holder may take the key. The statement cannot see that
+-- holder. So it takes over only from a take that it can see.
 -- Locks the rows until the end of the transaction, in the order of keys.
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
@@ -55,8 +57,11 @@ WITH wanted AS (
              OR k.fingerprint = excluded.fingerprint
                 AND k.fingerprint_rule = excluded.fingerprint_rule)
         AND (k.status = 'answered' OR k.holder IS NULL
-             OR NOT EXISTS (SELECT FROM hapax.holders h
-                            WHERE h.id = k.holder AND h.until > clock_timestamp()))
+             OR EXISTS (SELECT FROM hapax.idempotency_keys seen
+                        WHERE (seen.key, seen.scope, seen.tenant) = (k.key, k.scope, k.tenant)
+                          AND seen.token = k.token)
+                AND NOT EXISTS (SELECT FROM hapax.holders h
+                                WHERE h.id = k.holder AND h.until > clock_timestamp()))
   RETURNING key, scope, tenant, token, status, calls, crashes, answer,
     (extract(epoch FROM clock_timestamp() - called_at) * 1000)::bigint AS age_ms)
 SELECT w.n, t.token, t.status = 'answered' AS answered, t.calls, t.crashes, t.answer, t.age_ms

@@ -2,8 +2,11 @@
 // statement does if it comes twice, too late, or beside another one.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <future>
 #include <list>
 #include <pqxx/pqxx>
+#include <sstream>
 
 #include "store/outside/calls.hpp"
 #include "support/database.hpp"
@@ -108,6 +111,34 @@ TEST_P(TakeOfAKeyThatIs, IsGrantedOrRefused) {
 TEST_F(OutsideCallsInSql, TakeNothingUnderALeaseThatIsOver) {
   EXPECT_FALSE(take(request("k"), dead_holder()).taken);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), 0);
+}
+
+// take_calls() waits at most 50 ms. The statement itself has no bound, so a slow machine does not
+// end the test's wait.
+TEST_F(OutsideCallsInSql, LeaveTheKeyOfAHolderThatCameWhileTheTakeWaited) {
+  pqxx::connection connection(database.owner().url);
+  pqxx::work blocker(connection);
+  blocker.exec(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) VALUES ('a', 'charges', 'completed', 'g', 't', 1, 0, "
+      "1, now())");
+  std::ostringstream statement;
+  statement << std::ifstream(test::source_folder() / "sql/outside/take_calls.sql").rdbuf();
+  auto waiting = std::async(std::launch::async, [&] {
+    pqxx::connection late(database.owner().url);
+    pqxx::work work(late);
+    const auto taken = work.exec_params(statement.str(), "{a,k}", "{charges,charges}", R"({"",""})",
+                                        R"({"\\x66","\\x66"})", "{payload,payload}",
+                                        "{group,group}", "{payments,payments}", "{1,1}", "{0,0}",
+                                        "{6,7}", "{0,0}", "{f,f}", std::to_string(me), "false");
+    work.commit();
+    return taken.size();
+  });
+  database.wait_until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", "1");
+  EXPECT_TRUE(take(request("k"), register_holder(session, "g", "new", 1h)).taken);
+  blocker.abort();
+  EXPECT_EQ(waiting.get(), 1) << "of the two keys: else two would call";
+  EXPECT_EQ(key("calls"), "1");
 }
 
 TEST_F(OutsideCallsInSql, DoNotRenewALeaseThatIsOver) {
