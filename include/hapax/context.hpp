@@ -137,8 +137,8 @@ class Context {
   // Sends a record to a Kafka topic if and only if this transaction commits, and after it did.
   // hapax keeps the record in hapax.outbox until Kafka has acknowledged it. Records of one key
   // appear in the order in which their transactions were serialised. hapax adds the headers
-  // `idempotency-key` (the same for each run of this message) and `hapax-origin`, and hands on the
-  // message's `traceparent`, `tracestate` and `correlation-id`. See docs/outbox.md.
+  // `idempotency-key` (the same for each run of this message) and `hapax-origin`. It hands on
+  // traceparent(), and the message's `tracestate` and `correlation-id`. See docs/outbox.md.
   // Throws: std::invalid_argument if the topic is not in `publish.topics`, or if a name is used
   //   twice. Also if the handler sets one of hapax's two headers, or if a header's name is not
   //   UTF-8 or holds a NUL. Reject if the record is larger than the topic takes. std::logic_error
@@ -147,6 +147,12 @@ class Context {
   void publish(std::string_view topic, Outgoing record) {
     publish_record(topic, std::move(record));
   }
+
+  // The W3C traceparent for requests that the handler sends to others. It is that of the span in
+  // which the handler runs. If hapax sends no span, it is the message's own; "" if it has none.
+  // See docs/operating.md#traces.
+  // Throws: nothing. Blocks: no.
+  std::string traceparent() { return current_traceparent(); }
 
   // Returns libpqxx's transaction for everything else (subtransactions, COPY, large results). It is
   // valid as long as the context is. Include <pqxx/pqxx> yourself.
@@ -177,6 +183,7 @@ class Context {
                          std::span<Parameter> values) = 0;
   virtual void publish_record(std::string_view topic, Outgoing record) = 0;
   virtual void set_response(Response response) = 0;
+  virtual std::string current_traceparent() = 0;
 };
 
 }  // namespace hapax

@@ -130,6 +130,7 @@ void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& l
     check_handlers(config, "topic", options.config, linked, findings);
     check_postgres(config, findings);
     check_kafka(config, findings);
+    check_traces(config, findings);
   });
 }
 

@@ -82,7 +82,10 @@ void print_letter(const Json& letter) {
   if (!letter.at("fingerprint").is_null())
     line("fingerprint  ",
          cell(letter.at("fingerprint_rule")) + " " + cell(letter.at("fingerprint")));
-  if (!letter.at("other").is_null()) line("other        ", letter.at("other").dump());
+  if (const Json& other = letter.at("other"); !other.is_null()) {
+    line("other        ", other.dump());
+    if (other.contains("trace_id")) line("trace        ", cell(other.at("trace_id")));
+  }
   line("timestamp    ",
        cell(letter.at("message_timestamp")) + " (" + cell(letter.at("timestamp_type")) + ")");
   if (!has_bytes(letter)) return line("payload      ", "not kept, nor are key and headers");

@@ -54,6 +54,10 @@ void check_dead_letter_topics(const config::Config& config, const KafkaReader& r
 void check_publish_topics(const config::Config& config, const KafkaReader& reader,
                           Findings& findings, const config::Gate* gate);
 
+// Whether the collector takes spans, if there shall be any. Sends none. Blocks: some seconds at
+// most.
+void check_traces(const config::Config& config, Findings& findings);
+
 // Whether the user of kafka.* may write to the topic, which takes records of `limit` bytes. Writes
 // nothing. Blocks: at most kKafkaTimeout.
 void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "key/key_spec.hpp"
+#include "observe/http_post.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::config {
@@ -153,6 +154,18 @@ struct Publish {
   bool operator==(const Publish&) const = default;
 };
 
+// What the span of a single message is a child of: nothing, with a link to its producer's span, or
+// that span.
+enum class SpanParent { link, producer };
+
+struct Traces {
+  std::optional<observe::HttpTarget> endpoint;  // nothing: off
+  SpanParent parent = SpanParent::link;
+  double ratio = 1;  // of the messages whose producer has not decided; 0 to 1
+
+  bool operator==(const Traces&) const = default;
+};
+
 struct Log {
   observe::log::Level level = observe::log::Level::info;
   observe::log::Format format = observe::log::Format::text;
@@ -168,6 +181,7 @@ struct Config {
   std::vector<Route> routes;  // at least one; no topic twice
   Publish publish;
   Admin admin;
+  Traces traces;
   Log log;
 };
 

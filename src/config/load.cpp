@@ -83,6 +83,7 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
     if (root.is_object()) read_routes(root, config.routes);
     root.section("publish", [&](Object& section) { read_publish(section, config.publish); });
     root.section("admin", [&](Object& section) { read_admin(section, config.admin); });
+    root.section("traces", [&](Object& section) { read_traces(section, config.traces); });
     root.section("log", [&](Object& section) { read_log(section, config.log); });
     root.finish();
     check_together(root.reader(), config);

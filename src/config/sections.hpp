@@ -19,6 +19,7 @@ void read_postgres(Object& section, Postgres& postgres);
 void read_worker(Object& section, Worker& worker);
 void read_admin(Object& section, Admin& admin);
 void read_publish(Object& section, Publish& publish);
+void read_traces(Object& section, Traces& traces);
 void read_log(Object& section, Log& log);
 void read_route(Object& section, Route& route);
 

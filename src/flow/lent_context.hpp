@@ -9,8 +9,8 @@
 #include "flow/publisher.hpp"
 #include "flow/stored_response.hpp"
 #include "hapax/context.hpp"
-#include "hapax/message.hpp"
 #include "store/transaction.hpp"
+#include "traces/carried.hpp"
 
 namespace hapax::flow {
 
@@ -22,9 +22,10 @@ class LentContext final : public Context {
 
   // `publisher`: null for on_duplicate, which must not publish.
   // `keeps_results`: false if no row could hold a result.
-  LentContext(store::Transaction& transaction, std::size_t max_result_bytes, Publisher* publisher,
-              bool keeps_results = true)
+  LentContext(store::Transaction& transaction, const traces::Carried& carried,
+              std::size_t max_result_bytes, Publisher* publisher, bool keeps_results = true)
       : transaction_(transaction),
+        carried_(carried),
         max_result_bytes_(max_result_bytes),
         publisher_(publisher),
         keeps_results_(keeps_results) {}
@@ -78,6 +79,8 @@ class LentContext final : public Context {
   // As the handler gave it, with the headers that are not stored. Nothing: it gave none.
   const std::optional<Response>& response() const { return response_; }
 
+  std::string current_traceparent() override { return carried_.traceparent(); }
+
   void publish_record(std::string_view topic, Outgoing record) override {
     if (publisher_ == nullptr)
       throw std::logic_error(
@@ -100,6 +103,7 @@ class LentContext final : public Context {
   }
 
   store::Transaction& transaction_;
+  const traces::Carried& carried_;
   std::size_t max_result_bytes_;
   Publisher* publisher_;
   bool keeps_results_;

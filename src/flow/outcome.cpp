@@ -19,4 +19,17 @@ const char* name_of(Result result) {
   return "unknown";
 }
 
+traces::Ended ended_as(const Outcome& outcome) {
+  const std::string& cause = outcome.sqlstate.empty() ? outcome.reason : outcome.sqlstate;
+  switch (outcome.result) {
+    case Result::failed:
+    case Result::halt_partition:
+    case Result::halt_route: return {name_of(outcome.result), outcome.reason};
+    case Result::retry:
+    case Result::again:
+    case Result::outage: return {name_of(outcome.result), cause.empty() ? "failed" : cause};
+    default: return {name_of(outcome.result)};
+  }
+}
+
 }  // namespace hapax::flow

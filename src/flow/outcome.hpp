@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "traces/trace.hpp"
+
 namespace hapax::flow {
 
 // How long a message or a replay waits for a key that another transaction holds.
@@ -51,5 +53,8 @@ struct Outcome {
 };
 
 const char* name_of(Result result);
+
+// As its span tells it.
+traces::Ended ended_as(const Outcome& outcome);
 
 }  // namespace hapax::flow

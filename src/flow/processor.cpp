@@ -213,10 +213,12 @@ Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transact
   const Task& task = attempt.task;
   store::Transaction& transaction = *opened;
   attempt.phase = Phase::handler;
-  Publisher publisher(task.route.publishing.get(), task.route.key.scope, *attempt.identity,
-                      task.message, attempt.source);
+  const traces::Carried carried(task.message, task.trace);
+  Publisher publisher(task.route.publishing.get(), task.route.key.scope, *attempt.identity, carried,
+                      attempt.source);
   if (!request.prepares_late) publisher.prepare(*session_);
-  LentContext context(transaction, task.route.max_result_bytes, &publisher, !request.by_position);
+  LentContext context(transaction, carried, task.route.max_result_bytes, &publisher,
+                      !request.by_position);
   const auto began = Clock::now();
   try {
     const Watched watched(watch_, task, began);
@@ -246,7 +248,8 @@ Outcome Processor::run_duplicate(Attempt& attempt, const store::ClaimRequest& re
   std::optional<std::string> stored;
   if (!store::count_duplicate(transaction, request, stored)) return Outcome::of(Result::again);
   attempt.phase = Phase::handler;
-  LentContext context(transaction, task.route.max_result_bytes, nullptr);
+  const traces::Carried carried(task.message, task.trace);
+  LentContext context(transaction, carried, task.route.max_result_bytes, nullptr);
   try {
     const Watched watched(watch_, task, Clock::now());
     handler.on_duplicate(task.message, StoredResult(std::move(stored)), context);

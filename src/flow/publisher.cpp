@@ -10,7 +10,8 @@ namespace hapax::flow {
 namespace {
 
 // What a message's trace and its answer are found by.
-constexpr std::string_view kHandedOn[] = {"traceparent", "tracestate", "correlation-id"};
+constexpr std::string_view kHandedOn[] = {traces::kTraceparent, traces::kTracestate,
+                                          "correlation-id"};
 constexpr std::string_view kOurs[] = {"idempotency-key", "hapax-origin"};
 
 constexpr std::size_t kMostOfARecord = 128;  // lengths, timestamps, a batch's head
@@ -95,15 +96,23 @@ void Publisher::publish(std::string_view topic, Outgoing record) {
                       store::outbox_headers_text(record.headers), std::move(key), source_});
 }
 
-// All of a name, in their order, unless the handler has set one.
+// All of a name, in their order, unless the handler has set one. A record belongs to the span of
+// the run that publishes it, if there is one.
 void Publisher::hand_on(Outgoing& record) const {
   const std::size_t own = record.headers.size();
+  const bool is_traced = carried_.is_own();
   for (const std::string_view name : kHandedOn) {
     const auto has_own = [&](const auto& header) { return header.first == name; };
     if (std::any_of(record.headers.begin(),
                     record.headers.begin() + static_cast<std::ptrdiff_t>(own), has_own))
       continue;
-    for (const Header& header : message_.headers())
+    if (is_traced && name.starts_with("trace")) {
+      std::string value =
+          name == traces::kTraceparent ? carried_.traceparent() : carried_.tracestate();
+      if (!value.empty()) record.headers.emplace_back(name, std::move(value));
+      continue;
+    }
+    for (const Header& header : carried_.message().headers())
       if (header.name == name)
         record.headers.emplace_back(
             header.name, header.value ? std::optional<std::string>(*header.value) : std::nullopt);

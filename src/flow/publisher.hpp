@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "hapax/context.hpp"
-#include "hapax/message.hpp"
 #include "key/identity.hpp"
 #include "store/message/outbox_insert.hpp"
+#include "traces/carried.hpp"
 
 namespace hapax::flow {
 
@@ -41,11 +41,11 @@ class Publisher {
  public:
   // All outlive it. `publishing`: null if the configuration names no topics.
   Publisher(const Publishing* publishing, const std::string& scope, const key::Identity& identity,
-            const Message& message, const store::Source& source)
+            const traces::Carried& carried, const store::Source& source)
       : publishing_(publishing),
         scope_(scope),
         identity_(identity),
-        message_(message),
+        carried_(carried),
         source_(source) {}
 
   // Before the handler runs.
@@ -69,7 +69,7 @@ class Publisher {
   const Publishing* const publishing_;
   const std::string& scope_;
   const key::Identity& identity_;
-  const Message& message_;
+  const traces::Carried& carried_;
   const store::Source& source_;
   std::vector<store::Published> records_;
   std::set<std::string, std::less<>> names_;

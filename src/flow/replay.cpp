@@ -117,7 +117,10 @@ const char* name_of(Replayed::Result result) {
 }
 
 Replayer::Replayer(Setup setup)
-    : setup_(std::move(setup)), session_(to_the_original(setup_.connect)), random_(setup_.seed) {
+    : setup_(std::move(setup)),
+      session_(to_the_original(setup_.connect)),
+      random_(setup_.seed),
+      spans_(setup_.tracer) {
   for (const auto& [route, handler] : setup_.routes) topics_.push_back(route->topic);
 }
 
@@ -179,6 +182,8 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
     } catch (const store::DatabaseError&) {
       session_.drop();  // the key stays `answered`, and its letter open
     }
+    end_span(note);
+    replayed.trace_id = current.trace_id;
     ran_in_ = session_.number();
     if (setup_.running) setup_.running(nullptr, {});
     session_.clean();
@@ -204,6 +209,26 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   // It is told once PostgreSQL knows it; what is the matter now says the next turn.
   if (owed_) return {.result = End::outage};
   return replayed;
+}
+
+// The booking of an outside message belongs to the run that called.
+void Replayer::begin_span(Run& current, const Message& message) {
+  if (std::exchange(current.has_span, true)) return;
+  const traces::Received received{message};
+  current.trace = spans_.begin(std::span(&received, 1), current.route.handler.name,
+                               std::chrono::steady_clock::now(), current.claimed.id);
+  current.trace_id = traces::Carried(message, current.trace).trace_id();
+}
+
+void Replayer::end_span(const std::optional<Note>& note) {
+  traces::Ended ended{"completed"};
+  if (note) {
+    ended.outcome = note->what == What::refused  ? "refused"
+                    : note->what == What::failed ? "failed"
+                                                 : "later";
+    ended.error = note->sqlstate.empty() ? ended.outcome : note->sqlstate;
+  }
+  spans_.end(std::span(&ended, 1), std::chrono::steady_clock::now());
 }
 
 bool Replayer::ran_again(const Claimed& claimed) const {
@@ -262,6 +287,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
                                     .source = letter->source,
                                     .retention = route.retention,
                                     .prepares_late = ran_again(current.claimed)};
+  begin_span(current, message);
   std::string nonce;
   if (route.outside && !current.answered) {
     if (auto why = refusal(current.claimed, route, *letter, request,
@@ -278,9 +304,10 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   crash_point("replay_claimed");
 
   current.phase = Phase::handler;
-  Publisher publisher(route.publishing.get(), route.key.scope, identity, message, letter->source);
+  const traces::Carried carried(message, current.trace);
+  Publisher publisher(route.publishing.get(), route.key.scope, identity, carried, letter->source);
   if (!request.prepares_late) publisher.prepare(*session_);
-  LentContext context(transaction, route.max_result_bytes, &publisher,
+  LentContext context(transaction, carried, route.max_result_bytes, &publisher,
                       !key::is_by_position(route.key));
   if (setup_.running) setup_.running(&route, letter->source);
   try {

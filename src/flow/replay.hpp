@@ -28,6 +28,7 @@
 #include "outside/holder.hpp"
 #include "store/message/replays.hpp"
 #include "store/session.hpp"
+#include "traces/tracer.hpp"
 
 namespace hapax::flow {
 
@@ -46,7 +47,8 @@ struct Replayed {
   std::string topic = {};
   std::string detail = {};  // for people; may quote the message, so never for the log
   std::string sqlstate = {};
-  bool halted = false;  // the handler ended its transaction: the route is halted
+  std::string trace_id = {};  // of its run; "": none
+  bool halted = false;        // the handler ended its transaction: the route is halted
 };
 
 const char* name_of(Replayed::Result result);
@@ -78,6 +80,7 @@ class Replayer {
     // Then a new one before the next claim: after a failover the old primary may live on.
     std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
     std::optional<Outside> outside = {};  // nothing if no route calls to the outside
+    traces::Tracer* tracer = nullptr;     // null: traces are off
   };
   explicit Replayer(Setup setup);
 
@@ -107,6 +110,9 @@ class Replayer {
     std::optional<key::Identity> identity = {};  // of an outside route
     store::Source source = {};
     std::optional<Answered> answered = {};  // of an outside route: to be booked
+    bool has_span = false;                  // once its message is read
+    const traces::Trace* trace = nullptr;   // null: traces are off
+    std::string trace_id = {};              // "": none
     store::ClaimRequest request() const {
       return {.identity = *identity,
               .scope = route.key.scope,
@@ -142,6 +148,8 @@ class Replayer {
   Note count_run(const Run& current, const store::Fault& fault,
                  std::optional<std::chrono::milliseconds> after);
   Note ended_transaction(const Run& current, const store::Fault& fault) const;
+  void begin_span(Run& current, const Message& message);
+  void end_span(const std::optional<Note>& note);
   void pay();  // throws: DatabaseError
 
   Setup setup_;
@@ -152,6 +160,7 @@ class Replayer {
   std::optional<std::pair<Claimed, Note>> owed_;
   std::map<std::int64_t, Uncounted> uncounted_;  // by replay
   std::minstd_rand random_;
+  traces::Runs spans_;
 };
 
 }  // namespace hapax::flow

@@ -149,10 +149,11 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
     running_ = i;
     const Job& job = jobs[i];
     phase_ = Phase::handler;
-    Publisher publisher(route.publishing.get(), route.key.scope, *setup_.identities[i],
-                        job.task.message, requests[*ours[i]].source);
+    const traces::Carried carried(job.task.message, job.task.trace);
+    Publisher publisher(route.publishing.get(), route.key.scope, *setup_.identities[i], carried,
+                        requests[*ours[i]].source);
     publisher.prepare(transaction.session());
-    LentContext context(transaction, route.max_result_bytes, &publisher,
+    LentContext context(transaction, carried, route.max_result_bytes, &publisher,
                         !requests[*ours[i]].by_position);
     try {
       const Watched watched(setup_.watch, job.task, now);

@@ -14,6 +14,7 @@
 #include "hapax/handler.hpp"
 #include "hapax/message.hpp"
 #include "store/message/source.hpp"
+#include "traces/carried.hpp"
 
 namespace hapax::flow {
 
@@ -47,6 +48,7 @@ struct Task {
   const Answered* answered = nullptr;  // of an outside route: to be booked
   bool settled = false;                // by position: it was, before its partition's start
   bool in_doubt = false;  // a transaction with it may have been committed, or may still be
+  const traces::Trace* trace = nullptr;  // that its run is part of; null: traces are off
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 

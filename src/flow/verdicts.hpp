@@ -23,7 +23,8 @@ inline store::DeadLetter letter_of(const Attempt& attempt, const Outcome& verdic
           .handler_version = route.handler.version,
           .scope = route.key.scope,
           .identity = attempt.identity ? &*attempt.identity : nullptr,
-          .keep_bytes = attempt.keep_bytes};
+          .keep_bytes = attempt.keep_bytes,
+          .trace_id = traces::Carried(attempt.task.message, attempt.task.trace).trace_id()};
 }
 
 inline std::string name_of(const store::KeyHolder& holder) {

@@ -185,11 +185,11 @@ void Executor::handle(Run& run, flow::LentContext& context) {
 Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
                                 const store::ClaimRequest& request, const std::string& nonce) {
   run.phase = Phase::handler;
-  const Message& message = run.message.message();
-  flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, message,
+  const traces::Carried carried(run.message.message());
+  flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, carried,
                             run.publishes_as);
   if (!request.prepares_late) publisher.prepare(*session_);
-  flow::LentContext context(transaction, run.route.max_result_bytes, &publisher);
+  flow::LentContext context(transaction, carried, run.route.max_result_bytes, &publisher);
   try {
     handle(run, context);
   } catch (...) {
@@ -222,7 +222,8 @@ Answer Executor::unguarded(Run& run) {
   run.phase = Phase::handler;
   store::Transaction transaction(*session_);
   const std::string nonce = store::begin_read_only(transaction);
-  flow::LentContext context(transaction, run.route.max_result_bytes, nullptr);
+  const traces::Carried carried(run.message.message());
+  flow::LentContext context(transaction, carried, run.route.max_result_bytes, nullptr);
   try {
     handle(run, context);
     if (transaction.has_pending()) transaction.flush();

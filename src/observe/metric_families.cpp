@@ -106,6 +106,8 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
       replays(counter_each<3>(
           counters(registry, "hapax_replays_total", "Replays that ended in this worker."),
           "outcome", {"completed", "refused", "failed"})),
+      spans(counter_each<3>(counters(registry, "hapax_spans_total", "Spans of traces that ended."),
+                            "outcome", {"sent", "refused", "dropped"})),
       dead_letters_unpublished(gauge(registry, "hapax_dead_letters_unpublished",
                                      "Dead letters that wait for their Kafka topic.")),
       resident_memory(gauge(registry, "process_resident_memory_bytes",

@@ -69,6 +69,7 @@ struct MetricFamilies {
   prometheus::Counter& serialization_retries;
   prometheus::Gauge& replays_open;
   std::array<prometheus::Counter*, 3> replays;  // by ReplayEnd
+  std::array<prometheus::Counter*, 3> spans;    // by SpanEnd
   prometheus::Gauge& dead_letters_unpublished;
   prometheus::Gauge& resident_memory;  // read at each scrape
   prometheus::Gauge& outbox_unsent;

@@ -192,6 +192,9 @@ void Metrics::replays_open(std::size_t count) {
   families_->replays_open.Set(static_cast<double>(count));
 }
 void Metrics::replay_ended(ReplayEnd how) { pick(families_->replays, how).Increment(); }
+void Metrics::spans(SpanEnd how, std::size_t count) {
+  pick(families_->spans, how).Increment(static_cast<double>(count));
+}
 void Metrics::dead_letters_unpublished(std::size_t count) {
   families_->dead_letters_unpublished.Set(static_cast<double>(count));
 }

@@ -36,6 +36,9 @@ enum class SettledAs : std::uint8_t { completed, duplicate, failed, skipped };
 enum class CheckpointResult : std::uint8_t { written, fenced, failed };
 enum class OffsetCommitResult : std::uint8_t { committed, dropped, deferred, fatal };
 enum class ReplayEnd : std::uint8_t { completed, refused, failed };
+// What became of spans: taken by the collector; refused by it; left out, because it was away or
+// slow.
+enum class SpanEnd : std::uint8_t { sent, refused, dropped };
 enum class RebalanceEvent : std::uint8_t { assigned, revoked, lost };
 
 // One route's counters, looked up once: its methods are lock-free, but for the histograms' short
@@ -173,6 +176,7 @@ class Metrics {
   // Of the group's outbox, from the relay that works; halts: keys and topics that are stopped.
   void outbox_measured(std::size_t unsent, double oldest_seconds, std::size_t halts);
   void outbox_sent(std::string_view topic, std::size_t count);
+  void spans(SpanEnd how, std::size_t count);
   void dead_letters_unpublished(std::size_t count);  // 0 where another worker publishes
 
   // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.

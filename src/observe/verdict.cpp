@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double seconds(std::chrono::nanoseconds time) {
+double decimal_seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
@@ -47,7 +47,7 @@ Json partition_detail(const HealthBoard::Key& key, const PartitionFacts& facts, 
               {"lag", nullptr},
               {"in_flight", report.in_flight},
               {"running", report.running},
-              {"seconds_since_advance", seconds(now - facts.last_advance)}};
+              {"seconds_since_advance", decimal_seconds(now - facts.last_advance)}};
   if (report.watermark) detail["watermark"] = *report.watermark;
   if (report.lag) detail["lag"] = *report.lag;
   if (!report.reason.empty()) detail["reason"] = to_valid_utf8(report.reason);
@@ -57,7 +57,7 @@ Json partition_detail(const HealthBoard::Key& key, const PartitionFacts& facts, 
 void judge_poll_loop(Verdict& verdict, const HealthBoard& board, TimePoint now,
                      const HealthBounds& bounds) {
   const auto still = now - board.poll_turned;
-  verdict.detail["poll_loop"] = {{"seconds_since_turn", seconds(still)}};
+  verdict.detail["poll_loop"] = {{"seconds_since_turn", decimal_seconds(still)}};
   if (still > bounds.poll_loop)
     verdict.reasons.push_back("the poll loop has not turned for " + whole_seconds(still));
   if (board.fatal) verdict.reasons.push_back("fatal: " + to_valid_utf8(*board.fatal));
@@ -94,8 +94,9 @@ void judge_postgres(Verdict& verdict, const HealthBoard& board, TimePoint now) {
   const PostgresFacts& facts = *board.postgres;
   const auto age = now - facts.since;
   const std::string error_class = to_valid_utf8(facts.error_class);
-  verdict.detail["postgres"] = {
-      {"up", facts.up}, {"writable", facts.writable}, {"seconds_since_change", seconds(age)}};
+  verdict.detail["postgres"] = {{"up", facts.up},
+                                {"writable", facts.writable},
+                                {"seconds_since_change", decimal_seconds(age)}};
   if (!error_class.empty()) verdict.detail["postgres"]["error_class"] = error_class;
   if (facts.up && facts.writable) return;
   std::string reason = facts.up ? "postgres: not writable for " : "postgres: down for ";

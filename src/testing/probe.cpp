@@ -54,6 +54,8 @@ class ProbedContext final : public Context {
     lent_.publish_record(topic, std::move(record));
   }
 
+  std::string current_traceparent() override { return lent_.current_traceparent(); }
+
   void set_response(Response response) override { lent_.set_response(std::move(response)); }
 
   bool is_chosen() { return ++statements_ > 0 && fault_ && fault_->statement == statements_; }

@@ -44,6 +44,7 @@ struct Item {
   bool remembered = false;               // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
   Clock::time_point not_before{};        // waits until then, first of its order key
+  Clock::time_point received{};          // from Kafka; nothing once it has run
   // Of an outside route:
   bool for_lane = false;                   // it is answered, or needs no call
   std::optional<flow::Answered> answered;  // to be booked

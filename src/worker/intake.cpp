@@ -23,12 +23,13 @@ constexpr std::size_t kFull = 8, kGoOn = 7;
 // With what PostgreSQL knows of runs of this message before the partition started.
 Item item_of(const Partition& partition, std::unique_ptr<kafka::Record> record, const Now& now) {
   Item item;
+  item.received = now();
   const auto& attempts = partition.beginning().ahead.attempts;
   if (const auto prior = attempts.find(record->message().offset()); prior != attempts.end()) {
     item.remembered = true;
     item.attempts = prior->second.count;
     item.failing = milliseconds(prior->second.lasting_ms);
-    item.not_before = now() + milliseconds(prior->second.wait_ms);
+    item.not_before = item.received + milliseconds(prior->second.wait_ms);
   }
   item.record = std::move(record);
   return item;

@@ -1,5 +1,7 @@
 #include "worker/lane.hpp"
 
+#include <utility>
+
 #include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
@@ -17,6 +19,7 @@ Lane::Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std
     : setup_(setup),
       handlers_(std::move(handlers)),
       settler_(setup),
+      runs_(setup.tracer),
       processor_(setup.connect, seed,
                  [this](const flow::Task* task, Clock::time_point now) { watch(task, now); }),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -76,6 +79,7 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
       jobs.push_back(
           {task_of(setup_, batch.works[w], item, batch.cautious), handlers_[route].get(), w});
   const auto began = Clock::now();
+  if (setup_.tracer != nullptr) begin_run(jobs, batch.works, began);
   set_running(&jobs.front().task);
   const std::vector<Outcome> outcomes =
       jobs.size() > 1 ? processor_.process(jobs)
@@ -88,9 +92,29 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   if (next_ && (!flow::is_settled(outcomes.front().result) || stop.stop_requested() ||
                 next_->partition->over()))
     put_next_back();
-  const bool postgres_away = settler_.settle(batch.works, outcomes, ended);
+  if (setup_.tracer != nullptr) end_run(outcomes, ended);
+  const bool postgres_away = settler_.settle(batch.works, outcomes, ended, jobs.front().task.trace);
   setup_.dispatcher.finish(std::move(batch.works));
   return postgres_away;
+}
+
+void Lane::begin_run(std::vector<flow::Job>& jobs, std::vector<Work>& works,
+                     Clock::time_point now) {
+  std::vector<traces::Received> messages;
+  messages.reserve(jobs.size());
+  for (Work& work : works)
+    for (Item& item : work.items)
+      messages.push_back({item.record->message(), std::exchange(item.received, {})});
+  const traces::Trace* const trace =
+      runs_.begin(messages, jobs.front().task.route.handler.name, now);
+  for (flow::Job& job : jobs) job.task.trace = trace;
+}
+
+void Lane::end_run(std::span<const Outcome> outcomes, Clock::time_point now) {
+  std::vector<traces::Ended> ends;
+  ends.reserve(outcomes.size());
+  for (const Outcome& outcome : outcomes) ends.push_back(flow::ended_as(outcome));
+  runs_.end(ends, now);
 }
 
 // What the processor shall take the key of with the COMMIT of `current`.

@@ -6,12 +6,14 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sync/mutex.hpp"
+#include "traces/tracer.hpp"
 #include "worker/lane_setup.hpp"
 #include "worker/settler.hpp"
 
@@ -39,6 +41,8 @@ class Lane {
   bool run_batch(Batch batch, const std::stop_token& stop);
   const flow::Task* take_next(const Work& current);
   void put_next_back();
+  void begin_run(std::vector<flow::Job>& jobs, std::vector<Work>& works, Clock::time_point now);
+  void end_run(std::span<const flow::Outcome> outcomes, Clock::time_point now);
   void set_running(const flow::Task* task);
   void watch(const flow::Task* task, Clock::time_point now);
   void wait_for_postgres(const std::stop_token& stop);
@@ -46,6 +50,7 @@ class Lane {
   LaneSetup& setup_;
   std::vector<std::unique_ptr<Handler>> handlers_;
   Settler settler_;
+  traces::Runs runs_;
   mutable sync::Mutex running_mutex_;
   const flow::Task* running_ HAPAX_GUARDED_BY(running_mutex_) = nullptr;
   std::optional<Clock::time_point> handler_since_ HAPAX_GUARDED_BY(running_mutex_);

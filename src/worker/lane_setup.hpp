@@ -9,6 +9,7 @@
 #include "flow/breaker.hpp"
 #include "flow/processor.hpp"
 #include "observe/metrics.hpp"
+#include "traces/tracer.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/notices.hpp"
 #include "worker/postgres_state.hpp"
@@ -28,7 +29,8 @@ struct LaneSetup {
   // Called by the lane for each message once its fate is committed; for measuring. May be empty.
   // Blocks the lane, and must not throw.
   std::function<void(const Message&)> settled = {};
-  bool log_error_text = false;  // log.error_text: errors may quote messages
+  bool log_error_text = false;       // log.error_text: errors may quote messages
+  traces::Tracer* tracer = nullptr;  // null: traces are off
 };
 
 // What the processor is told of the first message of `work`. It refers to what `work` owns, and

@@ -20,6 +20,17 @@ constexpr milliseconds kLastCommitTimeout{2000};  // and of the look before it
 
 bool has_id(const Partition& partition) { return !partition.beginning().topic_id.empty(); }
 
+// error.type of its span.
+const char* error_of(kafka::CommitResult result) {
+  switch (result) {
+    case kafka::CommitResult::done: return "";
+    case kafka::CommitResult::dropped: return "dropped";
+    case kafka::CommitResult::later: return "deferred";
+    case kafka::CommitResult::fatal: break;
+  }
+  return "fatal";
+}
+
 // Or the partition has started again since, and Kafka's offset tells of the run before.
 bool is_of_this_run(const kafka::Commit& commit, const Partition& partition) {
   const auto provenance = kafka::Provenance::parse(commit.metadata);
@@ -30,12 +41,14 @@ bool is_of_this_run(const kafka::Commit& commit, const Partition& partition) {
 }  // namespace
 
 OffsetCommits::OffsetCommits(const Partitions& partitions, kafka::ConsumerInterface& consumer,
-                             KeeperInterface& keeper, observe::Metrics& metrics, Now now)
+                             KeeperInterface& keeper, observe::Metrics& metrics, Now now,
+                             traces::Tracer* tracer)
     : partitions_(partitions),
       consumer_(consumer),
       keeper_(keeper),
       metrics_(metrics),
-      now_(std::move(now)) {}
+      now_(std::move(now)),
+      spans_(tracer) {}
 
 const Partition* OffsetCommits::find(const kafka::Commit& commit) const {
   const auto found = partitions_.find(commit.partition);
@@ -70,7 +83,19 @@ void OffsetCommits::send() {
     const Partition* const partition = find(commit);
     return partition == nullptr || partition->checkpointed() < commit.offset;
   });
-  consumer_.commit(std::exchange(due_, {}));
+  send(std::exchange(due_, {}));
+}
+
+void OffsetCommits::send(const std::vector<kafka::Commit>& commits) {
+  spans_.sent(now_());
+  consumer_.commit(commits);
+}
+
+void OffsetCommits::end_span(const std::vector<kafka::Commit>& commits, const char* error) {
+  std::vector<traces::Commits::Committed> partitions;
+  for (const kafka::Commit& commit : commits)
+    partitions.push_back({commit.partition.first, commit.partition.second});
+  spans_.answered(partitions, error, now_());
 }
 
 std::vector<kafka::Commit> OffsetCommits::due_of(
@@ -113,7 +138,7 @@ std::vector<kafka::Commit> OffsetCommits::last_of(
 }
 
 void OffsetCommits::send_last(const std::vector<std::shared_ptr<Partition>>& partitions) {
-  consumer_.commit(last_of(partitions, kLastCommitTimeout));
+  send(last_of(partitions, kLastCommitTimeout));
 }
 
 void OffsetCommits::send_last_and_wait(const std::vector<std::shared_ptr<Partition>>& partitions,
@@ -122,11 +147,14 @@ void OffsetCommits::send_last_and_wait(const std::vector<std::shared_ptr<Partiti
   if (left().count() <= 0) return;
   const auto commits = last_of(partitions, std::min(left(), kLastCommitTimeout));
   if (commits.empty() || left().count() <= 0) return;
+  spans_.sent(now_());
   try {
     for (const auto& [id, why] :
          consumer_.commit_and_wait(commits, std::min(left(), kLastCommitTimeout)))
       throw std::runtime_error(id.first + "/" + std::to_string(id.second) + ": " + why);
+    end_span(commits, "");
   } catch (const std::exception& error) {
+    end_span(commits, "failed");
     log::warning("last_commit_failed", {{"error", error.what()}},
                  "the next owner starts at the checkpoint all the same");
   }
@@ -135,6 +163,7 @@ void OffsetCommits::send_last_and_wait(const std::vector<std::shared_ptr<Partiti
 void OffsetCommits::answered(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
                              const std::string& error) {
   using observe::OffsetCommitResult;
+  end_span(commits, error_of(result));
   if (result != kafka::CommitResult::done) not_before_ = now_() + kCommitAgain;
   switch (result) {
     case kafka::CommitResult::done:

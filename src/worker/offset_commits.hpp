@@ -12,6 +12,7 @@
 
 #include "kafka/consumer_interface.hpp"
 #include "observe/metrics.hpp"
+#include "traces/tracer.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/keeper_interface.hpp"
 #include "worker/partitions.hpp"
@@ -20,9 +21,10 @@ namespace hapax::worker {
 
 class OffsetCommits {
  public:
-  // The references outlive this.
+  // The references outlive this. `tracer`: null if traces are off.
   OffsetCommits(const Partitions& partitions, kafka::ConsumerInterface& consumer,
-                KeeperInterface& keeper, observe::Metrics& metrics, Now now = &Clock::now);
+                KeeperInterface& keeper, observe::Metrics& metrics, Now now = &Clock::now,
+                traces::Tracer* tracer = nullptr);
 
   // Whether something is due that may be sent. If a topic has no id, it asks the keeper to look at
   // the logs first. A look that finds another log has posted a notice before this returns true.
@@ -51,6 +53,8 @@ class OffsetCommits {
       const std::vector<std::shared_ptr<Partition>>& partitions) const;
   std::vector<kafka::Commit> last_of(std::vector<std::shared_ptr<Partition>> partitions,
                                      std::chrono::milliseconds timeout) const;
+  void send(const std::vector<kafka::Commit>& commits);
+  void end_span(const std::vector<kafka::Commit>& commits, const char* error);
   const Partition* find(const kafka::Commit& commit) const;
 
   const Partitions& partitions_;
@@ -58,6 +62,7 @@ class OffsetCommits {
   KeeperInterface& keeper_;
   observe::Metrics& metrics_;
   const Now now_;
+  traces::Commits spans_;
 
   Clock::time_point not_before_{};
   std::vector<kafka::Commit> due_;  // waits for the keeper's look

@@ -25,8 +25,8 @@ PollThread::PollThread(PollThreadSetup setup)
                   setup_.health, setup_.lanes.metrics),
       partition_errors_(setup_.settings.name, setup_.earliest_when_out_of_range, partitions_,
                         assignment_, fetches_, setup_.now),
-      offset_commits_(partitions_, setup_.consumer, setup_.keeper, setup_.lanes.metrics,
-                      setup_.now),
+      offset_commits_(partitions_, setup_.consumer, setup_.keeper, setup_.lanes.metrics, setup_.now,
+                      setup_.lanes.tracer),
       membership_(setup_.consumer, setup_.now),
       partition_reports_(partitions_, assignment_, setup_.lanes.dispatcher, setup_.consumer,
                          setup_.health, setup_.lanes.metrics) {}

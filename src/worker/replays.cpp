@@ -26,15 +26,15 @@ Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
     : postgres_(setup.postgres),
       metrics_(setup.metrics),
       handlers_(std::move(handlers)),
-      replayer_(
-          {.connect = setup.connect,
-           .group = setup.group,
-           .worker = setup.worker_name,
-           .routes = pairs_of(routes, handlers_),
-           .seed = seed,
-           .running = [this](const flow::Route* route,
-                             const store::Source& source) { set_running(route, source); },
-           .outside = calls == nullptr ? std::nullopt : std::optional(calls_through(*calls))}),
+      replayer_({.connect = setup.connect,
+                 .group = setup.group,
+                 .worker = setup.worker_name,
+                 .routes = pairs_of(routes, handlers_),
+                 .seed = seed,
+                 .running = [this](const flow::Route* route,
+                                   const store::Source& source) { set_running(route, source); },
+                 .outside = calls == nullptr ? std::nullopt : std::optional(calls_through(*calls)),
+                 .tracer = setup.tracer}),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 flow::Replayer::Outside Replays::calls_through(OutsideCalls& calls) {
@@ -96,11 +96,10 @@ void Replays::count() {
 
 // Never the detail: it may quote the message. `hapax dead show` has it.
 void Replays::log(const Replayed& replayed) {
-  const std::initializer_list<observe::log::Field> fields = {{"replay", replayed.replay},
-                                                             {"dead_letter", replayed.dead_letter},
-                                                             {"topic", replayed.topic},
-                                                             {"outcome", name_of(replayed.result)},
-                                                             {"sqlstate", replayed.sqlstate}};
+  const std::initializer_list<observe::log::Field> fields = {
+      {"replay", replayed.replay},     {"dead_letter", replayed.dead_letter},
+      {"topic", replayed.topic},       {"outcome", name_of(replayed.result)},
+      {"sqlstate", replayed.sqlstate}, {"trace_id", replayed.trace_id}};
   if (replayed.result == Replayed::Result::completed) {
     observe::log::info("replay", fields, "replayed a dead letter");
   } else if (replayed.halted) {

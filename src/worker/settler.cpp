@@ -4,6 +4,7 @@
 
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
+#include "traces/carried.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -50,7 +51,8 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
 }  // namespace
 
 bool Settler::settle(std::span<Work> works, std::span<const Outcome> outcomes,
-                     Clock::time_point now) {
+                     Clock::time_point now, const traces::Trace* trace) {
+  trace_ = trace;
   bool postgres_away = false;
   for (Work& work : works) {
     const auto of_work = outcomes.first(work.items.size());
@@ -161,6 +163,7 @@ void Settler::log_outcome(const Work& work, const Item& item, const Outcome& out
       setup_.log_error_text ? std::string_view(outcome.detail).substr(0, outcome.detail.find('\n'))
                             : std::string_view();
   const Coordinates& at = item.record->message().coordinates();
+  const auto trace_id = [&] { return traces::Carried(item.record->message(), trace_).trace_id(); };
   if (outcome.result == Result::failed && outcome.reason != flow::kRedelivered) {
     observe::log::warning("dead_letter",
                           {{"topic", at.topic},
@@ -171,7 +174,8 @@ void Settler::log_outcome(const Work& work, const Item& item, const Outcome& out
                            {"reason", outcome.reason},
                            {"sqlstate", outcome.sqlstate},
                            {"error", error},
-                           {"attempts", outcome.attempts}},
+                           {"attempts", outcome.attempts},
+                           {"trace_id", trace_id()}},
                           "gave a message up; it is kept whole in hapax.dead_letters");
   } else if (outcome.result == Result::retry) {
     observe::log::warning("attempt_failed",
@@ -182,14 +186,16 @@ void Settler::log_outcome(const Work& work, const Item& item, const Outcome& out
                            {"sqlstate", outcome.sqlstate},
                            {"error", error},
                            {"attempts", outcome.attempts},
-                           {"next_try_ms", outcome.wait.count()}},
+                           {"next_try_ms", outcome.wait.count()},
+                           {"trace_id", trace_id()}},
                           "a message failed and waits; the error is in hapax.attempts");
   } else if (outcome.result == Result::again && item.agains + 1 == kMaxAgains) {
     observe::log::warning("contended",
                           {{"topic", at.topic},
                            {"partition", at.partition},
                            {"offset", at.offset},
-                           {"sqlstate", outcome.sqlstate}},
+                           {"sqlstate", outcome.sqlstate},
+                           {"trace_id", trace_id()}},
                           "a message was run again many times for serialization failures or "
                           "deadlocks, and waits longer now");
   }

@@ -19,9 +19,10 @@ class Settler {
 
   // Settles the messages of each work up to the first that is not settled, and says how long that
   // one waits from `now` on; then the works can be given back. `outcomes`: one an item, in order.
+  // `trace`: of the run, for the log; may be null.
   // True when PostgreSQL is away.
-  bool settle(std::span<Work> works, std::span<const flow::Outcome> outcomes,
-              Clock::time_point now);
+  bool settle(std::span<Work> works, std::span<const flow::Outcome> outcomes, Clock::time_point now,
+              const traces::Trace* trace = nullptr);
 
  private:
   bool settle_one(Work& work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
@@ -32,6 +33,7 @@ class Settler {
   void ask_for_halt(const Work& work, const Item& item, const flow::Outcome& outcome);
 
   LaneSetup& setup_;
+  const traces::Trace* trace_ = nullptr;  // of what is being settled
   std::vector<observe::RouteMetrics> route_metrics_;
   std::vector<Partition::Settled> settled_;  // that their partition has not been told of yet
 };

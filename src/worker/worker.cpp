@@ -65,6 +65,23 @@ std::deque<flow::Breaker> breakers_of_routes(const std::vector<flow::Route>& rou
   return breakers;
 }
 
+// Nothing if traces are off.
+std::optional<traces::Tracer> tracer_of(const config::Config& config, observe::Metrics& metrics) {
+  if (!config.traces.endpoint) return std::nullopt;
+  const auto client = config.kafka.properties.find("client.id");
+  return std::optional<traces::Tracer>(
+      std::in_place,
+      traces::Tracer::Setup{
+          .target = *config.traces.endpoint,
+          .resource = {.group = config.kafka.properties.at("group.id"),
+                       .instance = config.worker.name,
+                       .client = client == config.kafka.properties.end() ? "" : client->second},
+          .parent = config.traces.parent == config::SpanParent::producer ? traces::Parent::producer
+                                                                         : traces::Parent::link,
+          .ratio = config.traces.ratio},
+      metrics);
+}
+
 }  // namespace
 
 Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
@@ -76,6 +93,7 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
       health_(health),
       topics_(topics_of(routes_)),
       postgres_(health, metrics, std::max(kRefusalsEnd, 2 * config.worker.checkpoint_interval)),
+      tracer_(tracer_of(config, metrics)),
       lane_setup_{group_,
                   config.worker.name,
                   [&config] { return store::Session(connect_options(config)); },
@@ -86,7 +104,8 @@ Worker::Worker(const config::Config& config, std::vector<flow::Route> routes,
                   metrics_of_routes(routes_, metrics),
                   breakers_of_routes(routes_),
                   std::move(settled),
-                  config.log.error_text},
+                  config.log.error_text,
+                  tracer_ ? &*tracer_ : nullptr},
       threads_(config, routes_, lane_setup_, health),
       consumer_(config.kafka.properties, *this),
       kafka_health_(config.kafka, routes_.front().topic, consumer_, health),

@@ -15,6 +15,7 @@
 #include "kafka/consumer.hpp"
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
+#include "traces/tracer.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/handler_watchdog.hpp"
 #include "worker/kafka_health.hpp"
@@ -71,6 +72,7 @@ class Worker final : public kafka::Listener {
   PostgresState postgres_;
   Notices notices_;
   Dispatcher dispatcher_;
+  std::optional<traces::Tracer> tracer_;
   LaneSetup lane_setup_;
   WorkerThreads threads_;
   kafka::Consumer consumer_;

@@ -6,13 +6,14 @@ import re
 import source_tree
 
 # Folder of src/ -> folders of src/ that it may include beside itself.
-GROUND = {"sync", "key", "config", "observe"}
+GROUND = {"sync", "key", "config", "observe", "traces"}
 STORES = {"kafka", "store", "plugin"}
 ALLOWED = {
     "sync": set(),
     "key": set(),
     "observe": {"sync"},
     "config": {"key", "observe"},
+    "traces": {"sync", "observe"},
     "kafka": GROUND,
     "store": GROUND,
     "plugin": GROUND,

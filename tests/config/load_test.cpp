@@ -282,5 +282,45 @@ TEST(Load, RefusesAUrlWhosePasswordLibpqWouldTakeApart) {
   EXPECT_FALSE(has(problem, "secret@")) << problem;
 }
 
+TEST(Load, ReadsTheUrlOfACollector) {
+  const auto url = [](const std::string& text) {
+    const Loaded loaded = load(with("/traces/endpoint", text));
+    if (!loaded.config) return std::string("refused");
+    return loaded.config->traces.endpoint ? loaded.config->traces.endpoint->url() : "off";
+  };
+  EXPECT_EQ(url(""), "off");
+  EXPECT_EQ(url("http://collector:4318"), "http://collector:4318/v1/traces");
+  EXPECT_EQ(url("http://collector:4318/"), "http://collector:4318/v1/traces");
+  EXPECT_EQ(url("https://otlp.example.com/in/v1/traces"),
+            "https://otlp.example.com:443/in/v1/traces");
+  EXPECT_EQ(url("http://[fd00::a]:4318"), "http://[fd00::a]:4318/v1/traces");
+  EXPECT_EQ(url("http://[::1]"), "http://[::1]:80/v1/traces");
+  for (const char* wrong :
+       {"collector:4318", "grpc://collector:4317", "http://", "http://:4318",
+        "http://c:", "http://c:0", "http://c:65536", "http://c:43 18", "http://c:4318/?a=1",
+        "http://c:4318/#a", "http://[::1", "http://[::1]x:1", "http://[]:1", "http://a:b:1"})
+    EXPECT_EQ(url(wrong), "refused") << wrong;
+  const std::string problem =
+      problem_at(load(with("/traces/endpoint", "collector:4318")), "traces.endpoint");
+  EXPECT_TRUE(has(problem, "\"http://collector:4318\"")) << problem;
+  const std::string secret =
+      problem_at(load(with("/traces/endpoint", "http://me:secret@c:4318")), "traces.endpoint");
+  EXPECT_TRUE(has(secret, "names a user") && !has(secret, "secret@")) << secret;
+}
+
+TEST(Load, ReadsTheShareOfTracesFromOutsideToo) {
+  const auto ratio = [](const nlohmann::json& value) {
+    const Loaded loaded = load_text(with("/traces/ratio", value).dump(),
+                                    environment({{"SHARE", "0.05"}, {"NO", "5 %"}}));
+    return loaded.config ? loaded.config->traces.ratio : -1;
+  };
+  EXPECT_EQ(ratio(0.25), 0.25);
+  EXPECT_EQ(ratio(0), 0);
+  EXPECT_EQ(ratio("${SHARE}"), 0.05);
+  for (const nlohmann::json& wrong :
+       std::vector<nlohmann::json>{-0.1, 1.1, "0.5", "${NO}", nullptr, true})
+    EXPECT_EQ(ratio(wrong), -1) << wrong;
+}
+
 }  // namespace
 }  // namespace hapax::config

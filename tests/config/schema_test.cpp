@@ -115,7 +115,7 @@ bool same(const Config& a, const Config& b) {
                     r.tables);
   };
   return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&
-         a.admin == b.admin && a.log == b.log && a.publish == b.publish &&
+         a.admin == b.admin && a.traces == b.traces && a.log == b.log && a.publish == b.publish &&
          a.routes.size() == b.routes.size() &&
          std::equal(a.routes.begin(), a.routes.end(), b.routes.begin(),
                     [&](const Route& x, const Route& y) { return fields(x) == fields(y); });
@@ -205,7 +205,7 @@ std::map<std::string, std::pair<std::string, std::string>> documented() {
   std::map<std::string, std::pair<std::string, std::string>> rows;
   const std::string page = source_file("docs/configuration.md");
   const std::regex row(
-      R"(\n\| `((?:kafka|postgres|worker|routes\[\]|admin|log)\.[^`]+|publish\.transactions)` )"
+      R"(\n\| `((?:kafka|postgres|worker|routes\[\]|admin|traces|log)\.[^`]+|publish\.transactions)` )"
       R"(\| ([^|]+) \| ([^|]+) \| [^|]+ \|(?=\n))");
   for (std::sregex_iterator it(page.begin(), page.end(), row), end; it != end; ++it)
     EXPECT_TRUE(rows.try_emplace((*it)[1], (*it)[2], (*it)[3]).second) << (*it)[1] << " twice";

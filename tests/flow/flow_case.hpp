@@ -46,6 +46,7 @@ struct Given {
   std::int64_t epoch = 0;
   bool settled = false;
   bool in_doubt = false;
+  const traces::Trace* trace = nullptr;
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -112,7 +113,8 @@ class FlowCase : public testing::Test {
                     .agains = given.agains,
                     .epoch = given.epoch,
                     .settled = given.settled,
-                    .in_doubt = given.in_doubt};
+                    .in_doubt = given.in_doubt,
+                    .trace = given.trace};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }

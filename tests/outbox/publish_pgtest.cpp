@@ -155,6 +155,25 @@ TEST_F(Publish, HandsOnTheTraceAndKeepsTheHandlersHeaders) {
   EXPECT_EQ(database.value("SELECT record_key IS NULL AND payload IS NULL FROM hapax.outbox"), "t");
 }
 
+TEST_F(Publish, BelongsToTheSpanOfItsRunIfThatIsSent) {
+  const traces::Trace trace{.context = {.trace_id = {1}, .span_id = {2}, .flags = 1},
+                            .is_recorded = true};
+  std::string seen;
+  const Body body = [&](const Message&, Context& context) {
+    seen = context.traceparent();
+    context.publish("receipts", {});
+    context.publish("receipts", {.headers = {{"traceparent", "own"}}});
+  };
+  process({.headers = {{"traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+                       {"tracestate", "a=1"},
+                       {"correlation-id", "c"}}},
+          body, {.trace = &trace});
+  EXPECT_EQ(seen, "00-01000000000000000000000000000000-0200000000000000-01");
+  EXPECT_EQ(database.value("SELECT string_agg(headers::text, ' ' ORDER BY id) FROM hapax.outbox"),
+            R"([["traceparent",")" + seen + R"("],["correlation-id","c"]] )" +
+                R"([["traceparent","own"],["correlation-id","c"]])");
+}
+
 TEST_F(Publish, KnowsWhichMessageItComesFrom) {
   process({.offset = 42}, publish, {.group = "g", .generation = 2});
   EXPECT_EQ(database.value("SELECT concat_ws('/', group_id, source_topic, source_generation, "

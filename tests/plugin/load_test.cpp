@@ -45,6 +45,7 @@ class Keeping final : public Context {
   void publish_record(std::string_view /*topic*/, Outgoing /*record*/) override {}
   void set_result(std::string text) override { stored = json::parse(text); }
   void set_response(Response /*response*/) override {}
+  std::string current_traceparent() override { return ""; }
   void defer_row(std::string_view /*table*/, std::span<const std::string_view> /*columns*/,
                  std::span<Parameter> /*values*/) override {}
 };

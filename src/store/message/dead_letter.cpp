@@ -35,11 +35,11 @@ const char* name_of(TimestampType type) {
   return "none";
 }
 
-// A null payload alone would look like a tombstone.
 std::optional<std::string> facts_of(const DeadLetter& letter) {
-  if (letter.keep_bytes) return letter.other;
+  if (letter.keep_bytes && letter.trace_id.empty()) return letter.other;
   nlohmann::json facts = letter.other ? nlohmann::json::parse(*letter.other) : nlohmann::json();
-  facts["bytes_kept"] = false;
+  if (!letter.keep_bytes) facts["bytes_kept"] = false;  // or a null payload looks like a tombstone
+  if (!letter.trace_id.empty()) facts["trace_id"] = letter.trace_id;
   return facts.dump();
 }
 

@@ -28,6 +28,7 @@ struct DeadLetter {
   const key::Identity* identity = nullptr;  // null: the message has none
   std::optional<std::string> other;  // payload_drift: JSON about the message that has the key
   bool keep_bytes = true;            // false: coordinates and error only
+  std::string trace_id = {};         // of the run that gave it up; "": none
 };
 
 // Inserts the dead letter; its id, nothing where these coordinates have one already. Bytes are
