@@ -21,6 +21,7 @@ Collector::Collector() {
   port_ = server_.bind_to_any_port("127.0.0.1");
   if (port_ <= 0) throw std::runtime_error("no port for a collector");
   thread_ = std::thread([this] { server_.listen_after_bind(); });
+  while (!server_.is_running()) std::this_thread::yield();  // before that, stop() does nothing
 }
 
 Collector::~Collector() {
