@@ -88,7 +88,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
                  .identities = Segment::Identities(identities).subspan(at, end - at),
                  .outcomes = std::span(outcomes).subspan(at, end - at)})
             .run();
-    if (tried.in_doubt && key::is_by_position(jobs[at].task.route.key))
+    if (tried.in_doubt)
       doubt(std::span(outcomes).subspan(at, end - at), std::span(identities).subspan(at, end - at));
     switch (tried.then) {
       case Then::done:

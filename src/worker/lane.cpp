@@ -72,7 +72,7 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   const std::size_t route = batch.works.front().partition->route_index();
   std::size_t size = 0;
   for (const Work& work : batch.works) size += work.items.size();
-  std::vector<flow::Job> jobs;  // all of them before the first runs: set_running() points into it
+  std::vector<flow::Job> jobs;
   jobs.reserve(size);
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (const Item& item : batch.works[w].items)
@@ -133,9 +133,14 @@ void Lane::put_next_back() {
   setup_.dispatcher.finish(std::move(unrun));
 }
 
+Lane::Now Lane::now_of(const flow::Task& task) {
+  return {task.route, task.generation, task.message.partition(), task.message.offset(), task.epoch};
+}
+
 void Lane::set_running(const flow::Task* task) {
   const sync::Lock lock(running_mutex_);
-  running_ = task;
+  running_.reset();
+  if (task != nullptr) running_.emplace(now_of(*task));
   handler_since_.reset();
 }
 
@@ -143,15 +148,15 @@ void Lane::watch(const flow::Task* task, Clock::time_point now) {
   const sync::Lock lock(running_mutex_);
   handler_since_.reset();
   if (task == nullptr) return;  // the handler is back, its message is not done
-  running_ = task;
+  running_.emplace(now_of(*task));
   handler_since_ = now;
 }
 
 std::optional<Lane::Running> Lane::running() const {
   const sync::Lock lock(running_mutex_);
-  if (running_ == nullptr) return std::nullopt;
-  return Running{{setup_.group, running_->route.topic, running_->generation,
-                  running_->message.partition(), running_->message.offset()},
+  if (!running_) return std::nullopt;
+  return Running{{setup_.group, running_->route.topic, running_->generation, running_->partition,
+                  running_->offset},
                  running_->route.handler.name,
                  handler_since_,
                  running_->epoch};

@@ -51,8 +51,16 @@ class Lane {
   std::vector<std::unique_ptr<Handler>> handlers_;
   Settler settler_;
   traces::Runs runs_;
+  // Of the message that it has now. Not its task: a batch may run a copy that is gone when the
+  // watchdog looks. The route lives as long as the worker.
+  struct Now {
+    const flow::Route& route;
+    std::int32_t generation, partition;
+    std::int64_t offset, epoch;
+  };
+  static Now now_of(const flow::Task& task);
   mutable sync::Mutex running_mutex_;
-  const flow::Task* running_ HAPAX_GUARDED_BY(running_mutex_) = nullptr;
+  std::optional<Now> running_ HAPAX_GUARDED_BY(running_mutex_);
   std::optional<Clock::time_point> handler_since_ HAPAX_GUARDED_BY(running_mutex_);
   flow::Processor processor_;
   std::optional<Work> next_;  // one message to go on with; processor_ may have its key already

@@ -253,7 +253,7 @@ TEST_F(Contract, ALostAnswerToACommitIsFound) {
       });
   options = test::through_port(options, proxy.port());
   config.gate.lanes = 2;  // with one, a claim waits 50 ms, and the cut session may end later
-  config.gate.wait = 10s;
+  config.gate.wait = std::chrono::seconds(10);
   const Reply reply = post("k1");
   EXPECT_FALSE(cut);
   EXPECT_EQ(reply.status, 201) << reply.body;

@@ -169,6 +169,23 @@ TEST(ChargesBeside, AnOutageAtSigtermKeepTheirAnswer) {
   EXPECT_EQ(shop.gateway.calls(), 1);
 }
 
+// Its key is the old one, so a worker with another key would call once more.
+TEST(ChargesBeside, AStopAreNotMadeAgainUnderAnotherKey) {
+  Shop shop(kNever, false);
+  const auto worker = shop.worker("w");
+  shop.send(0, "hang");
+  shop.gateway.await_hanging(1);
+  worker->terminate();
+  worker->await("stopping");
+  shop.gateway.release();
+  EXPECT_EQ(worker->ended().code, 0) << worker->output();
+  nlohmann::json patch = shop.patch();
+  patch["route"]["key"] = {{"header", nullptr}, {"json", "/account"}};  // a patch: null removes
+  const auto changed = shop.site.worker("changed", patch);
+  changed->await("halted", {{"reason", "key_spec_changed"}});
+  EXPECT_EQ(shop.gateway.calls(), 1);
+}
+
 TEST(ChargesBeside, ATransactionThatHasAKeyHoldUpNoOther) {
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
