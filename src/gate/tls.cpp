@@ -63,6 +63,11 @@ Tls::Loaded Tls::load(const config::GateTls& files) {
        [&](const auto& text) { context->use_certificate_chain(text); });
   take("gate.tls.key", files.key,
        [&](const auto& text) { context->use_private_key(text, Context::pem); });
+  // OpenSSL takes a key of another type beside the certificate, and then has no certificate for it.
+  if (SSL_CTX_check_private_key(raw) != 1)
+    throw std::runtime_error("gate.tls.key: " + files.key +
+                             " is not the key of the certificate in " + files.certificate +
+                             "; put the files of one pair there");
   if (!files.client_ca.empty()) {
     take("gate.tls.client_ca", files.client_ca,
          [&](const auto& text) { context->add_certificate_authority(text); });

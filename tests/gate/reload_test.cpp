@@ -42,12 +42,16 @@ TEST_F(GateFiles, OfTlsAreNamedIfTheyCannotBeUsed) {
   const Certificate other = authority.issue("other");
   const Certificate locked =
       authority.issue("locked", {}, support::Valid::now, "a password that nobody is asked for");
+  const Certificate rsa =
+      authority.issue("rsa", {}, support::Valid::now, "", support::KeyType::rsa);
   const auto names = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   };
   EXPECT_EQ(refusal({own.certificate, own.key, authority.certificate()}), "");
   EXPECT_TRUE(names(refusal({own.certificate, other.key, ""}), "gate.tls.key"));
   EXPECT_TRUE(names(refusal({own.certificate, own.certificate, ""}), "gate.tls.key"));
+  EXPECT_TRUE(names(refusal({own.certificate, rsa.key, ""}), "gate.tls.key"));
+  EXPECT_TRUE(names(refusal({rsa.certificate, own.key, ""}), "gate.tls.key"));
   EXPECT_TRUE(names(refusal({locked.certificate, locked.key, ""}), "gate.tls.key"));
   EXPECT_TRUE(names(refusal({own.key, own.key, ""}), "gate.tls.certificate"));
   EXPECT_TRUE(names(refusal({own.certificate, own.key, own.key}), "gate.tls.client_ca"));
@@ -69,6 +73,22 @@ TEST_F(GateFiles, OfTlsAreTakenOnceTheyBelongTogether) {
   authority.issue("gate", "localhost");
   tls.look();
   EXPECT_NE(tls.context(), before);
+}
+
+// The two files are moved one after the other, and the gate looks in between.
+TEST_F(GateFiles, OfTlsMayChangeTheTypeOfTheKey) {
+  using support::KeyType;
+  for (const KeyType type : {KeyType::rsa, KeyType::ecdsa}) {
+    Tls tls({own.certificate, own.key, ""});
+    const auto before = tls.context();
+    const Certificate next = authority.issue("next", "localhost", support::Valid::now, "", type);
+    std::filesystem::rename(next.key, own.key);
+    tls.look();
+    EXPECT_EQ(tls.context(), before) << "the key is another certificate's";
+    std::filesystem::rename(next.certificate, own.certificate);
+    tls.look();
+    EXPECT_NE(tls.context(), before);
+  }
 }
 
 TEST_F(GateFiles, OfTokensAreTakenUnlessTheyAreWrong) {

@@ -27,9 +27,9 @@ void check(bool good, const char* what) {
   if (!good) throw std::runtime_error(std::string("OpenSSL: ") + what);
 }
 
-Key make_key() {
-  Key key(EVP_EC_gen("P-256"));
-  check(key != nullptr, "EVP_EC_gen");
+Key make_key(KeyType type) {
+  Key key(type == KeyType::rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256"));
+  check(key != nullptr, "make a key");
   return key;
 }
 
@@ -82,7 +82,7 @@ struct Authority::Pair {
 
 Authority::Authority(std::filesystem::path folder, const std::string& name)
     : folder_(std::move(folder)), name_(name), pair_(std::make_unique<Pair>()) {
-  pair_->key = make_key();
+  pair_->key = make_key(KeyType::ecdsa);
   pair_->certificate = make(name, *pair_->key, serial_, Valid::now);
   X509& self = *pair_->certificate;
   X509_set_issuer_name(&self, X509_get_subject_name(&self));
@@ -94,8 +94,8 @@ Authority::Authority(std::filesystem::path folder, const std::string& name)
 Authority::~Authority() = default;
 
 Certificate Authority::issue(const std::string& name, const std::string& host, Valid valid,
-                             const std::string& password) {
-  const Key key = make_key();
+                             const std::string& password, KeyType type) {
+  const Key key = make_key(type);
   const X509Certificate made = make(host.empty() ? name : host, *key, ++serial_, valid);
   X509_set_issuer_name(made.get(), X509_get_subject_name(pair_->certificate.get()));
   if (!host.empty()) add(*made, *pair_->certificate, NID_subject_alt_name, "DNS:" + host);

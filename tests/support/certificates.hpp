@@ -9,6 +9,7 @@
 namespace hapax::support {
 
 enum class Valid { now, expired };
+enum class KeyType { ecdsa, rsa };
 
 // Files in PEM. Private keys are readable by the owner only.
 struct Certificate {
@@ -32,7 +33,7 @@ class Authority {
   // `name`: of the files, and the common name where `host` is empty. `host`: a DNS name that stands
   // in the certificate, for a server. `password`: encrypts the key, where it is not empty.
   Certificate issue(const std::string& name, const std::string& host = {}, Valid valid = Valid::now,
-                    const std::string& password = {});
+                    const std::string& password = {}, KeyType type = KeyType::ecdsa);
 
  private:
   struct Pair;
