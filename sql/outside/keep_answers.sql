@@ -1,5 +1,6 @@
 -- Keeps what the other side answered; to be committed synchronously before it is booked. The answer
--- to a call that was given up on as unknown is kept for the operator, unless a later call's is there.
+-- to a call that was given up on as unknown is kept for the operator, unless one is there. The token then
+-- grows, so that a decision about the operation without that answer is refused.
 -- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens of the takes, $5 answers.
 -- A row for each that is answered now; n counts from 1. None: another holder took the key over. The
 -- second time does the same. Locks the rows until the end of the transaction, in the order of keys.
@@ -14,10 +15,11 @@ WITH ended AS (
 ), kept AS (
   UPDATE hapax.idempotency_keys k
   SET status = CASE k.status WHEN 'started' THEN 'answered' ELSE k.status END,
-      answer = l.answer::json, updated_at = now(), alone = false
+      answer = l.answer::json, token = k.token + (k.status = 'unknown')::int, updated_at = now(),
+      alone = false
   FROM locked l
   WHERE k.key = l.key AND k.scope = l.scope AND k.tenant = l.tenant
     AND (k.status IN ('started', 'answered') AND k.token = l.token
-         OR k.status = 'unknown' AND (k.token = l.token OR k.token > l.token AND k.answer IS NULL))
+         OR k.status = 'unknown' AND k.token >= l.token AND k.answer IS NULL)
   RETURNING l.n, k.status)
 SELECT n FROM kept WHERE status = 'answered'

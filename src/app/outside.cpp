@@ -81,10 +81,11 @@ ExitCode decide(const DecideOptions& options) {
     decision.dry_run = true;  // what does not fit is refused before anybody is asked
     decision.token = options.token;
     const Json found = store::decide_call(session, key, decision);
-    const std::string effect = call_effect(decision, !found.at("dead_letter").is_null());
+    const std::string effect = call_effect(decision, found);
     print_line("key " + key.key + " is " + cell(found.at("status")) + " since " +
                time_cell(found.at("updated_at")) + "; message " + coordinates_cell(found) +
-               ", called " + cell(found.at("calls")) + " times, token " + cell(found.at("token")));
+               ", called " + cell(found.at("calls")) + " times, token " + cell(found.at("token")) +
+               ", answer " + cell(found.at("answer")));
     if (options.change.dry_run) {
       print_line("dry run: nothing was changed");
       return kDone;
@@ -138,7 +139,7 @@ void add_outside(CLI::App& app, CommandLine& line) {
   deciding->add_flag("--did-not-happen", decided->did_not_happen, "It did not: call again");
   deciding->add_flag("--give-up", decided->give_up, "Close the operation without either");
   deciding->add_option("--token", decided->token,
-                       "As `list` prints it: refused if it was called again since");
+                       "As `list` prints it: refused if it was called or answered since");
   add_operator(*deciding, decided->change);
   deciding->callback([&line, decided, happened] {
     decided->happened = happened->count() > 0;

@@ -55,15 +55,24 @@ store::CallDecision call_decision(const config::Config& config, const std::strin
   return decision;
 }
 
-std::string call_effect(const store::CallDecision& decision, bool has_letter) {
-  const std::string by = has_letter ? "a worker replays its dead letter within a second: it "
-                                    : "once its message comes again, a worker ";
+std::string call_effect(const store::CallDecision& decision, const store::Json& found) {
+  const std::string by = found.at("dead_letter").is_null()
+                             ? "once its message comes again, a worker "
+                             : "a worker replays its dead letter within a second: it ";
+  const store::Json& kept = found.at("answer");
+  const bool books_it = decision.what == store::CallDecision::What::happened &&
+                        (!decision.answer || kept == *decision.answer);
+  const std::string drops =
+      kept.is_null() || books_it
+          ? ""
+          : ". The other side has answered, and that answer is dropped: " + kept.get<std::string>();
   switch (decision.what) {
-    case store::CallDecision::What::happened: return by + "books the answer, and does not call";
+    case store::CallDecision::What::happened:
+      return by + "books the answer, and does not call" + drops;
     case store::CallDecision::What::did_not_happen: return by + "calls the other side again";
     case store::CallDecision::What::give_up: break;
   }
-  return "the operation is closed: it is neither called nor booked";
+  return "the operation is closed: it is neither called nor booked" + drops;
 }
 
 }  // namespace hapax::app

@@ -29,7 +29,7 @@ store::KeyName call_key(store::Session& session, store::KeyName key);
 // With what follows from the configuration: group and retention.
 store::CallDecision call_decision(const config::Config& config, const std::string& scope);
 
-// What follows from it, for people. `has_letter`: the message is a dead letter.
-std::string call_effect(const store::CallDecision& decision, bool has_letter);
+// What follows from it, for people. `found`: the operation, as decide_call() returns it.
+std::string call_effect(const store::CallDecision& decision, const store::Json& found);
 
 }  // namespace hapax::app

@@ -244,7 +244,7 @@ Json decide(Ground& ground, const PageRequest& request) {
     return Json{{"answer", !books            ? Json()
                            : decision.answer ? Json(*decision.answer)
                                              : found.at("answer")},
-                {"effect", app::call_effect(decision, !found.at("dead_letter").is_null())},
+                {"effect", app::call_effect(decision, found)},
                 {"status", found.at("status")},
                 {"token", found.at("token")},
                 {"dry_run", decision.dry_run}};

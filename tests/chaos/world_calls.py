@@ -72,6 +72,9 @@ CREATE TABLE brakes (until timestamptz, seconds float);
 CREATE FUNCTION brake() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE pause float := (SELECT max(seconds) FROM brakes WHERE until > clock_timestamp());
 BEGIN
+  IF TG_OP = 'UPDATE' AND NEW.token IS NOT DISTINCT FROM OLD.token THEN
+    RETURN NULL;
+  END IF;
   IF pause IS NOT NULL AND coalesce(current_setting('chaos.braked', true), '') = '' THEN
     PERFORM set_config('chaos.braked', 'yes', true), pg_sleep(pause);
   END IF;

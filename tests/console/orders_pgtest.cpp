@@ -277,7 +277,12 @@ TEST_F(ConsoleOrders, AKeptAnswerIsBookedOnlyIfItIsShown) {
   order["dry_run"] = true;
   EXPECT_EQ(give("/api/decide", order).at("answer"), "{\"charge\": \"kept\"}");
   order["decision"] = "give_up";
-  EXPECT_TRUE(give("/api/decide", order).at("answer").is_null());
+  const Json gives_up = give("/api/decide", order);
+  EXPECT_TRUE(gives_up.at("answer").is_null());
+  EXPECT_THAT(gives_up.at("effect").get<std::string>(), HasSubstr("{\"charge\": \"kept\"}"));
+  order["decision"] = "did_not_happen";
+  EXPECT_THAT(give("/api/decide", order, 409).at("error").get<std::string>(),
+              HasSubstr("has answered"));
 }
 
 TEST_F(ConsoleOrders, TheWorkersRoleChangesNothing) {

@@ -31,7 +31,7 @@ void check_message(const Json& found) {
 void check(const Json& found, const CallDecision& decision) {
   const std::string status = found.at("status");
   if (decision.token && found.at("token") != *decision.token)
-    throw Refused("it was called or decided about meanwhile: its token is " +
+    throw Refused("it was called, answered or decided about meanwhile: its token is " +
                   std::to_string(found.at("token").get<std::int64_t>()) + ", not " +
                   std::to_string(*decision.token) + "; look again with `hapax outside list`");
   if (status != "started" && status != "answered" && status != "unknown")
@@ -39,10 +39,13 @@ void check(const Json& found, const CallDecision& decision) {
   if (!found.at("called_by").is_null())
     throw Refused("worker " + found.at("called_by").get<std::string>() +
                   " calls now, under a lease; wait until it is done, or stop it");
-  if (status == "answered" && decision.what == What::did_not_happen)
+  if (!found.at("answer").is_null() && decision.what == What::did_not_happen)
     throw Refused(
-        "the other side has answered, so it happened; a worker books it, or decide --happened or "
-        "--give-up");
+        status == "answered"
+            ? "the other side has answered, so it happened; a worker books it, or decide "
+              "--happened or --give-up"
+            : "the other side has answered, so it happened: decide --happened, which books the "
+              "kept answer, or --give-up");
   if (!found.at("dead_letter").is_null() && found.at("group_id") != decision.group)
     throw Refused("its dead letter is of group \"" + found.at("group_id").get<std::string>() +
                   "\", whose workers carry a decision out, and this configuration is of group \"" +

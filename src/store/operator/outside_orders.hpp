@@ -38,8 +38,8 @@ struct CallDecision {
 };
 
 // Decides, and orders the replay of its dead letter that carries the decision out, or discards the
-// letter. Returns the operation as it was. Refused if it is done, if its holder may still call, or
-// if there is no answer to book.
+// letter. Returns the operation as it was. Refused if it is done, if its holder may still call, if
+// there is no answer to book, or if there is one and it shall not have happened.
 Json decide_call(Session& session, const KeyName& key, const CallDecision& decision);
 
 }  // namespace hapax::store

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "store/message/replays.hpp"
+#include "store/outside/calls.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -68,6 +69,23 @@ TEST_F(CallOrders, AreRefusedIfTheCallIsAnotherOne) {
   EXPECT_EQ(state(), "unknown|null|null");
   EXPECT_EQ(decide(What::did_not_happen, 101), "");
   EXPECT_EQ(state(), "forgotten|null|open");
+}
+
+// A: an operator sees token 100 without an answer, and thinks. The call that another worker had
+// given up on is answered. Then the operator confirms.
+TEST_F(CallOrders, AreRefusedIfTheAnswerCameMeanwhile) {
+  Session worker(database.worker());
+  const key::Identity identity{"k", "", {}};
+  const std::string scope = "s", answer = R"({"charge": 1})";
+  const KeptAnswer late{identity, scope, 99, answer};
+  EXPECT_FALSE(keep_answers(worker, std::span(&late, 1)).front());
+  for (const What what : {What::happened, What::did_not_happen, What::give_up})
+    EXPECT_THAT(decide(what, 100), testing::HasSubstr("its token is 101, not 100"));
+  EXPECT_THAT(decide(What::did_not_happen, 101), testing::HasSubstr("--happened"));
+  EXPECT_THAT(decide(What::did_not_happen), testing::HasSubstr("has answered"));
+  EXPECT_EQ(state(), "unknown|null|null");
+  EXPECT_EQ(database.value("SELECT answer FROM hapax.idempotency_keys"), answer);
+  EXPECT_EQ(decide(What::give_up, 101), "");
 }
 
 TEST_F(CallOrders, AreRefusedIfAnotherGroupsWorkersWouldCarryThemOut) {
