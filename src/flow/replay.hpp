@@ -135,6 +135,7 @@ class Replayer {
   // Has it called, or finds its answer: Run::answered. Else what is to be noted.
   std::optional<Note> call(Run& current, const Message& message);
   std::optional<Note> call_in_hand(Run& current, outside::CallToMake& call, store::HolderId holder);
+  void leave(const Run& current, outside::CallToMake& call, store::HolderId holder, bool uncalled);
   void extend(const Run& current);
   std::optional<Note> settle_call(Run& current, const store::TakenCall& taken,
                                   outside::Ended ended);

@@ -35,13 +35,18 @@ std::optional<store::ReplayNote> Replayer::call(Run& current, const Message& mes
     holder.keys.remove(call.key);
     return note;
   } catch (...) {
-    const bool is_begun = call.began.load() != std::chrono::steady_clock::time_point{};
-    holder.keys.leave(call.key, {.identity = *current.identity,
-                                 .scope = current.route.key.scope,
-                                 .holder = id,
-                                 .uncalled = !is_begun});
+    leave(current, call, id, call.began.load() == std::chrono::steady_clock::time_point{});
     throw;
   }
+}
+
+// PostgreSQL may keep the key, though this replay does not go on with it.
+void Replayer::leave(const Run& current, outside::CallToMake& call, store::HolderId holder,
+                     bool uncalled) {
+  setup_.outside->holder.keys.leave(std::exchange(call.key, {}), {.identity = *current.identity,
+                                                                  .scope = current.route.key.scope,
+                                                                  .holder = holder,
+                                                                  .uncalled = uncalled});
 }
 
 std::optional<store::ReplayNote> Replayer::call_in_hand(Run& current, outside::CallToMake& call,
@@ -50,6 +55,7 @@ std::optional<store::ReplayNote> Replayer::call_in_hand(Run& current, outside::C
   const store::CallRequest wanted{current.request()};
   const store::Take take =
       store::take_calls(*session_, holder, std::span(&wanted, 1), true).front();
+  if (take.is_own) leave(current, call, holder, false);  // a take that committed late has left it
   if (!take.taken) return later_again(kKeyHeldWait);
   const store::TakenCall& taken = *take.taken;
   if (!current.crashed.empty())

@@ -44,7 +44,7 @@ void Callers::make(OutsideHandler& handler, CallToMake& call) const {
   const auto may_call = [&] {
     return lease_.may_call() && !call.cancelled && !call.stop.stop_requested();
   };
-  const auto now = Lease::Clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (!may_call()) {
     call.end = {Ended::How::not_begun};
     return;

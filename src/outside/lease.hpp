@@ -1,19 +1,36 @@
 // Whether this process may call now: it renews one lease for all its calls.
 //
 // The lease ends by PostgreSQL's clock. This process counts it from before it asked, by a clock
-// that only runs, and stops a quarter of the lease earlier.
+// that only runs, also while the machine sleeps, and stops a quarter of the lease earlier.
 //
 // Thread safety: all of it, from any thread.
 #pragma once
+
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
 
 namespace hapax::outside {
 
+// Unlike std::chrono::steady_clock it does not stand still while the machine is suspended.
+struct SleeplessClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<SleeplessClock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() {
+    timespec time{};
+    clock_gettime(CLOCK_BOOTTIME, &time);
+    return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  }
+};
+
 class Lease {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SleeplessClock;
 
   explicit Lease(std::chrono::milliseconds duration) : duration_(duration) {}
 

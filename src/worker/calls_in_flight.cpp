@@ -107,7 +107,7 @@ std::vector<CallsInFlight::Running> CallsInFlight::running() const {
 
 void CallsInFlight::watch() {
   const auto now = Clock::now();
-  const bool may_call = holder_.id == 0 || holder_.lease.may_call(now);
+  const bool may_call = holder_.id == 0 || holder_.lease.may_call();
   const sync::Lock lock(mutex_);
   for (Flight& flight : in_flight_) watch(flight, flight.source.topic, now, may_call);
   if (replayed_) watch(*replayed_->call, replayed_->source.topic, now, may_call);

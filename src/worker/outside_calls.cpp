@@ -97,7 +97,8 @@ Clock::time_point OutsideCalls::next_look() const {
   const auto now = Clock::now();
   if (in_flight_.any() || !done_.empty() || waits_for_lanes_) return now + kLook;
   if (holder_.id == 0) return std::max(try_again_, now + kLook);
-  const auto due = std::min(holder_.lease.renew_at(), count_again_);
+  const auto renew_in = holder_.lease.renew_at() - outside::Lease::Clock::now();
+  const auto due = std::min(now + renew_in, count_again_);
   return std::max({try_again_, due, now + milliseconds(1)});
 }
 
@@ -145,7 +146,7 @@ void OutsideCalls::delayed(const store::DatabaseError& error) {
 }
 
 void OutsideCalls::renew() {
-  const auto asked = Clock::now();
+  const auto asked = outside::Lease::Clock::now();
   if (holder_.id == 0) {
     holder_.id = store::register_holder(*session_, setup_.group, setup_.worker_name,
                                         holder_.lease.duration());
@@ -201,7 +202,7 @@ void OutsideCalls::take() {
     }
   } catch (const store::DatabaseError& error) {
     for (auto flight = flights.begin(); flight != flights.end();) {
-      if (flight->taken.token != 0) leave(*flight);
+      if (flight->taken.token != 0) leave(*flight, true);
       flight = settle(flights, flight, flow::away(error.what()));
     }
     throw;
@@ -220,13 +221,16 @@ void OutsideCalls::take_keys(Flights& flights, bool alone) {
   try {
     takes = store::take_calls(*session_, holder_.id, requests);
   } catch (const store::DatabaseError&) {
-    for (Flight& flight : flights) leave(flight);
+    for (Flight& flight : flights) leave(flight, true);
     throw;
   }
   flow::crash_point("call_taken");
   auto take = takes.begin();
   for (auto flight = flights.begin(); flight != flights.end(); ++take) {
     if (take->is_held) {
+      // Left by a take whose COMMIT came after the key had been given back. What a server that lost
+      // its tail has forgotten of it is not known.
+      if (take->is_own) leave(*flight, false);
       flight = settle(flights, flight,
                       flow::to_call("key_started", flight->task.attempts, flow::kKeyHeldWait));
     } else {
@@ -236,12 +240,12 @@ void OutsideCalls::take_keys(Flights& flights, bool alone) {
   }
 }
 
-// PostgreSQL may keep the key, though nothing was called.
-void OutsideCalls::leave(Flight& flight) {
+// PostgreSQL may keep the key, though nothing here goes on with it.
+void OutsideCalls::leave(Flight& flight, bool uncalled) {
   holder_.keys.leave(std::exchange(flight.key, {}), {.identity = flight.identity,
                                                      .scope = flight.task.route.key.scope,
                                                      .holder = holder_.id,
-                                                     .uncalled = true});
+                                                     .uncalled = uncalled});
 }
 
 // Derives keys. What needs no call, or must be judged first, goes to a lane.

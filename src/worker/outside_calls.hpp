@@ -62,7 +62,7 @@ class OutsideCalls {
   void prepare(Flights& flights);
   bool is_for_lane(Flight& flight);
   void take_keys(Flights& flights, bool alone);
-  void leave(Flight& flight);
+  void leave(Flight& flight, bool uncalled);
   void begin(Flights& flights, Flights::iterator flight);
   std::size_t room(std::size_t route);
 

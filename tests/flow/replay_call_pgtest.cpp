@@ -29,7 +29,7 @@ class CallOfAReplay : public ReplayCase {
     letter = dead();
     route.outside = config::Outside{.repeat = config::Repeat::never};
     holder.id = store::register_holder(looker, "group", "w", 1h);
-    holder.lease.granted(std::chrono::steady_clock::now());
+    holder.lease.granted(outside::Lease::Clock::now());
     want(letter);
   }
 
@@ -136,6 +136,23 @@ TEST_F(CallOfAReplay, GivesBackAKeyThatItCouldNotGoOnWith) {
   holder.keys.give_back(looker);
   EXPECT_EQ(key("status || calls || coalesce(holder::text, ' free')"), "started0 free");
   EXPECT_TRUE(holder.keys.add(handed_on()));
+}
+
+// Its COMMIT was done after the key had been given back on another connection.
+TEST_F(CallOfAReplay, GivesBackAKeyWhoseTakeCommittedTooLate) {
+  route.outside->repeat = config::Repeat::idempotent;
+  route.outside->remembers = 1h;
+  database.run(
+      "UPDATE hapax.idempotency_keys SET status = 'started', calls = 1, crashes = 0, token = 1, "
+      "alone = false, called_at = now(), expires_at = 'infinity', holder = " +
+      std::to_string(holder.id));
+  EXPECT_EQ(replay().result, ReplayResult::later);
+  EXPECT_FALSE(holder.keys.add(handed_on()));
+  holder.keys.give_back(looker);
+  EXPECT_EQ(key("calls || coalesce(holder::text, 'free')"), "1free");
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(CallOfAReplay, KeepsItsClaimWhileItIsUnderWay) {

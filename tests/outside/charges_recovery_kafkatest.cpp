@@ -210,5 +210,22 @@ TEST(ChargesBeside, ATransactionThatHasAKeyHoldUpNoOther) {
   EXPECT_EQ(worker->count("postgres_down"), 0U) << "one key is not all of PostgreSQL";
 }
 
+// Its COMMIT was done after the worker had given it back on another connection.
+TEST(ChargesBeside, ATakeThatCommittedTooLateAreMade) {
+  Shop shop(kIdempotent);
+  shop.outside["lease"] = "10m";
+  const auto worker = shop.worker("w");
+  shop.send(0);
+  shop.await_charges(1);
+  shop.site.await_no_lag();
+  shop.site.database().run(
+      "DELETE FROM charges; UPDATE hapax.idempotency_keys SET status = 'started', calls = 1, "
+      "holder = (SELECT id FROM hapax.holders), called_at = now(), expires_at = 'infinity'");
+  shop.send(0);
+  shop.await_charges(1);
+  shop.site.await_no_lag();
+  shop.expect_exact(1);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -104,10 +104,11 @@ std::vector<Take> take_at_once(Session& session, HolderId holder,
     ++taken;
   }
   if (taken < takes.size())
-    for (const Row row : transaction.run(
-             session.execute_literals(sql::kReadHeldCalls, std::array{keys, scopes, tenants}))) {
+    for (const Row row : transaction.run(session.execute_literals(
+             sql::kReadHeldCalls, std::array{keys, scopes, tenants, literals[12]}))) {
       Take& take = takes[row["n"].as<std::size_t>() - 1];
       take.is_held = !take.taken;
+      take.is_own = take.is_held && row["is_own"].as<bool>();
     }
   transaction.commit();
   return takes;

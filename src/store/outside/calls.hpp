@@ -53,13 +53,15 @@ struct TakenCall {
 struct Take {
   std::optional<TakenCall> taken = {};
   bool is_held = false;  // not taken: a holder with a lease calls, or a transaction has the key
+  bool is_own = false;   // held by the holder that asks
 };
 
 // Takes keys and commits, synchronously: all at once, or one by one if another transaction has one
 // of them. One Take for each request. `again`: a replay, which may take its own failed key.
-// Precondition: no key twice.
-// Throws: DatabaseError (Phase::claim). Then some may be taken; release_calls() gives them back.
-// Blocks: at most 50 ms for another transaction, once for each request.
+// Precondition: no key twice, and none that the holder's process has in hand. So one that is_own
+// was left by a take whose COMMIT came late; release_calls() gives it back. Throws: DatabaseError
+// (Phase::claim). Then some may be taken; release_calls() gives them back. Blocks: at most 50 ms
+// for another transaction, once for each request.
 std::vector<Take> take_calls(Session& session, HolderId holder,
                              std::span<const CallRequest> requests, bool again = false);
 
