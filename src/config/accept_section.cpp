@@ -87,9 +87,15 @@ void read_operations(Object& section, std::string& key) {
 void complete_accepting(Object& root, GateConfig& config) {
   std::vector<std::string>& topics = config.base.publish.topics;
   bool accepts = false;
-  for (const GateRoute& route : config.gate.routes) {
+  for (std::size_t i = 0; i < config.gate.routes.size(); ++i) {
+    const GateRoute& route = config.gate.routes[i];
     if (!route.accept) continue;
     accepts = true;
+    if (route.accept->scope == config.gate.scope)
+      root.reader().problem("routes[" + std::to_string(i) + "].accept.scope",
+                            "is also gate.scope, so that a key of the gate could be taken for a "
+                            "worker's result; name the scope of the worker's route here, which "
+                            "must be another one than the gate's");
     const std::string& topic = route.accept->topic;
     if (!topic.empty() && std::ranges::count(topics, topic) == 0) topics.push_back(topic);
   }

@@ -138,7 +138,7 @@ void Connection::await_request() {
 void Connection::read_header() {
   const config::GateLimits& limits = shared_.setup.gate.limits;
   began_ = Clock::now();
-  enter(served_ == 0 ? shared_.beginning : shared_.reading);
+  enter(shared_.beginning);
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(limits.header_bytes));
   // The caller comes first. Without a limit, Beast 1.74 refuses all.

@@ -26,8 +26,8 @@ struct Shared {
   boost::asio::io_context& io;
   std::vector<observe::GateMetrics> metrics = {};  // by route; last: of none
   std::list<Connection*> idle = {};                // the longest idle first
-  std::list<Connection*> beginning = {};           // in handshake or first header, the oldest first
-  std::list<Connection*> reading = {};             // another header, or a body
+  std::list<Connection*> beginning = {};           // in a handshake or a header, the oldest first
+  std::list<Connection*> reading = {};             // a body
   std::size_t connections = 0;
   std::size_t executing = 0;   // of them
   std::size_t body_bytes = 0;  // of all bodies

@@ -36,13 +36,6 @@ bool may_pass(Phase phase, const store::Fault& fault) {
          store::classify(phase, fault) == store::FailureClass::outage;
 }
 
-// Nobody has answered a COMMIT that was sent.
-bool is_in_doubt(Phase phase, const store::Fault& fault) {
-  using Kind = store::Fault::Kind;
-  return fault.kind == Kind::in_doubt || fault.sqlstate == "40003" ||
-         (fault.kind == Kind::connection && phase == Phase::complete);
-}
-
 }  // namespace
 
 // One request, and how far it has come.
@@ -72,7 +65,8 @@ struct Executor::Run {
   int agains = 0;
   int outages = 0;
   bool session_was_new = false;
-  bool in_doubt = false;             // nobody has answered its COMMIT
+  bool sent_commit = false;          // of this attempt
+  bool in_doubt = false;             // PostgreSQL's answer does not tell whether it committed
   std::optional<Response> said;      // by a handler that then threw
   std::optional<Response> rejected;  // to be stored instead of running the handler
 
@@ -101,6 +95,7 @@ Executed Executor::execute(const Request& request, Handler& handler) {
   while (!answer) {
     run.session_was_new = !session_.is_open();
     run.phase = Phase::claim;
+    run.sent_commit = false;
     if (!session_.is_open() && !look()) {
       answer = unavailable("The database is away. Try again with the same key.");
       break;
@@ -201,6 +196,10 @@ Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
   run.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::commit_synchronously(transaction);
   store::add_published(transaction, publisher.records());
+  if (run.waits_for_outcome)
+    setup_.operations->keep_outcome(transaction, run.request,
+                                    key::hex(run.identity.fingerprint.digest));
+  run.sent_commit = true;
   store::complete(transaction, request, nonce, context.stored_result());
   publisher.committed();
   return {context.response() ? *context.response() : flow::answer_of(context.stored_result()),
@@ -213,6 +212,7 @@ Answer Executor::store_rejection(Run& run, store::Transaction& transaction,
                                  const store::ClaimRequest& request, const std::string& nonce) {
   run.phase = Phase::account;
   store::commit_synchronously(transaction);
+  run.sent_commit = true;
   store::complete(transaction, request, nonce, flow::stored_text(*run.rejected));
   return {*run.rejected, Answered::rejected};
 }
@@ -268,7 +268,8 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
 // What follows from an exception, by the policy of all handlers. Nothing: run again, at once.
 std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error) {
   const flow::Thrown thrown = flow::thrown_by(error);
-  run.in_doubt = run.in_doubt || is_in_doubt(run.phase, thrown.fault);
+  run.in_doubt = run.in_doubt || thrown.fault.kind == store::Fault::Kind::in_doubt ||
+                 (run.sent_commit && store::may_have_committed(thrown.fault));
   const flow::Decision decision = flow::decide({.of = flow::Failure::Of::message,
                                                 .phase = run.phase,
                                                 .fault = thrown.fault,

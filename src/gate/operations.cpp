@@ -147,6 +147,14 @@ std::string Operations::record_key(const std::string& tenant, const std::string&
   return record_of({key::encode_key(key), gate_.scope, key::encode_key(tenant)}, fingerprint);
 }
 
+void Operations::keep_outcome(store::Transaction& transaction, const Request& request,
+                              const std::string& fingerprint) const {
+  store::keep_outcome(transaction,
+                      {record_key(request.tenant, request.key, fingerprint),
+                       gate_.routes[request.route].accept->scope},
+                      retention_);
+}
+
 const config::GateRoute* Operations::route_of(const std::string& path) const {
   const auto route = std::ranges::find(gate_.routes, path, &config::GateRoute::path);
   return route == gate_.routes.end() || !route->accept ? nullptr : &*route;

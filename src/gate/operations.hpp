@@ -43,6 +43,11 @@ class Operations {
   std::string record_key(const std::string& tenant, const std::string& key,
                          const std::string& fingerprint) const;
 
+  // Adds to the transaction that accepts the request: an outcome that its record has already stays
+  // until it is seen. `fingerprint`: as above.
+  void keep_outcome(store::Transaction& transaction, const Request& request,
+                    const std::string& fingerprint) const;
+
   // GET of an operation. What a worker committed asynchronously is answered only once it is
   // durable. Throws: store::DatabaseError. Blocks: for PostgreSQL's answers.
   Answer answer(store::Session& session, const Request& request) const;

@@ -22,7 +22,7 @@ using Error = boost::system::error_code;
 constexpr std::chrono::milliseconds kTick{20};
 constexpr std::chrono::milliseconds kAcceptAgain{100};  // after it was refused
 constexpr std::chrono::milliseconds kReadOfDrain{1000};
-constexpr std::chrono::milliseconds kSlow{1000};  // with a first header
+constexpr std::chrono::milliseconds kSlow{1000};  // with a header
 constexpr int kBacklog = 1024;
 
 [[noreturn]] void cannot_listen(const config::Listen& listen, const std::string& why) {
@@ -127,7 +127,7 @@ class Server::Running {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     if (shared_.connections >= setup_.gate.limits.connections) {
-      // One that is slow with its first header has to go, or the longest idle one. If all are busy,
+      // One that is slow with a header has to go, or the longest idle one. If all are busy,
       // the new one is not read at all.
       auto& slow = shared_.beginning;
       const bool is_slow = !slow.empty() && slow.front()->began() + kSlow <= Clock::now();

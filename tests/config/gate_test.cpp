@@ -157,6 +157,9 @@ TEST(GateConfig, NamesWhatARouteThatAcceptsLacks) {
       has(of_route({{"path", "/a"}, {"accept", json::object()}}, "accept.topic"), "is missing"));
   EXPECT_TRUE(
       has(of_route({{"path", "/a"}, {"accept", {{"topic", "t"}}}}, "accept.scope"), "is missing"));
+  EXPECT_TRUE(has(
+      of_route({{"path", "/a"}, {"accept", {{"topic", "t"}, {"scope", "gate"}}}}, "accept.scope"),
+      "gate.scope"));
   const json accept{{"topic", "t"}, {"scope", "s"}};
   for (const char* const name : {"handler", "plugin", "options"})
     EXPECT_TRUE(has(of_route({{"path", "/a"}, {"accept", accept}, {name, "x"}}, name),

@@ -118,6 +118,24 @@ TEST_F(Attacks, NobodySaysThatARequestInDoubtTookNoEffect) {
   database.wait_until("SELECT count(*) FROM effects", "1");
 }
 
+// PostgreSQL may answer so behind a COMMIT that was done.
+TEST_F(Attacks, NobodySaysThatARequestWhoseCommitWasCancelledTookNoEffect) {
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION 'no' USING ERRCODE = NEW.note; END $$;"
+      "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  body = [](const Message& message, Context& context) {
+    context.sql("INSERT INTO effects (key, note) VALUES ('k', $1)", *message.payload());
+  };
+  for (const char* state : {"57014", "58030", "53100"}) {
+    const Reply reply = post("k1", state);
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_TRUE(tells(reply, "It is not known whether it took effect.")) << reply.body;
+  }
+  EXPECT_TRUE(tells(post("k1", "23505"), "The request took no effect."));
+}
+
 TEST_F(Attacks, NobodySaysThatWhatAHandlerCommittedTookNoEffect) {
   body = [](const Message& message, Context& context) {
     book(message, context);
@@ -248,6 +266,25 @@ TEST_F(Attacks, WhoIsSlowWithAFirstHeaderMakesRoom) {
   EXPECT_TRUE(slow.ends());
   served.send(request("POST", "/payments", keyed("k3"), "10"));
   EXPECT_EQ(served.read().status, 201);
+}
+
+// Each has been answered once, without a token. Its next header begins in the same packet, so that
+// its connection is never idle.
+TEST_F(Attacks, WhoIsSlowWithALaterHeaderMakesRoom) {
+  config.gate.limits.connections = 2;
+  config.gate.limits.header_time = std::chrono::minutes(10);
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 2; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(port()));
+    slow.back()->send(request("GET", "/healthz", {}) + "G");
+    EXPECT_EQ(slow.back()->read().status, 200);
+  }
+  int status = 0;  // a header that has begun a moment ago makes no room
+  for (int i = 0; i < 1000 && status != 201; ++i) {
+    status = post("k1").status;
+    if (status != 201) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(status, 201);
 }
 
 }  // namespace

@@ -130,6 +130,24 @@ TEST_F(OperationsForgotten, WhatWasGivenUpBeforeIsNotTheOutcome) {
   EXPECT_THAT(look(at).body, HasSubstr("completed"));
 }
 
+// The worker's key has expired, too, and is removed once the record has been a duplicate.
+TEST_F(OperationsForgotten, TheSameRequestHasAnOutcomeThoughTheWorkersKeyHadExpired) {
+  const std::string at = post("k1").header("location");
+  work(book);
+  look_for_outcomes();
+  pass("25 hours");
+  database.run("DELETE FROM hapax.idempotency_keys WHERE scope = 'gate'");
+  EXPECT_EQ(post("k1").status, 202);
+  EXPECT_EQ(work(book).result, flow::Result::duplicate);
+  remove_expired();
+  EXPECT_THAT(look(at).body, HasSubstr("completed"));
+  EXPECT_EQ(database.count("SELECT count(*) FROM effects"), 1);
+  pass("2 hours");
+  remove_expired();
+  EXPECT_EQ(keys_of("booking"), 0);
+  EXPECT_EQ(look(at).status, 410);
+}
+
 TEST_F(OperationsKept, WhatAnOperatorGaveUpIsNeitherCompletedNorRefused) {
   const std::string at = post("k1").header("location");
   work(book);

@@ -33,6 +33,12 @@ OperationOutcome read_outcome(Session& session, const OperationKey& key, const O
   return outcome;
 }
 
+void keep_outcome(Transaction& transaction, const OutcomePlace& place,
+                  std::chrono::seconds retention) {
+  transaction.add_own(transaction.session().execute(
+      sql::kKeepOutcome, {place.record, place.scope, retention.count()}));
+}
+
 std::size_t settle_operations(Session& session, const std::vector<OperationKey>& keys,
                               const std::vector<OutcomePlace>& places,
                               std::chrono::seconds retention) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "store/session.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::store {
 
@@ -56,6 +57,11 @@ std::optional<Acceptance> read_acceptance(Session& session, const OperationKey& 
 // `retention`: of the gate. Blocks: one round trip.
 OperationOutcome read_outcome(Session& session, const OperationKey& key, const OutcomePlace& place,
                               std::chrono::seconds retention);
+
+// Adds to the acceptance: what a worker has completed before stays as long as the gate's key does
+// from now on, because the record will be its duplicate. `retention`: of the gate.
+void keep_outcome(Transaction& transaction, const OutcomePlace& place,
+                  std::chrono::seconds retention);
 
 // From here on the keys expire, counted from their outcomes. Commits synchronously: what was read
 // of an outcome before is then as durable as that. How many of them have one; nothing was written
