@@ -94,7 +94,7 @@ void Desk::give_up(const std::shared_ptr<Ticket>& ticket, Answer answer) {
 }
 
 void Desk::answer_waiting(const Ticket& ticket, const Executed& executed) {
-  Tickets waited;
+  std::vector<std::shared_ptr<Ticket>> waited;
   if (ticket.request.is_guarded()) {
     const sync::Lock lock(mutex_);
     const auto flight = flights_.find(flight_of(ticket.request));
@@ -121,13 +121,13 @@ void Desk::answer_waiting(const Ticket& ticket, const Executed& executed) {
 }
 
 void Desk::expire(Clock::time_point now) {
-  Tickets expired;
+  std::vector<std::shared_ptr<Ticket>> expired;
   {
     const sync::Lock lock(mutex_);
     while (!waiting_.empty() && (!waiting_.front()->waits || waiting_.front()->give_up <= now)) {
       if (std::exchange(waiting_.front()->waits, false)) {
         --waiting_count_;
-        std::erase(flights_.at(flight_of(waiting_.front()->request)), waiting_.front());
+        flights_.at(flight_of(waiting_.front()->request)).pop_front();  // in the same order
         expired.push_back(waiting_.front());
       }
       waiting_.pop_front();

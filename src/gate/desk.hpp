@@ -62,7 +62,7 @@ class Desk {
   Counts counts() const;
 
  private:
-  using Tickets = std::vector<std::shared_ptr<Ticket>>;
+  using Tickets = std::deque<std::shared_ptr<Ticket>>;
 
   void answer_waiting(const Ticket& ticket, const Executed& executed);
   bool place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) HAPAX_REQUIRES(mutex_);
@@ -71,9 +71,9 @@ class Desk {
   const std::chrono::milliseconds wait_;
   mutable sync::Mutex mutex_;
   std::condition_variable some_;
-  std::deque<std::shared_ptr<Ticket>> ready_ HAPAX_GUARDED_BY(mutex_);
+  Tickets ready_ HAPAX_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
-  std::deque<std::shared_ptr<Ticket>> waiting_ HAPAX_GUARDED_BY(mutex_);       // by give_up
+  Tickets waiting_ HAPAX_GUARDED_BY(mutex_);                                   // by give_up
   std::size_t waiting_count_ HAPAX_GUARDED_BY(mutex_) = 0;
   bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
 };
