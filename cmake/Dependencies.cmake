@@ -7,6 +7,8 @@ find_package(spdlog REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 CONFIG REQUIRED)  # headers only
+find_path(VALIJSON valijson/validator.hpp REQUIRED)  # headers only
+find_package(CURL REQUIRED)
 pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka>=2.0.2)
 pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx>=6.4)
 pkg_check_modules(PQ REQUIRED IMPORTED_TARGET libpq>=14)

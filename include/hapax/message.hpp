@@ -57,6 +57,7 @@ class Message {
     std::optional<std::string_view> key;
     std::optional<std::string_view> payload;
     std::span<const Header> headers;
+    std::optional<std::string_view> decoded = {};  // what payload.format makes of the payload: JSON
   };
 
   explicit Message(const Parts& parts) : parts_(parts) {}
@@ -85,6 +86,14 @@ class Message {
 
   std::span<const Header> headers() const { return parts_.headers; }
 
+  const Parts& parts() const { return parts_; }
+
+  // The text that json() reads: on a route with payload.format the decoded payload, else the
+  // payload itself. Nothing for a tombstone.
+  std::optional<std::string_view> json_text() const {
+    return parts_.decoded ? parts_.decoded : parts_.payload;
+  }
+
   // The value of the first header with this name, compared byte for byte. Nothing if there is no
   // such header, or if its value is null.
   std::optional<std::string_view> header(std::string_view name) const {
@@ -93,21 +102,22 @@ class Message {
     return std::nullopt;
   }
 
-  // The payload as JSON, with numbers as nlohmann reads them. Integers beyond 64 bits, and numbers
-  // with a fraction or an exponent, become doubles of 15 to 17 digits. If an amount must stay
-  // exact, send it as an integer of the smallest unit or as a string, or let PostgreSQL read
-  // *payload(). Each call parses again.
-  // Throws: BadPayload if the payload is null, is not JSON, or nests deeper than kMaxJsonDepth.
+  // The payload, decoded if the route has a payload.format, as JSON, with numbers as nlohmann reads
+  // them. Integers beyond 64 bits, and numbers with a fraction or an exponent, become doubles of 15
+  // to 17 digits. If an amount must stay exact, send it as an integer of the smallest unit or as a
+  // string, or let PostgreSQL read *payload(). Each call parses again. Throws: BadPayload if the
+  // payload is null, is not JSON, or nests deeper than kMaxJsonDepth.
   [[gnu::visibility("hidden")]] nlohmann::json json() const {
-    if (!parts_.payload) throw BadPayload("the payload is null (a tombstone), not JSON");
-    if (nests_deeper_than(*parts_.payload, kMaxJsonDepth))
+    const std::optional<std::string_view> text = json_text();
+    if (!text) throw BadPayload("the payload is null (a tombstone), not JSON");
+    if (nests_deeper_than(*text, kMaxJsonDepth))
       throw BadPayload("the payload nests deeper than " + std::to_string(kMaxJsonDepth) +
                        " levels");
     // The parser would take a NUL between two tokens for the end of the input.
-    if (parts_.payload->find('\0') != std::string_view::npos)
+    if (text->find('\0') != std::string_view::npos)
       throw BadPayload("the payload is not JSON: it holds a NUL byte");
     try {
-      return nlohmann::json::parse(*parts_.payload);
+      return nlohmann::json::parse(*text);
     } catch (const nlohmann::json::exception& error) {
       throw BadPayload(std::string("the payload is not JSON: ") + error.what());
     }

@@ -10,6 +10,7 @@
 #include "cli/store_access.hpp"
 #include "hapax/outside.hpp"
 #include "observe/log.hpp"
+#include "payload/reader.hpp"
 
 namespace hapax::app {
 namespace {
@@ -45,15 +46,35 @@ void try_on_start(const HandlerFactory& handler, const config::Route& route, Fin
   });
 }
 
+// The schema of a route's payloads, and the registry that it asks.
+void check_payload(const config::Route& route, Findings& findings) {
+  const config::Payload& payload = route.payload;
+  if (!payload.schema.empty())
+    findings.attempt("payload schema " + payload.schema, "fix the schema, or payload.schema", [&] {
+      payload::read_json_schema(payload.schema);
+      findings.ok("payload schema " + payload.schema, "for topic " + route.topic);
+    });
+  const std::string& url = payload.registry.url;
+  if (url.empty()) return;
+  findings.attempt("schema registry " + url, "fix payload.registry, or start the registry", [&] {
+    const payload::HttpAnswer answer = payload::http_get(payload.registry)("/schemas/types");
+    if (answer.status != 200)
+      throw std::runtime_error("it answers HTTP " + std::to_string(answer.status));
+    findings.ok("schema registry " + url, "answers, for topic " + route.topic);
+  });
+}
+
 // Each route's handler by itself, so that one missing plugin does not hide the next. `unit`: what a
 // route is for.
 void check_handlers(const config::Config& config, const char* unit, const ConfigOption& option,
                     const std::vector<HandlerFactory>& linked, Findings& findings) {
   for (const config::Route& route : config.routes) {
+    check_payload(route, findings);
     const std::string what = "handler " + route.handler;
     findings.attempt(what, "build the plugin for this hapax, or name it rightly", [&] {
       config::Config one = config;
       one.routes = {route};
+      one.routes[0].payload = {};
       const HandlerFactory handler = routes_of(one, option, linked).at(0).handler;
       findings.ok(what, "version " + handler.version + ", for " + unit + " " + route.topic);
       try_on_start(handler, route, findings);

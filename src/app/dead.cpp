@@ -1,5 +1,6 @@
 // hapax dead list|show: messages that were given up on, and what became of them.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "app/dead_letters.hpp"
@@ -7,6 +8,7 @@
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "observe/escape.hpp"
+#include "payload/reader.hpp"
 #include "store/operator/inspect.hpp"
 
 namespace hapax::app {
@@ -62,7 +64,32 @@ std::string shown(const std::optional<std::string>& bytes) {
   return bytes ? observe::quote_for_terminal(*bytes) : "null";
 }
 
-void print_letter(const Json& letter) {
+// The payload as the route decodes it, or why it cannot. Null: it does not decode, or there is
+// nothing to decode.
+Json decoded_payload(const config::Config& config, const Json& letter) {
+  const auto route = std::ranges::find(config.routes, letter.at("topic").get<std::string>(),
+                                       &config::Route::topic);
+  const auto payload = bytes_of_hex(letter.at("payload"));
+  if (route == config.routes.end() || !payload) return nullptr;
+  config::Payload rules = route->payload;
+  rules.schema.clear();
+  rules.registry.unknown_timeout = std::chrono::milliseconds(0);  // this command does not wait
+  const auto reader = payload::make_reader(rules);
+  std::vector<std::pair<std::optional<std::string>, std::optional<std::string>>> bytes;
+  for (const Json& header : letter.at("headers"))
+    bytes.emplace_back(bytes_of_hex(header.at(0)), bytes_of_hex(header.at(1)));
+  std::vector<Header> headers;
+  for (const auto& [name, value] : bytes) headers.push_back({name.value_or(""), value});
+  Message::Parts parts;
+  parts.payload = payload;
+  parts.headers = headers;
+  const auto read = payload::read_message(reader.get(), Message(parts));
+  if (!read) return nullptr;
+  if (!read->reading.is_readable()) return {{"error", read->reading.detail}};
+  return {{"json", read->reading.json}};
+}
+
+void print_letter(const config::Config& config, const Json& letter) {
   const auto line = [](const char* name, const std::string& value) {
     print_line(std::string(name) + value);
   };
@@ -94,6 +121,10 @@ void print_letter(const Json& letter) {
     line("header       ",
          shown(bytes_of_hex(header.at(0))) + ": " + shown(bytes_of_hex(header.at(1))));
   line("payload      ", shown(bytes_of_hex(letter.at("payload"))));
+  if (const Json decoded = decoded_payload(config, letter); decoded.contains("json"))
+    line("decoded      ", shown(decoded.at("json").get<std::string>()));
+  else if (!decoded.is_null())
+    line("decoded      ", "not: " + cell(decoded.at("error")));
 }
 
 // What became of it since, and of each replay.
@@ -133,9 +164,11 @@ ExitCode show(const DeadOptions& options) {
                               coordinates_cell(letter) + " from Kafka");
     print_payload(bytes_of_hex(letter.at("payload")));
   } else if (options.json) {
-    print_json(letter_json(letter));
+    Json shown_letter = letter_json(letter);
+    if (has_bytes(letter)) shown_letter["decoded"] = decoded_payload(config, letter);
+    print_json(shown_letter);
   } else {
-    print_letter(letter);
+    print_letter(config, letter);
     print_since(letter);
   }
   return kDone;

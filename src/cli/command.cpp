@@ -118,7 +118,7 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
     try {
       routes.push_back(flow::make_route(
           route, handler_of(route, route.plugin.empty() ? shared : load_plugin(route.plugin))));
-    } catch (const Stop& stop) {
+    } catch (const std::runtime_error& stop) {  // a Stop, or of its payload.schema
       missing += (missing.empty() ? "route of topic \"" : "\nroute of topic \"") + route.topic +
                  "\": " + stop.what();
     }

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/command.hpp"
+#include "key/base64.hpp"
 #include "observe/escape.hpp"
 
 namespace hapax::app {
@@ -17,20 +18,6 @@ bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return !continues(c); }));
-}
-
-std::string base64(std::string_view bytes) {
-  static constexpr char kAlphabet[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t j = 0; j < 3; ++j)
-      three = (three << 8U) | (i + j < bytes.size() ? static_cast<std::uint8_t>(bytes[i + j]) : 0U);
-    for (std::size_t j = 0; j < 4; ++j)
-      text += i + j <= bytes.size() ? kAlphabet[(three >> (18U - 6U * j)) & 63U] : '=';
-  }
-  return text;
 }
 
 }  // namespace
@@ -123,7 +110,7 @@ std::optional<std::string> bytes_of_hex(const Json& hex) {
 Json bytes_json(const std::optional<std::string>& bytes) {
   if (!bytes) return nullptr;
   if (observe::to_valid_utf8(*bytes) == *bytes) return Json{{"text", *bytes}};
-  return Json{{"base64", base64(*bytes)}};
+  return Json{{"base64", key::base64(*bytes)}};
 }
 
 }  // namespace hapax::app

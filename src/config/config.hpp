@@ -114,6 +114,33 @@ struct Outside {
   bool operator==(const Outside&) const = default;
 };
 
+// Where the schemas are that producers registered.
+struct Registry {
+  std::string url;  // "": none
+  std::string user;
+  std::string password;  // holds a secret
+  std::string ca_file;   // PEM; "": the system's
+  // How long a message waits for a schema that the registry does not know.
+  std::chrono::milliseconds unknown_timeout{60'000};
+
+  bool operator==(const Registry&) const = default;
+};
+
+// What the payloads of a route are.
+struct Payload {
+  enum class Format {
+    plain,     // the bytes are what a key, a schema and the handler read
+    json,      // Confluent's framing, then JSON
+    avro,      // Confluent's framing, then Avro's binary encoding
+    protobuf,  // Confluent's framing, then a Protobuf message
+  };
+  Format format = Format::plain;
+  Registry registry;
+  std::string schema;  // path of a JSON Schema; "": any JSON
+
+  bool operator==(const Payload&) const = default;
+};
+
 // One topic and what is done with its messages.
 struct Route {
   std::string topic;
@@ -130,6 +157,7 @@ struct Route {
   // What the handler does with its tables, such as {"payments": {"INSERT"}}, for `hapax check`.
   std::map<std::string, std::vector<std::string>> tables;
   std::optional<Outside> outside;  // nothing: its handler takes effect in PostgreSQL only
+  Payload payload;
 };
 
 // Where /metrics, /livez and /readyz are served. Port 0: any free one.

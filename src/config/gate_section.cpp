@@ -183,7 +183,7 @@ LoadedGate load_gate(std::string_view text, const Environment& environment, cons
     root.section("log", [&](Object& section) { read_log(section, config.base.log); });
     root.finish();
   });
-  resolve_plugins(config.base.routes, file);
+  if (file != nullptr) resolve_paths(config.base.routes, *file);
   GateTls& tls = config.gate.tls;
   for (std::string* const path : {&tls.certificate, &tls.key, &tls.client_ca})
     if (file != nullptr && !path->empty())

@@ -88,7 +88,7 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
     root.finish();
     check_together(root.reader(), config);
   });
-  resolve_plugins(config.routes, file);
+  if (file != nullptr) resolve_paths(config.routes, *file);
   Loaded loaded{{}, std::move(document.problems), {}, std::move(document.warnings)};
   if (loaded.problems.empty())
     loaded.config = std::move(config);
@@ -116,11 +116,11 @@ Document read_document(std::string_view text, const Environment& environment,
   return {std::move(reader.problems), std::move(reader.warnings)};
 }
 
-void resolve_plugins(std::vector<Route>& routes, const std::string* file) {
-  if (file == nullptr) return;
+void resolve_paths(std::vector<Route>& routes, const std::string& file) {
   for (Route& route : routes)
-    if (!route.plugin.empty())
-      route.plugin = std::filesystem::path(*file).replace_filename(route.plugin);
+    for (std::string* const path :
+         {&route.plugin, &route.payload.schema, &route.payload.registry.ca_file})
+      if (!path->empty()) *path = std::filesystem::path(file).replace_filename(*path);
 }
 
 Loaded load_text(std::string_view text, const Environment& environment) {

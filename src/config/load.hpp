@@ -27,8 +27,8 @@ struct Loaded {
 // Throws: std::bad_alloc. Blocks: on those files. Thread safety: safe, where `environment` is.
 Loaded load_text(std::string_view text, const Environment& environment);
 
-// The same for a file; a file that cannot be read is a problem too. A plugin's relative path
-// begins in the file's folder.
+// The same for a file; a file that cannot be read is a problem too. The relative paths of
+// plugins and schemas begin in the file's folder.
 Loaded load_file(const std::string& path, const Environment& environment);
 
 }  // namespace hapax::config

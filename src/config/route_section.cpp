@@ -113,6 +113,7 @@ void read_route(Object& section, Route& route) {
   section.require("topic", route.topic, Topic{}, "the name of the topic");
   read_handler(section, route);
   read_key_spec(section, route.handler, route.key);
+  read_payload(section, route);
   section.read("dead_letter_topic", route.dead_letter_topic, Topic{});
   section.section("retry", [&](Object& retry) { read_retry(retry, route.retry); });
   section.read("retention", route.retention, Duration{1min, 24h * 3650});

@@ -44,8 +44,11 @@ struct Document {
 Document read_document(std::string_view text, const Environment& environment,
                        const std::string* file, bool open_to_others,
                        const std::function<void(Object&)>& read);
-// A plugin's relative path begins in the folder of `file`.
-void resolve_plugins(std::vector<Route>& routes, const std::string* file);
+// The relative paths of plugins and schemas begin in the folder of `file`.
+void resolve_paths(std::vector<Route>& routes, const std::string& file);
+
+// The section "payload" of a route. After read_key_spec(), which it completes.
+void read_payload(Object& route, Route& into);
 
 // What names a route's messages: scope, tenant, key, missing_key, tombstone, fingerprint.
 // `handler`: the scope if there is none. Members of a route; does not finish it.

@@ -1,5 +1,7 @@
 #include "flow/next_claim.hpp"
 
+#include "flow/verdicts.hpp"
+
 #include <utility>
 #include <variant>
 
@@ -9,13 +11,14 @@ namespace {
 // The key of a message that will simply run; nothing if anything must be decided first.
 std::optional<key::Identity> key_to_claim(const Task* following, const LaneSession& session) {
   if (following == nullptr || following->route.outside || following->skip != nullptr ||
-      following->cautious || following->settled || following->in_doubt ||
+      following->cautious || following->settled || following->in_doubt || unread(*following) ||
       following->outages >= kMaxOutages || !session.is_of(following->incarnation) ||
       following->route.retry.exhausted(following->attempts, following->failing))
     return std::nullopt;
   key::Derived derived =
       key::identify(following->route.key, following->message, following->generation);
   auto* const identity = std::get_if<key::Identity>(&derived);
+  if (identity != nullptr && violation(*following)) return std::nullopt;
   return identity == nullptr ? std::nullopt : std::optional(std::move(*identity));
 }
 

@@ -142,12 +142,17 @@ std::optional<Outcome> Processor::announce(Attempt& attempt) {
 
 Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next& next) {
   const Task& task = attempt.task;
+  const bool is_claimed = next_claim_.has_value();  // then it was found to be one that may run
+  if (auto outcome = unread(task))
+    return is_settled(outcome->result) ? give_up(attempt, *std::move(outcome)) : *outcome;
   key::Derived derived = next_claim_ ? std::move(next_claim_->identity)
                                      : key::identify(task.route.key, task.message, task.generation);
   if (const auto* refusal = std::get_if<key::Refusal>(&derived))
     return give_up(attempt, gave_up(refusal->reason, refusal->detail, task.attempts));
   if (std::holds_alternative<key::SkippedTombstone>(derived)) return Outcome::of(Result::skipped);
   attempt.identity = std::get<key::Identity>(std::move(derived));
+  if (!is_claimed && task.answered == nullptr)
+    if (auto refused = violation(task)) return give_up(attempt, *std::move(refused));
   if (task.route.retry.exhausted(task.attempts, task.failing))  // the last ended in the watchdog
     return give_up(
         attempt,

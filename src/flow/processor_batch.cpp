@@ -21,7 +21,7 @@ constexpr std::chrono::hours kUntilHalted{24};
 // What only process(task) can do right: history, a guard, an operator's word.
 bool must_run_alone(const Task& task) {
   return task.cautious || task.skip != nullptr || task.is_in_attempts() || task.outages > 0 ||
-         task.settled || task.in_doubt || task.message.offset() < task.guard_below;
+         task.settled || task.in_doubt || task.message.offset() < task.guard_below || unread(task);
 }
 
 // A claimed key would tell whether the transaction was committed; an offset is asked for alone.
@@ -55,7 +55,8 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     const Task& task = jobs[i].task;
     if (must_run_alone(task)) continue;
     auto derived = key::identify(task.route.key, task.message, task.generation);
-    if (auto* identity = std::get_if<key::Identity>(&derived)) identities[i] = std::move(*identity);
+    auto* const identity = std::get_if<key::Identity>(&derived);
+    if (identity != nullptr && !violation(task)) identities[i] = std::move(*identity);
   }
   std::size_t size = std::min(batch_limit_.value(), jobs.size());
   Breaker* const breaker = jobs.empty() ? nullptr : jobs.front().task.breaker;

@@ -7,6 +7,7 @@
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
+#include "payload/reader.hpp"
 #include "store/message/claim.hpp"
 #include "store/outside/calls.hpp"
 #include "store/worker/checkpoints.hpp"
@@ -95,6 +96,28 @@ std::string without_bytes(const store::Source& source) {
          "read it from Kafka at " +
          source.topic + "/" + std::to_string(source.partition) + "/" +
          std::to_string(source.offset) + ", then `hapax dead replay --payload FILE` or discard it";
+}
+
+// Its payload could not be decoded.
+store::ReplayNote unread(const payload::Reading& reading) {
+  if (reading.state == payload::Reading::State::away)
+    return put_back(reading.wait, {store::Fault::Kind::other, "", reading.detail});
+  return {What::refused, reading.reason + ": " + reading.detail};
+}
+
+// It has no key, or violates the route's schema. `reader`: null, if it is not to be checked.
+std::optional<store::ReplayNote> refused_message(const key::Derived& derived,
+                                                 const payload::Reader* reader,
+                                                 const Message& message) {
+  using Note = store::ReplayNote;
+  if (const auto* none = std::get_if<key::Refusal>(&derived))
+    return Note{What::refused, none->reason + ": " + none->detail};
+  if (std::holds_alternative<key::SkippedTombstone>(derived))
+    return Note{What::refused, "the route skips tombstones (a null payload)"};
+  if (reader == nullptr) return std::nullopt;
+  const auto violated = reader->violation(message);
+  if (!violated) return std::nullopt;
+  return Note{What::refused, violated->reason + ": " + violated->detail};
 }
 
 [[noreturn]] void throw_taken() {
@@ -269,18 +292,20 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   current.generation = letter->source.generation;
   std::vector<Header> headers;
   for (const auto& [name, value] : letter->headers) headers.push_back({name, value});
-  const Message message(
+  const Message original(
       {.coordinates = {letter->source.topic, current.partition, letter->source.offset},
        .timestamp_ms = letter->timestamp_ms,
        .timestamp_type = letter->timestamp_type,
        .key = letter->record_key,
        .payload = letter->payload,
        .headers = headers});
+  const auto read = payload::read_message(route.payload.get(), original);
+  if (read && !read->reading.is_readable()) return unread(read->reading);
+  const Message& message = read ? read->message : original;
   const key::Derived derived = key::identify(route.key, message, current.generation);
-  if (const auto* none = std::get_if<key::Refusal>(&derived))
-    return Note{What::refused, none->reason + ": " + none->detail};
-  if (std::holds_alternative<key::SkippedTombstone>(derived))
-    return Note{What::refused, "the route skips tombstones (a null payload)"};
+  if (auto note =
+          refused_message(derived, current.answered ? nullptr : route.payload.get(), message))
+    return note;
   const key::Identity& identity = std::get<key::Identity>(derived);
   const store::ClaimRequest request{.identity = identity,
                                     .scope = route.key.scope,

@@ -4,6 +4,7 @@
 
 #include "flow/booking.hpp"
 #include "flow/outcome.hpp"
+#include "payload/reader.hpp"
 
 namespace hapax::flow {
 
@@ -36,7 +37,8 @@ Route make_route(const config::Route& route, HandlerFactory handler) {
           .max_result_bytes = route.max_result_bytes,
           .batch = route.batch,
           .breaker = static_cast<int>(route.breaker),
-          .outside = route.outside};
+          .outside = route.outside,
+          .payload = payload::make_reader(route.payload)};
 }
 
 namespace {

@@ -14,6 +14,10 @@
 #include "key/key_spec.hpp"
 #include "store/message/claim.hpp"
 
+namespace hapax::payload {
+class Reader;
+}
+
 namespace hapax::flow {
 
 // Exponential: first, twice that, … at most `max`; half of it is drawn at random, so that what
@@ -46,6 +50,8 @@ struct Route {
   store::Durability durability = store::Durability::synchronous;  // the worker's: of its effects
   std::shared_ptr<const Publishing> publishing = {};  // nothing: its handler may not publish
   std::optional<config::Outside> outside = {};        // its handler calls to the outside
+  // Decodes its payloads and checks them; null: neither.
+  std::shared_ptr<const payload::Reader> payload = {};
 };
 
 // An instance of the route's handler, with on_start called.
@@ -61,6 +67,8 @@ std::unique_ptr<OutsideHandler> start_outside_handler(const Route& route,
 std::string mismatch(const config::Route& route, const HandlerFactory& handler);
 
 // The route that a configuration's one and its handler make.
+// Throws: std::runtime_error if routes[].payload.schema is no schema that can be checked; how to
+//   fix it.
 Route make_route(const config::Route& route, HandlerFactory handler);
 
 }  // namespace hapax::flow

@@ -13,6 +13,7 @@
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
 #include "hapax/message.hpp"
+#include "payload/reading.hpp"
 #include "store/message/source.hpp"
 #include "traces/carried.hpp"
 
@@ -49,6 +50,8 @@ struct Task {
   bool settled = false;                // by position: it was, before its partition's start
   bool in_doubt = false;  // a transaction with it may have been committed, or may still be
   const traces::Trace* trace = nullptr;  // that its run is part of; null: traces are off
+  // What came of decoding it; null: its route has no payload.format.
+  const payload::Reading* reading = nullptr;
 
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 

@@ -6,6 +6,7 @@
 
 #include "flow/attempt.hpp"
 #include "flow/outcome.hpp"
+#include "payload/reader.hpp"
 #include "store/fault.hpp"
 #include "store/message/dead_letter.hpp"
 
@@ -77,6 +78,26 @@ inline Outcome to_call(std::string reason, int attempts, std::chrono::millisecon
           .wait = wait,
           .attempts = attempts,
           .to_call = true};
+}
+
+// A dead letter, because the payload violates the route's schema. Nothing: the handler may run.
+inline std::optional<Outcome> violation(const Task& task) {
+  if (task.route.payload == nullptr) return std::nullopt;
+  auto refusal = task.route.payload->violation(task.message);
+  if (!refusal) return std::nullopt;
+  return gave_up(std::move(refusal->reason), std::move(refusal->detail), task.attempts);
+}
+
+// The payload could not be decoded: a dead letter, or a wait for the registry. Nothing: it was.
+inline std::optional<Outcome> unread(const Task& task) {
+  if (task.reading == nullptr || task.reading->is_readable()) return std::nullopt;
+  if (task.reading->state == payload::Reading::State::unreadable)
+    return gave_up(task.reading->reason, task.reading->detail, task.attempts);
+  return Outcome{.result = Result::busy,
+                 .reason = task.reading->reason,
+                 .detail = task.reading->detail,
+                 .wait = task.reading->wait,
+                 .attempts = task.attempts};
 }
 
 // Not run now, nor counted; something that is about to change stands in its way.

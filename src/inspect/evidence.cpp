@@ -4,7 +4,29 @@
 #include <map>
 #include <stdexcept>
 
+#include "payload/reader.hpp"
+
 namespace hapax::app {
+namespace {
+
+// As a worker derives it.
+key::Derived derived(const key::KeySpec& spec, const Message& message,
+                     const payload::ReadMessage* read, std::int32_t generation) {
+  if (read == nullptr) return key::identify(spec, message, generation);
+  if (read->reading.state == payload::Reading::State::away)
+    throw Stop(kUnreachable, read->reading.detail);
+  if (!read->reading.is_readable()) return key::Refusal{read->reading.reason, read->reading.detail};
+  return key::identify(spec, read->message, generation);
+}
+
+// These commands do not wait for a schema that the registry does not know.
+std::shared_ptr<const payload::Reader> reader_of(config::Payload payload) {
+  payload.schema.clear();
+  payload.registry.unknown_timeout = std::chrono::milliseconds(0);
+  return payload::make_reader(payload);
+}
+
+}  // namespace
 
 const config::Route& route_of(const config::Config& config, const std::string& topic) {
   std::string topics;
@@ -48,6 +70,7 @@ Standing read_standing(store::Session& session, const std::string& group,
   standing.retention = route.retention;
   standing.by_position = key::is_by_position(route.key);
   standing.now_ms = now_ms;
+  standing.reader = reader_of(route.payload);
   // First: what is below it now was settled before all that is read from here on.
   if (const auto row = store::read_checkpoint(session, group, standing.partition)) {
     standing.generation = row->generation;
@@ -67,16 +90,18 @@ std::vector<Facts> gather(store::Session& session, const Standing& standing,
   std::map<std::int64_t, Facts> found;
   std::vector<Facts*> keyed;
   std::vector<const Message*> messages;
+  std::vector<std::unique_ptr<payload::ReadMessage>> decoded;
   std::vector<const key::Identity*> identities;
   for (const auto& record : records) {
     const Message& message = record->message();
     Facts& facts = found[message.offset()];
     facts.in_kafka = InKafka::record;
     facts.timestamp_ms = store::timestamp_ms(message);
-    facts.derived = key::identify(route.key, message, standing.generation);
+    const auto& read = decoded.emplace_back(payload::read_message(standing.reader.get(), message));
+    facts.derived = derived(route.key, message, read.get(), standing.generation);
     if (const auto* identity = std::get_if<key::Identity>(&*facts.derived)) {
       keyed.push_back(&facts);
-      messages.push_back(&message);
+      messages.push_back(read ? &read->message : &message);
       identities.push_back(identity);
     }
   }

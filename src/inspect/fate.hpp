@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@
 #include "key/identity.hpp"
 #include "store/operator/account.hpp"
 #include "store/worker/checkpoints.hpp"
+
+namespace hapax::payload {
+class Reader;
+}
 
 namespace hapax::app {
 
@@ -70,6 +75,8 @@ struct Standing {
   bool other_keys = false;   // the group ran under another key spec than the configuration's
   std::chrono::milliseconds retention{0};
   std::int64_t now_ms = 0;  // since 1970
+  // Decodes the route's payloads; null: it has no payload.format.
+  std::shared_ptr<const payload::Reader> reader = {};
 };
 
 enum class InKafka { record, no_record, deleted, not_written };

@@ -21,7 +21,7 @@ class Document {
 
   // Precondition: the payload is not null.
   const std::variant<nlohmann::json, NotJson>& json() {
-    if (!parsed_) parsed_ = parse_exact(*message_.payload());
+    if (!parsed_) parsed_ = parse_exact(*message_.json_text());
     return *parsed_;
   }
 

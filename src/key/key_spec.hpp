@@ -45,6 +45,7 @@ struct KeySpec {
   MissingKey missing_key = MissingKey::reject;
   Tombstone tombstone = Tombstone::reject;
   FingerprintRule fingerprint;
+  std::string format;  // payload.format: JSON pointers lead into what it decodes; "": the payload
 };
 
 // Whether PostgreSQL remembers offsets, and no keys.

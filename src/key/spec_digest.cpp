@@ -63,6 +63,7 @@ std::string spec_digest(const KeySpec& spec) {
       std::string(kVersion), spec.scope, std::string(word(spec.missing_key)),
       std::string(word(spec.tombstone)), spec.tenant ? described(*spec.tenant) : ""};
   for (const Source& source : spec.sources) words.push_back(described(source));
+  if (!spec.format.empty()) words.push_back("format " + spec.format);
   return hex(sha256(list(words)));
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "key/identity.hpp"
+#include "payload/reader.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/checkpoints.hpp"
 #include "store/worker/outbox_headers.hpp"
@@ -96,7 +97,9 @@ Record Implementation::sent_again(Record record) {
 std::optional<std::string> Implementation::key_at(const Record& record, std::int64_t offset) const {
   const Delivery delivery{.record = record, .offset = offset};
   const Views views(route_, delivery);
-  const key::Derived derived = key::identify(route_.route.key, Message(views.parts), 0);
+  const Message original(views.parts);
+  const auto read = payload::read_message(route_.route.payload.get(), original);
+  const key::Derived derived = key::identify(route_.route.key, read ? read->message : original, 0);
   const auto* const identity = std::get_if<key::Identity>(&derived);
   return identity == nullptr ? std::nullopt : std::optional(identity->key);
 }

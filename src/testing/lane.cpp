@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "payload/reader.hpp"
 #include "store/testing/test_database.hpp"
 
 namespace hapax::testing {
@@ -73,9 +74,12 @@ void Lane::look_for_leaks(store::Session& session) {
 Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, bool once) {
   probe_.arm(fault);
   const Views views(route_, delivery);
-  const Message message(views.parts);
+  const Message original(views.parts);
+  const auto read = payload::read_message(route_.route.payload.get(), original);
+  const Message& message = read ? read->message : original;
   const std::string group = kGroup;
   flow::Task task{.route = route_.route, .message = message, .group = group};
+  task.reading = read ? &read->reading : nullptr;
   task.attempts = delivery.attempts;
   task.failing = delivery.failing;
   // No partition starts here that could tell what is settled: PostgreSQL is asked.

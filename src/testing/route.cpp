@@ -5,6 +5,7 @@
 #include "config/expand.hpp"
 #include "config/file_text.hpp"
 #include "config/load.hpp"
+#include "config/sections.hpp"
 #include "config/syntax.hpp"
 #include "worker/connect_options.hpp"
 
@@ -96,6 +97,7 @@ config::Config config_of(const HandlerFactory& handler, const Options& options) 
   if (!loaded.config)
     refuse(loaded.problems,
            from_file ? "the configuration " + options.config : std::string("Options::route"));
+  if (from_file) config::resolve_paths(loaded.config->routes, options.config);
   return std::move(*loaded.config);
 }
 

@@ -36,12 +36,13 @@ using Clock = std::chrono::steady_clock;
 // A message in hand, with what this process has seen of it.
 struct Item {
   std::unique_ptr<kafka::Record> record;
-  int attempts = 0;                      // failed runs, from PostgreSQL
-  int outages = 0;                       // connections lost while it ran
-  int agains = 0;                        // runs again at once, in a row
-  bool in_doubt = false;                 // a transaction with it may have been committed
-  bool announced = false;                // in a cautious run that could not be withdrawn
-  bool remembered = false;               // in hapax.attempts when its partition started
+  std::unique_ptr<payload::ReadMessage> read = {};  // decoded, while a lane has it
+  int attempts = 0;                                 // failed runs, from PostgreSQL
+  int outages = 0;                                  // connections lost while it ran
+  int agains = 0;                                   // runs again at once, in a row
+  bool in_doubt = false;                            // a transaction with it may have been committed
+  bool announced = false;                           // in a cautious run that could not be withdrawn
+  bool remembered = false;                          // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
   Clock::time_point not_before{};        // waits until then, first of its order key
   Clock::time_point received{};          // from Kafka; nothing once it has run

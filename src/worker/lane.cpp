@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "payload/reader.hpp"
 #include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
@@ -43,7 +44,7 @@ void Lane::run(const std::stop_token& stop) {
 flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool cautious) {
   const Partition& partition = *work.partition;
   const Beginning& beginning = partition.beginning();
-  const Message& message = item.record->message();
+  const Message& message = item.read ? item.read->message : item.record->message();
   const auto skip = beginning.ahead.skips.find(message.offset());
   return {.route = partition.route(),
           .message = message,
@@ -64,8 +65,27 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .epoch = beginning.epoch,
           .answered = item.answered ? &*item.answered : nullptr,
           .settled = beginning.ahead.settled.contains(message.offset()),
-          .in_doubt = item.in_doubt};
+          .in_doubt = item.in_doubt,
+          .reading = item.read ? &item.read->reading : nullptr};
 }
+
+namespace {
+
+bool must_be_read(const flow::Route& route, const Item& item) {
+  if (route.payload == nullptr || !route.payload->decodes()) return false;
+  return item.read == nullptr;
+}
+
+// Decoded, if its schema is known. The registry is not asked.
+bool read_at_once(const flow::Route& route, Item& item) {
+  if (!must_be_read(route, item)) return true;
+  auto reading = route.payload->read_at_once(item.record->message());
+  if (!reading) return false;
+  item.read = std::make_unique<payload::ReadMessage>(item.record->message(), *std::move(reading));
+  return true;
+}
+
+}  // namespace
 
 // True when PostgreSQL is away.
 bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
@@ -75,9 +95,12 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   std::vector<flow::Job> jobs;
   jobs.reserve(size);
   for (std::size_t w = 0; w < batch.works.size(); ++w)
-    for (const Item& item : batch.works[w].items)
+    for (Item& item : batch.works[w].items) {
+      if (const flow::Route& its = batch.works[w].partition->route(); must_be_read(its, item))
+        item.read = payload::read_message(its.payload.get(), item.record->message());
       jobs.push_back(
           {task_of(setup_, batch.works[w], item, batch.cautious), handlers_[route].get(), w});
+    }
   const auto began = Clock::now();
   if (setup_.tracer != nullptr) begin_run(jobs, batch.works, began);
   set_running(&jobs.front().task);
@@ -94,6 +117,8 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
     put_next_back();
   if (setup_.tracer != nullptr) end_run(outcomes, ended);
   const bool postgres_away = settler_.settle(batch.works, outcomes, ended, jobs.front().task.trace);
+  for (Work& work : batch.works)
+    for (Item& item : work.items) item.read.reset();  // it may wait for long
   setup_.dispatcher.finish(std::move(batch.works));
   return postgres_away;
 }
@@ -122,6 +147,7 @@ const flow::Task* Lane::take_next(const Work& current) {
   next_ = setup_.dispatcher.take_next(current, Clock::now());
   // One that has waited, for a key or for a retry, may well wait again; `current` must not.
   if (!next_ || next_->items.front().not_before != Clock::time_point{}) return nullptr;
+  if (!read_at_once(next_->partition->route(), next_->items.front())) return nullptr;
   next_task_.emplace(task_of(setup_, *next_, next_->items.front(), false));
   return &*next_task_;
 }

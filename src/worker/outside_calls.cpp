@@ -258,7 +258,7 @@ void OutsideCalls::prepare(Flights& flights) {
     }
     key::Derived derived = key::identify(task.route.key, task.message, task.generation);
     auto* const identity = std::get_if<key::Identity>(&derived);
-    if (task.skip != nullptr || identity == nullptr) {
+    if (task.skip != nullptr || identity == nullptr || flow::violation(task)) {
       flight = pass_to_lane(flights, flight);
       continue;
     }

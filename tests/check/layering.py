@@ -18,16 +18,17 @@ ALLOWED = {
     "store": GROUND,
     "plugin": GROUND,
     "outside": GROUND | STORES,
-    "flow": GROUND | STORES | {"outside"},
+    "payload": GROUND,  # decodes payloads and checks them
+    "flow": GROUND | STORES | {"outside", "payload"},
     "outbox": GROUND | STORES | {"flow"},
-    "worker": GROUND | STORES | {"outside", "flow"},
+    "worker": GROUND | STORES | {"outside", "payload", "flow"},
     "gate": GROUND | STORES | {"flow", "worker"},
     "cli": GROUND | STORES | {"flow", "worker"},  # what all commands share
-    "inspect": GROUND | STORES | {"cli"},  # reads and explains, changes nothing
+    "inspect": GROUND | STORES | {"payload", "cli"},  # reads and explains, changes nothing
     "console": GROUND | STORES | {"cli", "inspect"},  # hapax console: a web page for operators
     "tools": GROUND | STORES | {"cli", "flow", "worker", "sandbox"},  # hapax bench, hapax demo
-    "app": GROUND | STORES | {"flow", "outbox", "worker", "gate", "cli", "inspect", "console", "tools"},
-    "testing": GROUND | STORES | {"outside", "flow", "worker", "sandbox"},
+    "app": GROUND | STORES | {"payload", "flow", "outbox", "worker", "gate", "cli", "inspect", "console", "tools"},
+    "testing": GROUND | STORES | {"outside", "payload", "flow", "worker", "sandbox"},
     "sandbox": set(),  # starts servers: for the demo and the tests, and knows nothing of hapax
 }
 
@@ -43,6 +44,7 @@ LIBRARIES = {
     r"openssl/": {"key", "gate"},  # digests | TLS
     r"(prometheus/|httplib|spdlog/|fmt/)": {"observe"},
     r"boost/": {"gate"},
+    r"(curl|valijson)/": {"payload"},
     r"CLI/": {"cli", "inspect", "tools", "app"},
 }
 # What a plugin is built with is part of its ABI.

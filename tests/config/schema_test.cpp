@@ -86,6 +86,10 @@ json base(const Place& place) {
     document["routes"][0]["outside"] = place.row.ends_with(".remembers")
                                            ? json{{"repeat", "idempotent"}, {"remembers", "1h"}}
                                            : json{{"repeat", "never"}};
+  if (place.row.starts_with("routes[].payload.registry"))
+    document["routes"][0]["payload"] = {
+        {"format", "avro"},
+        {"registry", {{"url", "https://registry"}, {"user", "ann"}, {"password", "pw"}}}};
   return document;
 }
 
@@ -112,7 +116,7 @@ bool same(const Config& a, const Config& b) {
     return std::tie(r.topic, r.handler, r.plugin, r.dead_letter_topic, r.retry, r.retention,
                     r.options, r.max_result_bytes, r.batch, r.breaker, r.key.scope, r.key.sources,
                     r.key.tenant, r.key.missing_key, r.key.tombstone, r.key.fingerprint, r.outside,
-                    r.tables);
+                    r.tables, r.payload);
   };
   return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&
          a.admin == b.admin && a.traces == b.traces && a.log == b.log && a.publish == b.publish &&
@@ -259,7 +263,12 @@ TEST(Documentation, ShowsEverySettingInTheFullExample) {
   const auto start = page.find("```jsonc\n", page.find("## Every setting")) + 9;
   const json full =
       json::parse(page.substr(start, page.find("```", start) - start), nullptr, true, true);
-  for (const Place& place : settings()) EXPECT_TRUE(full.contains(place.pointer)) << place.path;
+  for (const Place& place : settings()) {
+    std::string other = place.pointer.to_string();  // one route may not have them all
+    if (other.starts_with("/routes/0/")) other[8] = '1';
+    EXPECT_TRUE(full.contains(place.pointer) || full.contains(json::json_pointer(other)))
+        << place.path;
+  }
 }
 
 }  // namespace

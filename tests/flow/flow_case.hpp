@@ -47,6 +47,7 @@ struct Given {
   bool settled = false;
   bool in_doubt = false;
   const traces::Trace* trace = nullptr;
+  const payload::Reading* reading = nullptr;
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -96,6 +97,8 @@ class FlowCase : public testing::Test {
     parts.key = sent.record_key;
     parts.payload = sent.payload;
     parts.headers = headers;
+    if (given.reading != nullptr && given.reading->is_readable())
+      parts.decoded = given.reading->json;
     const Message message(parts);
     const Task task{.route = route,
                     .message = message,
@@ -114,7 +117,8 @@ class FlowCase : public testing::Test {
                     .epoch = given.epoch,
                     .settled = given.settled,
                     .in_doubt = given.in_doubt,
-                    .trace = given.trace};
+                    .trace = given.trace,
+                    .reading = given.reading};
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }

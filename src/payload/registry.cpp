@@ -1,0 +1,183 @@
+#include "payload/registry.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "observe/log.hpp"
+
+namespace hapax::payload {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+// Of one schema; a registry could give them without end.
+constexpr std::size_t kMaxReferences = 100;
+
+// An unknown schema is logged once in so long, whichever it is.
+constexpr std::chrono::minutes kTellAgain{1};
+
+// For a schema with all that it refers to. A lane waits meanwhile.
+constexpr std::chrono::seconds kMaxTime{5};
+
+std::string string_of(const json& document, const char* member, const char* otherwise) {
+  const auto found = document.find(member);
+  return found != document.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+// The path of what a schema refers to; empty if it names nothing.
+std::string path_of(const json& reference) {
+  if (!reference.is_object()) return {};
+  const std::string subject = string_of(reference, "subject", "");
+  const auto version = reference.find("version");
+  if (subject.empty() || version == reference.end() || !version->is_number_integer()) return {};
+  return "/subjects/" + url_escape(subject) + "/versions/" + version->dump();
+}
+
+}  // namespace
+
+Registry::Found Registry::find(const std::string& path) {
+  const sync::Lock lock(mutex_);
+  const auto now = now_();
+  if (now < ask_not_before_)
+    return NotNow{why_away_, std::chrono::ceil<milliseconds>(ask_not_before_ - now)};
+  if (const auto asked = unknown_.find(path);
+      asked != unknown_.end() && now < asked->second.last + kAskAgain) {
+    const bool may_come = now < asked->second.first + unknown_timeout_;
+    if (!may_come) return unknown(path);
+    const auto next =
+        std::min(asked->second.last + kAskAgain, asked->second.first + unknown_timeout_);
+    return NotNow{"the registry does not know " + path + " yet",
+                  std::chrono::ceil<milliseconds>(next - now)};
+  }
+  return ask(path);
+}
+
+Registry::Found Registry::ask(const std::string& path) {
+  auto answer = schema(path);
+  if (const auto* const away = std::get_if<Away>(&answer)) return went_away(away->why);
+  came_back();
+  if (std::holds_alternative<Missing>(answer)) return unknown(path);
+  unknown_.erase(path);
+  return std::get<SchemaText>(std::move(answer));
+}
+
+Registry::NotNow Registry::went_away(const std::string& why) {
+  if (wait_.count() == 0)
+    observe::log::warning("registry_down", {{"registry", name_}, {"error", why}},
+                          "the schema registry is away; messages whose schema is not known wait, "
+                          "no attempt is counted, they go on by themselves");
+  wait_ = std::clamp(wait_ * 2, kFirstWait, kMaxWait);
+  ask_not_before_ = now_() + wait_;
+  why_away_ = "the schema registry is away: " + why;
+  return {why_away_, wait_};
+}
+
+void Registry::came_back() {
+  if (wait_.count() > 0)
+    observe::log::info("registry_up", {{"registry", name_}}, "the schema registry is back");
+  wait_ = milliseconds(0);
+}
+
+Registry::Found Registry::unknown(const std::string& path) {
+  const auto now = now_();
+  const Unknown refused{"the registry does not know " + path};
+  auto asked = unknown_.find(path);
+  if (asked == unknown_.end()) {
+    if (unknown_.size() >= kMaxUnknown)
+      std::erase_if(unknown_, [&](const auto& entry) {
+        return now > entry.second.last + 2 * (unknown_timeout_ + kAskAgain);
+      });
+    if (unknown_.size() >= kMaxUnknown) return refused;
+    asked = unknown_.try_emplace(path, Asked{now, now}).first;
+    if (now >= tell_not_before_) {  // anybody may write any id
+      tell_not_before_ = now + kTellAgain;
+      observe::log::warning(
+          "schema_unknown",
+          {{"registry", name_}, {"schema", path}, {"waits_ms", unknown_timeout_.count()}},
+          "the schema registry does not know a schema; its messages wait, then "
+          "become dead letters");
+    }
+  } else if (now >= asked->second.last + kAskAgain) {
+    asked->second.last = now;
+  }
+  const auto end = asked->second.first + unknown_timeout_;
+  if (now >= end) return refused;
+  const auto next = std::min(asked->second.last + kAskAgain, end);
+  return NotNow{refused.why + " yet", std::chrono::ceil<milliseconds>(next - now)};
+}
+
+Registry::Document Registry::document(const std::string& path) const {
+  HttpAnswer answer;
+  try {
+    answer = get_(path);
+  } catch (const std::runtime_error& error) {
+    return Away{error.what()};
+  }
+  if (answer.status == 401 || answer.status == 403)
+    return Away{"it refuses payload.registry's user and password (HTTP " +
+                std::to_string(answer.status) + ")"};
+  // It may be busy, or another server's. What it answers to a path that it does not know is 404;
+  // old versions answer 4xx to a GUID.
+  if (answer.status == 408 || answer.status == 429 || answer.status < 200 ||
+      (answer.status >= 300 && answer.status < 400) || answer.status >= 500)
+    return Away{"it answers HTTP " + std::to_string(answer.status)};
+  if (answer.status != 200) return Missing{};
+  json document = json::parse(answer.body, nullptr, false);
+  if (!document.is_object() || string_of(document, "schema", "").empty())
+    return Away{"what it answers is no schema"};
+  return document;
+}
+
+// With what it refers to, depth first. What is referred to twice is read once.
+std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
+    const std::string& path) const {
+  SchemaText schema;
+  struct Open {
+    json document;
+    std::string name;
+    std::size_t next = 0;
+  };
+  std::vector<Open> open;
+  std::set<std::string> seen;
+  std::string wanted = path;
+  std::string name;
+  const auto began = now_();
+  for (;;) {
+    if (!wanted.empty()) {
+      if (now_() - began > kMaxTime)
+        return Away{"it takes more than " + std::to_string(kMaxTime.count()) +
+                    " s for a schema and those it refers to"};
+      auto read = document(wanted);
+      if (std::holds_alternative<Missing>(read)) return Missing{};
+      if (auto* const away = std::get_if<Away>(&read)) return std::move(*away);
+      open.push_back({std::get<json>(std::move(read)), name});
+      wanted.clear();
+    }
+    Open& last = open.back();
+    const json& references = last.document["references"];
+    if (references.is_array() && last.next < references.size()) {
+      const json& reference = references[last.next++];
+      const std::string its = path_of(reference);
+      if (its.empty()) throw NotDecodable("the schema has a reference that names no subject");
+      if (!seen.insert(its).second) continue;
+      if (seen.size() > kMaxReferences)
+        throw NotDecodable("the schema refers to more than " + std::to_string(kMaxReferences) +
+                           " others");
+      wanted = its;
+      name = string_of(reference, "name", "");
+      continue;
+    }
+    std::string text = string_of(last.document, "schema", "");
+    if (open.size() == 1) {
+      schema.type = string_of(last.document, "schemaType", "AVRO");
+      schema.text = std::move(text);
+      return schema;
+    }
+    schema.references.push_back({last.name, std::move(text)});
+    open.pop_back();
+  }
+}
+
+}  // namespace hapax::payload

@@ -1,0 +1,85 @@
+// What a schema registry knows, and what follows if it does not answer or does not know a schema.
+//
+// If it is away, messages wait as in an outage of PostgreSQL: no attempt is counted. It is asked
+// again after a wait that grows to kMaxWait; meanwhile nobody asks. If it does not know a schema,
+// messages wait for `unknown_timeout` since it was asked first, because a producer may be quicker
+// than the registry's replica. Then they are refused, and the registry is asked again only every
+// kAskAgain.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "payload/decoder.hpp"
+#include "payload/http.hpp"
+#include "sync/mutex.hpp"
+
+namespace hapax::payload {
+
+class Registry {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr std::chrono::milliseconds kFirstWait{100};
+  static constexpr std::chrono::milliseconds kMaxWait{2'000};
+  static constexpr std::chrono::milliseconds kAskAgain{5'000};
+  // Unknown schemas that are remembered. One more is refused at once.
+  static constexpr std::size_t kMaxUnknown = 10'000;
+
+  struct NotNow {
+    std::string why;
+    std::chrono::milliseconds wait{0};
+  };
+  struct Unknown {
+    std::string why;
+  };
+  using Found = std::variant<SchemaText, NotNow, Unknown>;
+
+  // `name`: for the log. `now`: the time, for tests.
+  Registry(std::string name, HttpGet get, std::chrono::milliseconds unknown_timeout,
+           std::function<Clock::time_point()> now = Clock::now)
+      : name_(std::move(name)),
+        get_(std::move(get)),
+        unknown_timeout_(unknown_timeout),
+        now_(std::move(now)) {}
+
+  // `path`: of the schema, as in Framed. One thread asks at a time, and others wait for its answer.
+  // Throws: NotDecodable, if what the schema refers to is too much; std::bad_alloc.
+  // Blocks: at most 8 s, and as long for each thread that asks before.
+  // Thread safety: safe.
+  Found find(const std::string& path);
+
+ private:
+  struct Asked {
+    Clock::time_point first;
+    Clock::time_point last;
+  };
+  struct Away {
+    std::string why;
+  };
+  struct Missing {};
+  using Document = std::variant<nlohmann::json, Missing, Away>;
+
+  Found ask(const std::string& path) HAPAX_REQUIRES(mutex_);
+  Document document(const std::string& path) const;
+  std::variant<SchemaText, Missing, Away> schema(const std::string& path) const;
+  NotNow went_away(const std::string& why) HAPAX_REQUIRES(mutex_);
+  void came_back() HAPAX_REQUIRES(mutex_);
+  Found unknown(const std::string& path) HAPAX_REQUIRES(mutex_);
+
+  const std::string name_;
+  const HttpGet get_;
+  const std::chrono::milliseconds unknown_timeout_;
+  const std::function<Clock::time_point()> now_;
+  sync::Mutex mutex_;
+  std::map<std::string, Asked> unknown_ HAPAX_GUARDED_BY(mutex_);
+  std::chrono::milliseconds wait_ HAPAX_GUARDED_BY(mutex_){0};  // 0: it is not away
+  Clock::time_point ask_not_before_ HAPAX_GUARDED_BY(mutex_){};
+  Clock::time_point tell_not_before_ HAPAX_GUARDED_BY(mutex_){};
+  std::string why_away_ HAPAX_GUARDED_BY(mutex_);
+};
+
+}  // namespace hapax::payload

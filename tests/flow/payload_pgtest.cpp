@@ -1,0 +1,138 @@
+// Payloads that the route checks or decodes, on their way through the claim.
+#include <fstream>
+
+#include "flow/flow_case.hpp"
+#include "payload/reader.hpp"
+#include "sandbox/temporary_folder.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using payload::Reading;
+
+class PayloadRules : public FlowCase {
+ protected:
+  PayloadRules() {
+    config::Payload rules;
+    rules.schema = folder_.path() / "amount.schema.json";
+    std::ofstream(rules.schema) << R"({"type": "integer", "minimum": 1})";
+    route.payload = payload::make_reader(rules);
+  }
+
+  std::string letters() {
+    return database.value(
+        "SELECT coalesce(string_agg(concat_ws('|', kafka_offset, reason, key, error), ' ' "
+        "ORDER BY kafka_offset), '') FROM hapax.dead_letters");
+  }
+
+ private:
+  sandbox::TemporaryFolder folder_{"payload"};
+};
+
+TEST_F(PayloadRules, AViolationIsADeadLetterWithItsKeyAndPlaceAndIsNotRun) {
+  EXPECT_EQ(process({.key = "good", .payload = "7", .offset = 1}).result, Result::completed);
+  EXPECT_EQ(process({.key = "bad", .payload = "0", .offset = 2}).reason, "schema_violation");
+  EXPECT_EQ(process({.key = "no", .payload = "{", .offset = 3}).reason, "not_json");
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(effects(), "good=7");
+  EXPECT_EQ(key_row("bad"), "failed@2");
+  EXPECT_EQ(letters().substr(0, 60),
+            std::string("2|schema_violation|bad|the payload violates the schema, at \"\": ")
+                .substr(0, 60));
+  EXPECT_EQ(process({.key = "bad", .payload = "8", .offset = 4}).result, Result::completed);
+}
+
+// A schema that became stricter says nothing about what took effect before.
+TEST_F(PayloadRules, AMessageThatWasCompletedStaysADuplicate) {
+  const auto strict = std::exchange(route.payload, nullptr);
+  EXPECT_EQ(process({.payload = "0", .offset = 1}).result, Result::completed);
+  route.payload = strict;
+  EXPECT_EQ(process({.payload = "0", .offset = 1}).result, Result::duplicate);
+  EXPECT_EQ(process({.payload = "0", .offset = 2}).result, Result::duplicate);
+  EXPECT_EQ(letters(), "");
+}
+
+TEST_F(PayloadRules, AViolationDoesNotOpenTheBreaker) {
+  Outcome outcome;
+  for (int i = 0; i < 3; ++i) {
+    outcome = process({.key = std::to_string(i), .payload = "0", .offset = i});
+    EXPECT_EQ(cause_of(outcome), "");
+  }
+}
+
+TEST_F(PayloadRules, ATombstoneIsNotChecked) {
+  route.key.tombstone = key::Tombstone::handle;
+  const auto nothing = [](const Message&, Context&) {};
+  EXPECT_EQ(process({.payload = std::nullopt}, nothing).result, Result::completed);
+}
+
+TEST_F(PayloadRules, InABatchOnlyTheViolationFails) {
+  const std::vector<Header> headers = {{"id", "a"}, {"id", "b"}, {"id", "c"}};
+  const std::vector<std::string> payloads = {"1", "0", "3"};
+  const std::vector<Message> messages = messages_of(headers, payloads);
+  const Body body = book;
+  CountingHandler handler(body, runs);
+  const std::string group = "group";
+  const auto outcomes = make_processor().process(jobs_of(messages, group, handler));
+  EXPECT_EQ(outcomes[0].result, Result::completed);
+  EXPECT_EQ(outcomes[1].reason, "schema_violation");
+  EXPECT_EQ(outcomes[2].result, Result::completed);
+  EXPECT_EQ(effects(), "a=1 c=3");
+}
+
+// The key of the next message is taken with the COMMIT before it, only if it may run.
+TEST_F(PayloadRules, AViolationIsNotClaimedAhead) {
+  const std::vector<Header> headers = {{"id", "a"}, {"id", "b"}};
+  const std::vector<std::string> payloads = {"1", "0"};
+  const std::vector<Message> messages = messages_of(headers, payloads);
+  const Body body = book;
+  CountingHandler handler(body, runs);
+  const std::string group = "group";
+  const std::vector<Job> jobs = jobs_of(messages, group, handler);
+  Processor processor = make_processor();
+  EXPECT_EQ(processor.process(jobs[0].task, handler, [&] { return &jobs[1].task; }).result,
+            Result::completed);
+  EXPECT_EQ(processor.process(jobs[1].task, handler).reason, "schema_violation");
+  EXPECT_EQ(effects(), "a=1");
+  EXPECT_EQ(letters().substr(0, 20), "1|schema_violation|b");
+}
+
+TEST_F(PayloadRules, WhatCannotBeDecodedIsADeadLetterWithItsBytes) {
+  const Reading unknown{.state = Reading::State::unreadable,
+                        .reason = "unknown_schema",
+                        .detail = "the registry does not know /schemas/ids/7"};
+  EXPECT_EQ(process({.payload = "x", .offset = 1}, book, {.reading = &unknown}).reason,
+            "unknown_schema");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(letters(), "1|unknown_schema|the registry does not know /schemas/ids/7");
+  EXPECT_EQ(database.value("SELECT payload FROM hapax.dead_letters"), "\\x78");
+}
+
+TEST_F(PayloadRules, ARegistryThatIsAwayCountsNoAttempt) {
+  const Reading away{.state = Reading::State::away,
+                     .reason = "registry",
+                     .detail = "refused",
+                     .wait = std::chrono::milliseconds(200)};
+  for (int i = 0; i < 10; ++i) {
+    const Outcome outcome = process({.payload = "x"}, book, {.reading = &away});
+    EXPECT_EQ(outcome.result, Result::busy);
+    EXPECT_EQ(outcome.wait, away.wait);
+  }
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+  EXPECT_EQ(key_row(), "");
+}
+
+TEST_F(PayloadRules, TheSchemaIsOfTheDecodedPayload) {
+  const Reading good{.json = "5"};
+  const Reading bad{.json = "0"};
+  EXPECT_EQ(process({.key = "a", .payload = "?", .offset = 1}, book, {.reading = &good}).result,
+            Result::completed);
+  EXPECT_EQ(process({.key = "b", .payload = "?", .offset = 2}, book, {.reading = &bad}).reason,
+            "schema_violation");
+  EXPECT_EQ(effects(), "a=?");  // the payload stays the bytes
+}
+
+}  // namespace
+}  // namespace hapax::flow

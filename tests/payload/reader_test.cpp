@@ -1,0 +1,159 @@
+#include "payload/reader.hpp"
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <thread>
+
+#include "key/sample_message.hpp"
+
+namespace hapax::payload {
+namespace {
+
+using namespace std::string_literals;
+using key::SampleMessage;
+using Format = config::Payload::Format;
+
+constexpr const char* kFirst = R"({"type": "record", "name": "Payment", "fields": [
+    {"name": "id", "type": "string"}, {"name": "amount", "type": "long"}]})";
+constexpr const char* kSecond = R"({"type": "record", "name": "Payment", "fields": [
+    {"name": "amount", "type": "long"}, {"name": "id", "type": "string"}]})";
+
+HttpAnswer answer(const std::string& path) {
+  const auto schema = [](const char* text) {
+    return HttpAnswer{200, nlohmann::json{{"schema", text}}.dump()};
+  };
+  if (path == "/schemas/ids/1") return schema(kFirst);
+  if (path == "/schemas/ids/2") return schema(kSecond);
+  if (path == "/schemas/ids/3") return schema("{}");
+  if (path == "/schemas/ids/4") return {200, R"({"schema": "syntax", "schemaType": "PROTOBUF"})"};
+  if (path == "/schemas/ids/5") throw std::runtime_error("refused");
+  return {404, ""};
+}
+
+config::Payload payload(Format format) {
+  config::Payload payload;
+  payload.format = format;
+  payload.registry.unknown_timeout = std::chrono::milliseconds(0);
+  return payload;
+}
+
+// The decoded JSON, or "reason: detail".
+std::string told(const Reading& reading) {
+  return reading.is_readable() ? reading.json : reading.reason + ": " + reading.detail;
+}
+
+std::string read(const Reader& reader, const SampleMessage& sample) {
+  return sample.with([&](const Message& message) { return told(reader.read(message)); });
+}
+
+TEST(PayloadReader, DecodesEachPayloadByTheSchemaThatItNames) {
+  const Reader reader(payload(Format::avro), answer);
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\4p1\x0e"s}), R"({"id":"p1","amount":7})");
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\2\x0e\4p1"s}), R"({"amount":7,"id":"p1"})");
+  EXPECT_EQ(read(reader, {.headers = {{"__value_schema_id", "\0\0\0\0\1"s}}, .payload = "\2x\2"}),
+            R"({"id":"x","amount":1})");
+  EXPECT_EQ(read(reader, {.payload = std::nullopt}), "");  // a tombstone
+}
+
+TEST(PayloadReader, TellsWhyAPayloadCannotBeDecoded) {
+  const Reader reader(payload(Format::avro), answer);
+  for (const auto& [bytes, why] : std::vector<std::pair<std::string, std::string>>{
+           {"{}", "not_decodable: the payload does not begin"},
+           {"\0\0\0\0\1\4p"s, "not_decodable: /schemas/ids/1: the payload does not fit"},
+           {"\0\0\0\0\3"s, "not_decodable: /schemas/ids/3: the schema is no Avro schema"},
+           {"\0\0\0\0\4"s, "not_decodable: /schemas/ids/4: the schema is of type PROTOBUF"},
+           {"\0\0\0\0\x09"s, "unknown_schema: the registry does not know /schemas/ids/9"}})
+    EXPECT_EQ(read(reader, {.payload = bytes}).substr(0, why.size()), why);
+}
+
+TEST(PayloadReader, WaitsForARegistryThatIsAwayAndGoesOnWithSchemasThatItKnows) {
+  const Reader reader(payload(Format::avro), answer);
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\4p1\x0e"s}), R"({"id":"p1","amount":7})");
+  const SampleMessage away{.payload = "\0\0\0\0\5x"s};
+  EXPECT_EQ(away.with([&](const Message& m) { return reader.read(m).state; }),
+            Reading::State::away);
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\4p1\x0e"s}), R"({"id":"p1","amount":7})");
+}
+
+TEST(PayloadReader, ReadsAtOnceWhatNeedsNoQuestion) {
+  const Reader reader(payload(Format::avro), answer);
+  const SampleMessage sample{.payload = "\0\0\0\0\1\4p1\x0e"s};
+  sample.with([&](const Message& message) {
+    EXPECT_FALSE(reader.read_at_once(message));
+    reader.read(message);
+    EXPECT_EQ(reader.read_at_once(message)->json, R"({"id":"p1","amount":7})");
+    return 0;
+  });
+}
+
+TEST(PayloadReader, TakesTheFramingOffJsonWithoutARegistry) {
+  const Reader reader(payload(Format::json));
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1{\"id\": 1}"s}), "{\"id\": 1}");
+  EXPECT_TRUE(read(reader, {.payload = "{\"id\": 1}"}).starts_with("not_decodable: "));
+}
+
+// One operation that two versions of a producer send is one operation, not a drift.
+TEST(PayloadReader, GivesOneKeyAndFingerprintUnderTwoSchemas) {
+  const Reader reader(payload(Format::avro), answer);
+  key::KeySpec spec;
+  spec.sources = {{key::Source::Kind::json, {"/id"}}};
+  spec.fingerprint.kind = key::FingerprintRule::Kind::json;
+  const auto identity = [&](const SampleMessage& sample) {
+    return sample.with([&](const Message& message) {
+      const auto read = read_message(&reader, message);
+      return std::get<key::Identity>(key::identify(spec, read->message, 1));
+    });
+  };
+  const auto first = identity({.payload = "\0\0\0\0\1\4p1\x0e"s});
+  const auto second = identity({.payload = "\0\0\0\0\2\x0e\4p1"s});
+  EXPECT_EQ(first.key, "p1");
+  EXPECT_EQ(second.key, "p1");
+  EXPECT_EQ(first.fingerprint, second.fingerprint);
+  EXPECT_NE(first.fingerprint, identity({.payload = "\0\0\0\0\1\4p1\x10"s}).fingerprint);
+}
+
+TEST(PayloadReader, ShowsAHandlerTheDecodedPayloadAndTheBytes) {
+  const Reader reader(payload(Format::avro), answer);
+  const SampleMessage sample{.payload = "\0\0\0\0\1\4p1\x0e"s};
+  sample.with([&](const Message& message) {
+    const auto read = read_message(&reader, message);
+    EXPECT_EQ(read->message.json(), (nlohmann::json{{"id", "p1"}, {"amount", 7}}));
+    EXPECT_EQ(read->message.payload(), sample.payload);
+    return 0;
+  });
+}
+
+// The client that is not in memory: user and password, a status, a body that is too large.
+TEST(PayloadReader, AsksARegistryByHttp) {
+  httplib::Server server;
+  std::string authorization;
+  server.Get("/base/schemas/ids/1", [&](const httplib::Request& request, httplib::Response& to) {
+    authorization = request.get_header_value("Authorization");
+    to.set_content(nlohmann::json{{"schema", kFirst}}.dump(), "application/json");
+  });
+  server.Get("/base/schemas/ids/2", [](const httplib::Request&, httplib::Response& to) {
+    to.set_content(std::string(5 << 20, ' '), "application/json");
+  });
+  server.Get("/base/schemas/ids/3", [](const httplib::Request&, httplib::Response& to) {
+    to.set_redirect("/base/schemas/ids/1");
+  });
+  const int port = server.bind_to_any_port("127.0.0.1");
+  std::jthread thread([&] { server.listen_after_bind(); });
+  config::Payload asks = payload(Format::avro);
+  asks.registry.url = "http://127.0.0.1:" + std::to_string(port) + "/base";
+  asks.registry.user = "ann";
+  asks.registry.password = "secret";
+  EXPECT_EQ(read(Reader(asks), {.payload = "\0\0\0\0\1\4p1\x0e"s}), R"({"id":"p1","amount":7})");
+  EXPECT_EQ(authorization, "Basic YW5uOnNlY3JldA==");
+  EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\2x"s}).starts_with("registry: "));
+  EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\3x"s}).starts_with("registry: "));
+  EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\4x"s}).starts_with("unknown_schema: "));
+  server.stop();
+  thread.join();
+  EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\1x"s}).starts_with("registry: "));
+}
+
+}  // namespace
+}  // namespace hapax::payload

@@ -1,0 +1,137 @@
+#include "payload/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+
+namespace hapax::payload {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A registry in memory, and a clock that the test turns.
+struct Double {
+  std::map<std::string, HttpAnswer> answers;
+  std::string away;  // why it does not answer
+  int questions = 0;
+  Registry::Clock::time_point now{};
+  Registry registry{"double", [this](const std::string& path) { return answer(path); }, seconds(60),
+                    [this] { return now; }};
+
+  HttpAnswer answer(const std::string& path) {
+    ++questions;
+    if (!away.empty()) throw std::runtime_error(away);
+    const auto found = answers.find(path);
+    return found == answers.end() ? HttpAnswer{404, R"({"error_code": 40403})"} : found->second;
+  }
+
+  // "type:text" with its references, "wait MS", or "unknown".
+  std::string find(const std::string& path) {
+    const auto found = registry.find(path);
+    if (const auto* const not_now = std::get_if<Registry::NotNow>(&found))
+      return "wait " + std::to_string(not_now->wait.count());
+    if (std::holds_alternative<Registry::Unknown>(found)) return "unknown";
+    const auto& schema = std::get<SchemaText>(found);
+    std::string text = schema.type + ":" + schema.text;
+    for (const auto& [name, its] : schema.references) text += " " + name + "=" + its;
+    return text;
+  }
+};
+
+TEST(Registry, GivesASchemaAfterAllThatItRefersTo) {
+  Double a;
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S"})"};
+  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S");
+  a.answers["/schemas/ids/2"] = {200, R"({"schema": "T", "schemaType": "PROTOBUF", "references": [
+      {"name": "b", "subject": "b/1", "version": 2}, {"name": "c", "subject": "c", "version": 1}]})"};
+  a.answers["/subjects/b%2F1/versions/2"] = {200, R"({"schema": "B", "references": [
+      {"name": "c", "subject": "c", "version": 1}]})"};
+  a.answers["/subjects/c/versions/1"] = {200, R"({"schema": "C", "references": [
+      {"name": "b", "subject": "b/1", "version": 2}]})"};  // in a circle
+  EXPECT_EQ(a.find("/schemas/ids/2"), "PROTOBUF:T c=C b=B");
+}
+
+TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndByNobodyMeanwhile) {
+  Double a;
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S"})"};
+  a.away = "refused";
+  EXPECT_EQ(a.find("/schemas/ids/1"), "wait 100");
+  EXPECT_EQ(a.find("/schemas/ids/2"), "wait 100");
+  EXPECT_EQ(a.questions, 1);
+  for (const int wait : {200, 400, 800, 1600, 2000, 2000}) {
+    a.now += seconds(2);
+    EXPECT_EQ(a.find("/schemas/ids/1"), "wait " + std::to_string(wait));
+  }
+  a.away.clear();
+  a.now += seconds(2);
+  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S");
+}
+
+TEST(Registry, ThatAnswersWhatIsNoSchemaIsAway) {
+  for (const HttpAnswer& answer : {HttpAnswer{200, "<html>"},
+                                   {200, "[]"},
+                                   {200, R"({"schema": 7})"},
+                                   {302, ""},
+                                   {401, ""},
+                                   {403, ""},
+                                   {429, ""},
+                                   {500, ""},
+                                   {503, ""}}) {
+    Double a;
+    a.answers["/schemas/ids/1"] = answer;
+    EXPECT_EQ(a.find("/schemas/ids/1"), "wait 100") << answer.status << answer.body;
+  }
+}
+
+TEST(Registry, MakesAnUnknownSchemaWaitAndThenRefusesIt) {
+  Double a;
+  EXPECT_EQ(a.find("/schemas/ids/7"), "wait 5000");
+  a.now += seconds(1);
+  EXPECT_EQ(a.find("/schemas/ids/7"), "wait 4000");
+  EXPECT_EQ(a.questions, 1);
+  a.now += seconds(56);
+  EXPECT_EQ(a.find("/schemas/ids/7"), "wait 3000");  // to the end of the 60 s
+  EXPECT_EQ(a.questions, 2);
+  a.now += seconds(3);
+  EXPECT_EQ(a.find("/schemas/ids/7"), "unknown");
+  a.now += seconds(1);
+  EXPECT_EQ(a.find("/schemas/ids/7"), "unknown");
+  const int before = a.questions;
+  a.answers["/schemas/ids/7"] = {200, R"({"schema": "S"})"};
+  a.now += seconds(5);
+  EXPECT_EQ(a.find("/schemas/ids/7"), "AVRO:S");
+  EXPECT_EQ(a.questions, before + 1);
+}
+
+TEST(Registry, DoesNotLetOthersWaitWhileASchemaIsUnknown) {
+  Double a;
+  EXPECT_EQ(a.find("/schemas/ids/7"), "wait 5000");
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S"})"};
+  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S");
+}
+
+TEST(Registry, RemembersABoundedNumberOfUnknownSchemas) {
+  Double a;
+  for (std::size_t i = 0; i < Registry::kMaxUnknown; ++i)
+    EXPECT_EQ(a.find("/schemas/ids/" + std::to_string(i)), "wait 5000");
+  EXPECT_EQ(a.find("/schemas/ids/100000"), "unknown");
+  a.now += std::chrono::minutes(5);
+  EXPECT_EQ(a.find("/schemas/ids/100000"), "wait 5000");
+}
+
+TEST(Registry, RefusesASchemaThatRefersToTooMuch) {
+  Double a;
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S", "references": [
+      {"name": "n", "subject": "s", "version": 0}]})"};
+  for (int i = 0; i < 200; ++i)
+    a.answers["/subjects/s/versions/" + std::to_string(i)] = {
+        200, R"({"schema": "S", "references": [{"name": "n", "subject": "s", "version": )" +
+                 std::to_string(i + 1) + "}]}"};
+  EXPECT_THROW(a.find("/schemas/ids/1"), NotDecodable);
+  EXPECT_LE(a.questions, 102);
+}
+
+}  // namespace
+}  // namespace hapax::payload
