@@ -93,9 +93,8 @@ void complete_accepting(Object& root, GateConfig& config) {
     accepts = true;
     if (route.accept->scope == config.gate.scope)
       root.reader().problem("routes[" + std::to_string(i) + "].accept.scope",
-                            "is also gate.scope, so that a key of the gate could be taken for a "
-                            "worker's result; name the scope of the worker's route here, which "
-                            "must be another one than the gate's");
+                            "is also gate.scope: a key of the gate could be taken for a worker's "
+                            "result; name the scope of the worker's route here");
     const std::string& topic = route.accept->topic;
     if (!topic.empty() && std::ranges::count(topics, topic) == 0) topics.push_back(topic);
   }

@@ -5,6 +5,7 @@
 #include "flow/booking.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
+#include "flow/replayed_message.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
 #include "payload/reader.hpp"
@@ -96,28 +97,6 @@ std::string without_bytes(const store::Source& source) {
          "read it from Kafka at " +
          source.topic + "/" + std::to_string(source.partition) + "/" +
          std::to_string(source.offset) + ", then `hapax dead replay --payload FILE` or discard it";
-}
-
-// Its payload could not be decoded.
-store::ReplayNote unread(const payload::Reading& reading) {
-  if (reading.state == payload::Reading::State::away)
-    return put_back(reading.wait, {store::Fault::Kind::other, "", reading.detail});
-  return {What::refused, reading.reason + ": " + reading.detail};
-}
-
-// It has no key, or violates the route's schema. `reader`: null, if it is not to be checked.
-std::optional<store::ReplayNote> refused_message(const key::Derived& derived,
-                                                 const payload::Reader* reader,
-                                                 const Message& message) {
-  using Note = store::ReplayNote;
-  if (const auto* none = std::get_if<key::Refusal>(&derived))
-    return Note{What::refused, none->reason + ": " + none->detail};
-  if (std::holds_alternative<key::SkippedTombstone>(derived))
-    return Note{What::refused, "the route skips tombstones (a null payload)"};
-  if (reader == nullptr) return std::nullopt;
-  const auto violated = reader->violation(message);
-  if (!violated) return std::nullopt;
-  return Note{What::refused, violated->reason + ": " + violated->detail};
 }
 
 [[noreturn]] void throw_taken() {
@@ -234,26 +213,6 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   return replayed;
 }
 
-// The booking of an outside message belongs to the run that called.
-void Replayer::begin_span(Run& current, const Message& message) {
-  if (std::exchange(current.has_span, true)) return;
-  const traces::Received received{message};
-  current.trace = spans_.begin(std::span(&received, 1), current.route.handler.name,
-                               std::chrono::steady_clock::now(), current.claimed.id);
-  current.trace_id = traces::Carried(message, current.trace).trace_id();
-}
-
-void Replayer::end_span(const std::optional<Note>& note) {
-  traces::Ended ended{"completed"};
-  if (note) {
-    ended.outcome = note->what == What::refused  ? "refused"
-                    : note->what == What::failed ? "failed"
-                                                 : "later";
-    ended.error = note->sqlstate.empty() ? ended.outcome : note->sqlstate;
-  }
-  spans_.end(std::span(&ended, 1), std::chrono::steady_clock::now());
-}
-
 bool Replayer::ran_again(const Claimed& claimed) const {
   const auto found = uncounted_.find(claimed.id);
   return found != uncounted_.end() && found->second.agains > 0;
@@ -291,14 +250,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   current.partition = letter->source.partition;
   current.generation = letter->source.generation;
   std::vector<Header> headers;
-  for (const auto& [name, value] : letter->headers) headers.push_back({name, value});
-  const Message original(
-      {.coordinates = {letter->source.topic, current.partition, letter->source.offset},
-       .timestamp_ms = letter->timestamp_ms,
-       .timestamp_type = letter->timestamp_type,
-       .key = letter->record_key,
-       .payload = letter->payload,
-       .headers = headers});
+  const Message original = original_of(*letter, headers);
   const auto read = payload::read_message(route.payload.get(), original);
   if (read && !read->reading.is_readable()) return unread(read->reading);
   const Message& message = read ? read->message : original;

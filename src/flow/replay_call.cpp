@@ -161,4 +161,24 @@ void Replayer::tell(const std::function<void()>& statement) {
   }
 }
 
+// The booking of an outside message belongs to the run that called.
+void Replayer::begin_span(Run& current, const Message& message) {
+  if (std::exchange(current.has_span, true)) return;
+  const traces::Received received{message};
+  current.trace = spans_.begin(std::span(&received, 1), current.route.handler.name,
+                               std::chrono::steady_clock::now(), current.claimed.id);
+  current.trace_id = traces::Carried(message, current.trace).trace_id();
+}
+
+void Replayer::end_span(const std::optional<Note>& note) {
+  traces::Ended ended{"completed"};
+  if (note) {
+    ended.outcome = note->what == What::refused  ? "refused"
+                    : note->what == What::failed ? "failed"
+                                                 : "later";
+    ended.error = note->sqlstate.empty() ? ended.outcome : note->sqlstate;
+  }
+  spans_.end(std::span(&ended, 1), std::chrono::steady_clock::now());
+}
+
 }  // namespace hapax::flow

@@ -255,8 +255,8 @@ MUTANTS = {
         ("src/flow/processor.cpp",
          "if (attempt.sent_commit && store::may_have_committed(thrown.fault)) attempt.in_doubt = true;",
          "static_cast<void>(store::may_have_committed(thrown.fault));"),
-        ("src/flow/processor_batch.cpp", "if (tried.in_doubt && key::is_by",
-         "if (tried.in_doubt && at >= jobs.size() && key::is_by")],
+        ("src/flow/processor_batch.cpp", "if (tried.in_doubt)",
+         "if (tried.in_doubt && at >= jobs.size())")],
         "connections-cut,backend-frozen", {}, world="positions"),
     "positions-without-a-seal": Mutant([
         ("src/store/message/claim.cpp",

@@ -49,7 +49,7 @@ class AcceptedChain : public testing::Test {
 
   void await_port(WorkerProcess& gate) {
     port_ = gate.await("gate", {}, 1, 60s).at("port").get<std::uint16_t>();
-    gate.await_ready();  // it serves before it has found Kafka, and answers 503 where it publishes
+    gate.await_ready();  // until it has found Kafka, it answers 503 to what it would publish
   }
 
   // Status 0: there was no answer.

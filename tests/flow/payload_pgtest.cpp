@@ -42,7 +42,7 @@ TEST_F(PayloadRules, AViolationIsADeadLetterWithItsKeyAndPlaceAndIsNotRun) {
   EXPECT_EQ(process({.key = "bad", .payload = "8", .offset = 4}).result, Result::completed);
 }
 
-// A schema that became stricter says nothing about what took effect before.
+// A schema that became stricter does not judge what took effect before.
 TEST_F(PayloadRules, AMessageThatWasCompletedStaysADuplicate) {
   const auto strict = std::exchange(route.payload, nullptr);
   EXPECT_EQ(process({.payload = "0", .offset = 1}).result, Result::completed);

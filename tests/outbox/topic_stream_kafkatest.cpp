@@ -1,4 +1,4 @@
-// What a stream does if Kafka does not know its topic, or if nobody knows Kafka's name. On
+// What a stream does if Kafka does not know its topic, or if no name server knows Kafka's name. On
 // librdkafka's mock broker.
 #include "outbox/topic_stream.hpp"
 

@@ -12,7 +12,7 @@ namespace {
 
 const nlohmann::json kByPosition = {{"route", {{"key", "position"}}}};
 
-// Nobody has asked yet whether it was committed. Under other keys it would run again.
+// No statement has asked yet whether it was committed. Under other keys it would run again.
 TEST(Positions, ALeaveWithAMessageInDoubtIsNotDrainedSoAChangedKeyIsRefused) {
   Site site = Site::on_mock_cluster(1);
   test::CuttingProxy proxy(test::postgres().port());
