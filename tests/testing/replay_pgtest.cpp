@@ -35,7 +35,7 @@ std::vector<std::string> differences_of(const Body& one, const Body& other) {
   return now.compare(next, records);
 }
 
-TEST(Replay, TellsWhatBecomesOfEachRecord) {
+TEST(ReplayOfRecords, TellsWhatBecomesOfEachRecord) {
   Harness harness(factory(book), ledger());
   const auto outcomes = harness.replay({payment("a"), payment("b", "no number"), payment("a")});
   ASSERT_THAT(outcomes, SizeIs(3));
