@@ -78,6 +78,10 @@ void forget_attempts(Attempt& attempt) {
 }  // namespace
 
 Outcome Processor::process(const Task& task, Handler& handler, const Next& next) {
+  return process(task, task.in_doubt, handler, next);
+}
+
+Outcome Processor::process(const Task& task, bool in_doubt, Handler& handler, const Next& next) {
   if (task.breaker != nullptr && task.breaker->is_open()) {
     abandon();
     return held();
@@ -89,6 +93,7 @@ Outcome Processor::process(const Task& task, Handler& handler, const Next& next)
   // Whichever lane it comes to: what this process announced and survived was no crash.
   if (task.announced) session_.set_announced(task.source());
   Attempt attempt(task, session_, random_);
+  attempt.in_doubt = in_doubt;
   Outcome outcome = process_once(attempt, handler, next);
   if (attempt.session_was_stale) {
     Attempt second(task, session_, random_);

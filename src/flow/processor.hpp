@@ -65,6 +65,8 @@ class Processor {
   bool reachable(std::string& why) { return session_.is_reachable(why); }
 
  private:
+  // `in_doubt`: it is, though its task may not say so yet.
+  Outcome process(const Task& task, bool in_doubt, Handler& handler, const Next& next);
   Outcome process_once(Attempt& attempt, Handler& handler, const Next& next);
   std::optional<Outcome> announce(Attempt& attempt);
   Outcome derive_and_run(Attempt& attempt, Handler& handler, const Next& next);
@@ -79,8 +81,8 @@ class Processor {
   Outcome run_duplicate(Attempt& attempt, const store::ClaimRequest& request,
                         const std::string& nonce, store::Transaction& transaction,
                         Handler& handler);
-  Outcome run_alone(const Job& job, const std::optional<Thrown>& failed_run);
-  Outcome count_run_of_batch(const Job& job, const Thrown& thrown);
+  Outcome run_alone(const Job& job, const std::optional<Thrown>& failed_run, bool in_doubt);
+  Outcome count_run_of_batch(const Job& job, const Thrown& thrown, bool in_doubt);
 
   LaneSession session_;
   HandlerWatch watch_;

@@ -74,9 +74,8 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     std::size_t end = at + 1;
     while (identities[at] && end < jobs.size() && end - at < size && identities[end]) ++end;
     if (end - at == 1) {
-      Job alone = jobs[at];
-      alone.task.in_doubt = alone.task.in_doubt || outcomes[at].in_doubt;
-      set(outcomes[at], run_alone(alone, failed_runs[at]));
+      const bool in_doubt = jobs[at].task.in_doubt || outcomes[at].in_doubt;
+      set(outcomes[at], run_alone(jobs[at], failed_runs[at], in_doubt));
       if (outcomes[at].result == Result::outage) return outcomes;
       ++at;
       continue;
@@ -117,13 +116,16 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
   return outcomes;
 }
 
-Outcome Processor::run_alone(const Job& job, const std::optional<Thrown>& failed_run) {
-  return failed_run ? count_run_of_batch(job, *failed_run) : process(job.task, *job.handler);
+Outcome Processor::run_alone(const Job& job, const std::optional<Thrown>& failed_run,
+                             bool in_doubt) {
+  return failed_run ? count_run_of_batch(job, *failed_run, in_doubt)
+                    : process(job.task, in_doubt, *job.handler, {});
 }
 
 // Run again at once, the message would have a run more than its route allows.
-Outcome Processor::count_run_of_batch(const Job& job, const Thrown& thrown) {
+Outcome Processor::count_run_of_batch(const Job& job, const Thrown& thrown, bool in_doubt) {
   Attempt attempt(job.task, session_, random_);
+  attempt.in_doubt = in_doubt;
   if (std::string why; !session_.is_reachable(why)) return away(std::move(why));
   attempt.identity = std::get<key::Identity>(
       key::identify(job.task.route.key, job.task.message, job.task.generation));

@@ -71,7 +71,8 @@ struct Job {
   std::size_t order_key;  // any number; equal for messages of one order key
 };
 
-// Called before each run of a handler, and with null after it; may be empty.
+// Called before each run of a handler, and with null after it; may be empty. The task is one that
+// the processor was given, never a copy: a lane shows it to other threads until process() is back.
 using HandlerWatch = std::function<void(const Task*, std::chrono::steady_clock::time_point now)>;
 
 // A handler runs, as the watchdog sees it, while this lives.

@@ -119,6 +119,30 @@ TEST_F(BatchNeighbours, AreSetApartTogetherWhereSeveralStandInTheWay) {
   EXPECT_EQ(effects(), "b=book d=book");
 }
 
+// The lane shows the last one to other threads while the next waits for PostgreSQL.
+TEST_F(BatchNeighbours, AreWatchedByTheTasksThatTheLaneKeeps) {
+  const std::vector<std::string> keys = {"a", "b", "c", "d"};
+  const std::vector<Header> named = headers(keys);
+  const std::vector<Message> messages = messages_of(named);
+  const std::string group = "group";
+  const Body body = [](const Message& message, Context& context) {
+    if (*message.header("id") == "c") throw Reject("no");
+    write(message, context);
+  };
+  CountingHandler handler(body, runs);
+  std::vector<Job> jobs = jobs_of(messages, group, handler);
+  jobs[0].task.remembered = true;
+  std::vector<const Task*> watched;
+  Processor processor([this] { return store::Session(options); }, 1,
+                      [&](const Task* task, auto) {
+                        if (task != nullptr) watched.push_back(task);
+                      });
+  processor.process(jobs);
+  const auto task = [&](std::size_t n) { return &jobs[n].task; };
+  EXPECT_THAT(watched, testing::ElementsAre(task(0), task(1), task(2), task(1), task(2), task(3)))
+      << "a alone, b and c together, and then each alone";
+}
+
 // Else a large batch would hold all of its results until it ends.
 TEST_F(BatchNeighbours, SendTheirResultsWhileTheyRunIfTheyAreLarge) {
   constexpr int kMessages = 24;
