@@ -75,11 +75,11 @@ Json decoded_payload(const config::Config& config, const Json& letter) {
   rules.schema.clear();
   rules.registry.unknown_timeout = std::chrono::milliseconds(0);  // this command does not wait
   const auto reader = payload::make_reader(rules);
-  std::vector<std::pair<std::optional<std::string>, std::optional<std::string>>> bytes;
+  std::vector<std::pair<std::string, std::optional<std::string>>> bytes;
   for (const Json& header : letter.at("headers"))
-    bytes.emplace_back(bytes_of_hex(header.at(0)), bytes_of_hex(header.at(1)));
+    bytes.emplace_back(bytes_of_hex(header.at(0)).value_or(""), bytes_of_hex(header.at(1)));
   std::vector<Header> headers;
-  for (const auto& [name, value] : bytes) headers.push_back({name.value_or(""), value});
+  for (const auto& [name, value] : bytes) headers.push_back({name, value});
   Message::Parts parts;
   parts.payload = payload;
   parts.headers = headers;

@@ -43,6 +43,9 @@ class RelayThread {
 
   outbox::Relay& relay() { return relay_; }
 
+  // Asks it to leave; the destructor waits for that.
+  void stop() { thread_.request_stop(); }
+
  private:
   outbox::Relay relay_;
   std::jthread thread_;  // last: it uses relay_

@@ -49,6 +49,7 @@ void end(std::unique_ptr<worker::Worker> worker, std::optional<RelayThread>& rel
   if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
   end_in_time([&] {
     flow::crash_point("client_ends");
+    if (relay) relay->stop();  // leaves beside the worker's end, which may wait for a collector
     worker.reset();
     relay.reset();
   });

@@ -89,8 +89,10 @@ Outcome give_up(Attempt& attempt, Outcome verdict) {
   // Cautious mode gives up before it derives the key. But a called one was derived for the call,
   // and a position needs no look at the message: a worker that lost the partition must not write a
   // letter. Nor must one whose route still refuses tombstones, if others handle them by now.
-  const bool names_itself = key::is_by_position(task.route.key) &&
-                            (verdict.reason == kCrashed || verdict.reason == key::kTombstone);
+  const bool is_unread = task.reading != nullptr && !task.reading->is_readable();
+  const bool names_itself =
+      key::is_by_position(task.route.key) &&
+      (is_unread || verdict.reason == kCrashed || verdict.reason == key::kTombstone);
   if ((task.answered != nullptr || names_itself) && !attempt.identity) {
     key::Derived derived =
         key::identify_also_tombstones(task.route.key, task.message, task.generation);

@@ -45,12 +45,17 @@ HttpPost::Answer HttpPost::post(const std::string& body, const std::string& cont
     answer.body.append(data, size);
     return true;
   };
+  // Of an answer that is longer than what is kept, the status still counts.
+  request.response_handler = [&](const httplib::Response& head) {
+    answer.status = head.status;
+    return true;
+  };
   const httplib::Result result = client_->send(request);
-  if (!result) {
+  if (!result && result.error() != httplib::Error::Canceled) {
+    answer.status = 0;
     answer.error = target_.url() + " does not answer: " + httplib::to_string(result.error());
     return answer;
   }
-  answer.status = result->status;
   if (!answer.is_good())
     answer.error = target_.url() + " answers with HTTP status " + std::to_string(answer.status);
   return answer;

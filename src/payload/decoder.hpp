@@ -22,7 +22,8 @@ struct NotDecodable : std::runtime_error {
 // No decoded text is longer, because few bytes can stand for endless JSON.
 inline std::size_t max_text(std::size_t payload_bytes) {
   constexpr std::size_t kLeast = std::size_t{16} << 20;
-  return std::max(kLeast, 16 * payload_bytes);
+  constexpr std::size_t kOfASmallOne = std::size_t{64} << 10;  // a batch holds many of them
+  return std::min(std::max(kLeast, 16 * payload_bytes), kOfASmallOne + 64 * payload_bytes);
 }
 
 // A schema as a registry gives it.

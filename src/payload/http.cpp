@@ -48,6 +48,7 @@ HttpAnswer get(const config::Registry& registry, const std::string& path) {
   set(CURLOPT_USERAGENT, "hapax");
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_QUICK_EXIT, 1L);  // or a name server that does not answer would be waited for
   set(CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
   set(CURLOPT_TIMEOUT_MS, kTimeoutMs);
   set(CURLOPT_WRITEFUNCTION, &append);

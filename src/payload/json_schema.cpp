@@ -27,12 +27,19 @@ using Adapter = valijson::adapters::NlohmannJsonAdapter;
 constexpr std::size_t kMaxTold = 10'000;
 
 // libstdc++ would match by recursion, one level for each byte, and hostile strings would take the
-// stack. This flag makes it go through the string once, without recursion.
+// stack. This flag makes it go through the string without recursion.
 constexpr auto kLinear = std::regex::ECMAScript | std::regex_constants::__polynomial;
+
+// It would also begin anew at each byte. So the pattern itself begins anywhere, and all of it is
+// one pass. The schema's check refuses lookaheads, each of which is a pass of its own.
+std::regex linear(const std::string& pattern) {
+  static_cast<void>(std::regex(pattern, kLinear));  // by itself, or "a)(b" would pass
+  return std::regex("^[\\s\\S]*?(?:" + pattern + ")", kLinear | std::regex::nosubs);
+}
 
 // valijson 1.0.3 takes patterns of a type of one's own; valijson 1.0 has std::regex.
 struct Pattern {
-  explicit Pattern(const std::string& text) : regex(text, kLinear) {}
+  explicit Pattern(const std::string& text) : regex(linear(text)) {}
   static bool search(const std::string& text, const Pattern& pattern) {
     return std::regex_search(text, pattern.regex);
   }
@@ -44,7 +51,7 @@ using Patterns = std::unordered_map<std::string, Pattern>;
 
 template <template <class> class Visitor>
 struct Engine {
-  static std::regex made(const std::string& text) { return std::regex(text, kLinear); }
+  static std::regex made(const std::string& text) { return linear(text); }
   using Made = std::regex;
   using Of = Visitor<Adapter>;
 };
@@ -64,14 +71,15 @@ using Chosen = decltype(engine<valijson::ValidationVisitor>());
 
 struct Size {
   std::size_t values = 0;
-  std::size_t pairs = 0;  // of elements of one array
+  std::size_t pairs = 0;  // of elements of one array, by the values in an element
 };
 
 void measure(const json& value, Size& size) {
   ++size.values;
-  if (value.is_array()) size.pairs += value.size() * value.size() / 2;
+  const std::size_t before = size.values;
   if (value.is_structured())
     for (const json& element : value) measure(element, size);
+  if (value.is_array()) size.pairs += value.size() * (size.values - before) / 2;
 }
 
 // valijson names a place by steps: <root>, ["name"], [0].

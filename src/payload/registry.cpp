@@ -100,6 +100,8 @@ Registry::Found Registry::unknown(const std::string& path) {
           "become dead letters");
     }
   } else if (now >= asked->second.last + kAskAgain) {
+    // Long ago: one message with an id of the future must not use up the wait of that id.
+    if (now > asked->second.last + 2 * (unknown_timeout_ + kAskAgain)) asked->second.first = now;
     asked->second.last = now;
   }
   const auto end = asked->second.first + unknown_timeout_;
@@ -118,10 +120,15 @@ Registry::Document Registry::document(const std::string& path) const {
   if (answer.status == 401 || answer.status == 403)
     return Away{"it refuses payload.registry's user and password (HTTP " +
                 std::to_string(answer.status) + ")"};
-  // It may be busy, or another server's. What it answers to a path that it does not know is 404;
-  // old versions answer 4xx to a GUID.
+  // It may be busy, or another server's, such as a proxy's 404. What a registry answers to a path
+  // that it does not know is JSON: 404, and of old versions another 4xx to a GUID.
+  const auto is_a_refusal = [&] {
+    const json refusal = json::parse(answer.body, nullptr, false);
+    return refusal.is_object() && refusal.contains("error_code");
+  };
   if (answer.status == 408 || answer.status == 429 || answer.status < 200 ||
-      (answer.status >= 300 && answer.status < 400) || answer.status >= 500)
+      (answer.status >= 300 && answer.status < 400) || answer.status >= 500 ||
+      (answer.status != 200 && !is_a_refusal()))
     return Away{"it answers HTTP " + std::to_string(answer.status)};
   if (answer.status != 200) return Missing{};
   json document = json::parse(answer.body, nullptr, false);

@@ -119,6 +119,9 @@ class Walk {
       keyword(known->second, name, value, at, in_place);
     }
     for (const std::string& name : noted) node.erase(name);
+    if (node.contains("multipleOf") && node.value("type", json()) != "integer")
+      refuse_schema(below(at, "multipleOf"),
+                    "needs \"type\": \"integer\" beside it: a fraction would be cut off");
     const auto is_checked = [&](const auto& member) {
       return member.key() != "$ref" && member.key() != "definitions" && member.key() != "$defs";
     };
@@ -206,6 +209,10 @@ class Walk {
     if (has_large_number(value))
       refuse_schema(at, "a number of a schema must lie between -2^63 and 2^63 - 1");
     make_comparable(value);
+    if (name == "multipleOf" && !(value.is_number_integer() && value > 0))
+      refuse_schema(at,
+                    "must be a whole number above 0: fractions are compared as doubles, and 19.99 "
+                    "would be no multiple of 0.01");
     if (name == "uniqueItems") into_.compares_elements |= value == true;
     if (name != "pattern" && name != "$ref") return;
     if (!value.is_string()) refuse_schema(at, "must be a string");
@@ -213,6 +220,8 @@ class Walk {
     if (name == "pattern") {
       if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
         refuse_schema(at, "a pattern is matched byte by byte, so it must be ASCII");
+      if (text.find("(?=") != std::string::npos || text.find("(?!") != std::string::npos)
+        refuse_schema(at, "a lookahead takes a pass for each byte; write the pattern without it");
       into_.patterns.push_back(text);
     } else if (text != "#" && !(text.starts_with("#/") && text.find('%') == std::string::npos)) {
       refuse_schema(at, "a reference must lead into this file, such as \"#/definitions/amount\"");

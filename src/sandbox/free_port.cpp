@@ -1,16 +1,15 @@
 #include "sandbox/free_port.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cstddef>
-#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "sandbox/descriptor.hpp"
 
@@ -20,18 +19,14 @@ namespace {
 // Other processes of ours look for ports, too, before a server has bound this one. The reservation
 // is an abstract socket and lasts as long as this process.
 bool reserve(std::uint16_t port) {
-  static std::mutex mutex;
-  static std::vector<Descriptor> kept;
-  Descriptor reservation(checked(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+  const Descriptor reservation(checked(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string name = "hapax-port-" + std::to_string(port);
   name.copy(address.sun_path + 1, name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (bind(reservation.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return false;
-  const std::lock_guard lock(mutex);
-  kept.push_back(std::move(reservation));
-  return true;
+  return ::fcntl(reservation.get(), F_DUPFD_CLOEXEC, 0) >= 0;  // which nobody closes
 }
 
 }  // namespace

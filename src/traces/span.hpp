@@ -49,8 +49,10 @@ struct Span {
 
   // In memory, roughly, for the bound of the queue.
   std::size_t bytes() const {
-    return sizeof(Span) + tracestate.size() + topic.size() + handler.size() + error.size() +
-           links.capacity() * sizeof(Link);
+    std::size_t size = sizeof(Span) + tracestate.size() + topic.size() + handler.size() +
+                       error.size() + links.capacity() * sizeof(Link);
+    for (const Link& link : links) size += link.tracestate.size();
+    return size;
   }
 };
 

@@ -154,6 +154,7 @@ const flow::Task* Lane::take_next(const Work& current) {
 
 void Lane::put_next_back() {
   processor_.abandon();
+  next_->items.front().read.reset();
   std::vector<Work> unrun;
   unrun.push_back(*std::exchange(next_, std::nullopt));
   setup_.dispatcher.finish(std::move(unrun));

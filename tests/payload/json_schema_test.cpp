@@ -72,6 +72,10 @@ TEST(JsonSchema, RefusesWhatItWouldNotCheck) {
            {R"({"type": "strin"})", "strin"},
            {R"({"pattern": "(a)\\1"})", "backtracking"},
            {R"({"pattern": "ä"})", "ASCII"},
+           {R"x({"pattern": "a(?=b)"})x", "lookahead"},
+           {R"({"pattern": "a)(b"})", "pattern"},
+           {R"({"type": "number", "multipleOf": 0.01})", "whole number"},
+           {R"({"type": "number", "multipleOf": 5})", "needs \"type\": \"integer\""},
            {R"([])", "a schema is an object"},
            {R"({)", "is not JSON"}})
     EXPECT_NE(refusal(schema).find(place), std::string::npos) << schema << ": " << refusal(schema);
@@ -94,6 +98,10 @@ TEST(JsonSchema, IsNoMatchForHostileStringsAndArrays) {
   const std::string many(1'000'000, 'a');
   EXPECT_EQ(violation(R"({"pattern": "^(a|b)*$"})", many), "");       // no stack overflow
   EXPECT_NE(violation(R"({"pattern": "^(a+)+$"})", many + "!"), "");  // no endless backtracking
+  EXPECT_NE(violation(R"({"pattern": "[a-z]+[0-9]"})", many), "");    // one pass, not one a byte
+  EXPECT_EQ(violation(R"({"pattern": "b[0-9]$"})", many + "b1"), "");
+  EXPECT_EQ(violation(R"({"type": "integer", "multipleOf": 5})", 15), "");
+  EXPECT_NE(violation(R"({"type": "integer", "multipleOf": 5})", 16), "");
   std::vector<int> numbers(100'000);
   std::iota(numbers.begin(), numbers.end(), 0);
   EXPECT_NE(violation(R"({"uniqueItems": true})", numbers).find("too long"), std::string::npos);

@@ -29,7 +29,7 @@ HttpAnswer answer(const std::string& path) {
   if (path == "/schemas/ids/3") return schema("{}");
   if (path == "/schemas/ids/4") return {200, R"({"schema": "syntax", "schemaType": "PROTOBUF"})"};
   if (path == "/schemas/ids/5") throw std::runtime_error("refused");
-  return {404, ""};
+  return {404, R"({"error_code": 40403})"};
 }
 
 config::Payload payload(Format format) {
@@ -139,6 +139,10 @@ TEST(PayloadReader, AsksARegistryByHttp) {
   server.Get("/base/schemas/ids/3", [](const httplib::Request&, httplib::Response& to) {
     to.set_redirect("/base/schemas/ids/1");
   });
+  server.Get("/base/schemas/ids/4", [](const httplib::Request&, httplib::Response& to) {
+    to.status = 404;
+    to.set_content(R"({"error_code": 40403, "message": "Schema not found"})", "application/json");
+  });
   const int port = server.bind_to_any_port("127.0.0.1");
   std::jthread thread([&] { server.listen_after_bind(); });
   config::Payload asks = payload(Format::avro);
@@ -150,6 +154,7 @@ TEST(PayloadReader, AsksARegistryByHttp) {
   EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\2x"s}).starts_with("registry: "));
   EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\3x"s}).starts_with("registry: "));
   EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\4x"s}).starts_with("unknown_schema: "));
+  EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\5x"s}).starts_with("registry: "));
   server.stop();
   thread.join();
   EXPECT_TRUE(read(Reader(asks), {.payload = "\0\0\0\0\1x"s}).starts_with("registry: "));

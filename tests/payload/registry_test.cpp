@@ -74,6 +74,8 @@ TEST(Registry, ThatAnswersWhatIsNoSchemaIsAway) {
                                    {200, "[]"},
                                    {200, R"({"schema": 7})"},
                                    {302, ""},
+                                   {404, "404 page not found"},  // of a proxy before it
+                                   {407, "{}"},
                                    {401, ""},
                                    {403, ""},
                                    {429, ""},
@@ -103,6 +105,13 @@ TEST(Registry, MakesAnUnknownSchemaWaitAndThenRefusesIt) {
   a.now += seconds(5);
   EXPECT_EQ(a.find("/schemas/ids/7"), "AVRO:S");
   EXPECT_EQ(a.questions, before + 1);
+}
+
+TEST(Registry, WaitsAnewForASchemaThatWasAskedForLongAgo) {
+  Double a;
+  EXPECT_EQ(a.find("/schemas/ids/7"), "wait 5000");  // one message named an id of the future
+  a.now += std::chrono::minutes(5);
+  EXPECT_EQ(a.find("/schemas/ids/7"), "wait 5000");
 }
 
 TEST(Registry, DoesNotLetOthersWaitWhileASchemaIsUnknown) {
