@@ -88,11 +88,10 @@ TEST(Shadow, ShowsWhatIsNotPublishedAnyMore) {
 }
 
 TEST(Shadow, TakesTheOtherHandlerFromAPlugin) {
-  const std::string plugin = HAPAX_BINARY_DIR "/lib/libscripted.so";
-  EXPECT_EQ(plugin_handler(plugin, "paying").name, "paying");
-  EXPECT_THAT(
-      [&] { plugin_handler(plugin, "payin"); },
-      ThrowsMessage<std::runtime_error>(HasSubstr("has no handler payin; it has scripted, ")));
+  const std::string plugin = HAPAX_BINARY_DIR "/lib/libother_json.so";
+  EXPECT_EQ(plugin_handler(plugin, "echo").name, "echo");
+  EXPECT_THAT([&] { plugin_handler(plugin, "ech"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("has no handler ech; it has echo")));
 }
 
 class RecordsInAFile : public ::testing::Test {
