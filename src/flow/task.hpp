@@ -72,7 +72,7 @@ struct Job {
 };
 
 // Called before each run of a handler, and with null after it; may be empty. The task is one that
-// the processor was given, never a copy: a lane shows it to other threads until process() is back.
+// the processor was given, never a copy.
 using HandlerWatch = std::function<void(const Task*, std::chrono::steady_clock::time_point now)>;
 
 // A handler runs, as the watchdog sees it, while this lives.

@@ -61,6 +61,8 @@ Reading Reader::read(const Message& message) const {
   if (auto* const reading = std::get_if<Reading>(&framed)) return std::move(*reading);
   const Framed& found = std::get<Framed>(framed);
   if (const auto decoder = known(found.schema)) return decoded(*decoder, found);
+  const sync::Lock asking(asking_);
+  if (const auto decoder = known(found.schema)) return decoded(*decoder, found);
   try {
     auto answer = registry_->find(found.schema);
     if (auto* const not_now = std::get_if<Registry::NotNow>(&answer))

@@ -194,13 +194,12 @@ void Checkpointer::serve_release() {
 
 namespace {
 
-// What is in doubt may be settled, and what calls to the outside may have been called: under other
-// keys it could run again.
+// What may have begun counts, too: under other keys it could run again.
 std::int64_t settled_below(const Partition& partition) {
+  const std::int64_t begun_below = partition.begun_below();
   const Partition::Progress progress = partition.progress();
-  const bool may_have_begun = partition.has_doubt() || partition.route().outside.has_value();
-  if (!may_have_begun || progress.messages == 0) return progress.highest_settled;
-  return std::max(progress.highest_settled, progress.next);
+  return progress.watermark < begun_below ? std::max(progress.highest_settled, begun_below)
+                                          : progress.highest_settled;
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ class Lane {
   std::vector<std::unique_ptr<Handler>> handlers_;
   Settler settler_;
   traces::Runs runs_;
-  // Of the message that it has now. Not its task: a batch may run a copy that is gone when the
-  // watchdog looks. The route lives as long as the worker.
+  // Of the message that it has now, by value, so that the watchdog may look whenever it wants. The
+  // route lives as long as the worker.
   struct Now {
     const flow::Route& route;
     std::int32_t generation, partition;

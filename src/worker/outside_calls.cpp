@@ -216,7 +216,10 @@ void OutsideCalls::take() {
 void OutsideCalls::take_keys(Flights& flights, bool alone) {
   if (flights.empty()) return;
   std::vector<store::CallRequest> requests;
-  for (const Flight& flight : flights) requests.push_back({flight.claim(), alone});
+  for (const Flight& flight : flights) {
+    requests.push_back({flight.claim(), alone});
+    flight.work.partition->may_have_begun(flight.task.message.offset());
+  }
   std::vector<store::Take> takes;
   try {
     takes = store::take_calls(*session_, holder_.id, requests);

@@ -185,9 +185,14 @@ class Partition {
   bool over() const { return over_; }
   void end() { over_ = true; }
 
-  // A message of it is in doubt: a transaction with it may have been committed. Any thread.
-  bool has_doubt() const { return has_doubt_; }
-  void doubt() { has_doubt_ = true; }
+  // A message that is not settled may have begun to take effect: a transaction with it may have
+  // been committed, or another system may have been called. Any thread.
+  void may_have_begun(std::int64_t offset) {
+    auto below = begun_below_.load();
+    while (below <= offset && !begun_below_.compare_exchange_weak(below, offset + 1)) continue;
+  }
+  // No message at this offset or above may have. 0: none at all.
+  std::int64_t begun_below() const { return begun_below_; }
 
   // Of handlers, that came back and took effect or will be retried. Any thread.
   std::size_t handler_runs() const { return handler_runs_; }
@@ -207,7 +212,7 @@ class Partition {
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};
-  std::atomic<bool> has_doubt_{false};
+  std::atomic<std::int64_t> begun_below_{0};
   std::atomic<std::size_t> handler_runs_{0};
 };
 

@@ -84,7 +84,7 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
   for (auto [left, its] = std::pair(item, outcome); left != work.items.end(); ++left, ++its)
     if (its->in_doubt) {
       left->in_doubt = true;
-      work.partition->doubt();
+      work.partition->may_have_begun(left->record->message().offset());
     }
   count(work, *item, *outcome);
   if (flow::is_halt(outcome->result)) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "flow/flow_case.hpp"
+#include "support/cutting_proxy.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -119,7 +120,7 @@ TEST_F(BatchNeighbours, AreSetApartTogetherWhereSeveralStandInTheWay) {
   EXPECT_EQ(effects(), "b=book d=book");
 }
 
-// The lane shows the last one to other threads while the next waits for PostgreSQL.
+// A watcher may keep the address while the batch runs.
 TEST_F(BatchNeighbours, AreWatchedByTheTasksThatTheLaneKeeps) {
   const std::vector<std::string> keys = {"a", "b", "c", "d"};
   const std::vector<Header> named = headers(keys);
@@ -141,6 +142,23 @@ TEST_F(BatchNeighbours, AreWatchedByTheTasksThatTheLaneKeeps) {
   const auto task = [&](std::size_t n) { return &jobs[n].task; };
   EXPECT_THAT(watched, testing::ElementsAre(task(0), task(1), task(2), task(1), task(2), task(3)))
       << "a alone, b and c together, and then each alone";
+}
+
+// Under another key they could run again, so a worker that leaves must know of it.
+TEST_F(BatchNeighbours, AreAllInDoubtIfTheAnswerToTheirCommitIsLost) {
+  test::CuttingProxy proxy(test::postgres().port());
+  const store::ConnectOptions through = test::through_port(options, proxy.port());
+  const std::vector<std::string> keys = {"a", "b", "c"};
+  const std::vector<Header> named = headers(keys);
+  const std::vector<Message> messages = messages_of(named);
+  const std::string group = "group";
+  const Body body = write;
+  CountingHandler handler(body, runs);
+  Processor processor([&] { return store::Session(through); }, 1);
+  proxy.cut_next(";COMMIT", test::CuttingProxy::Cut::after_answer);
+  for (const Outcome& outcome : processor.process(jobs_of(messages, group, handler)))
+    EXPECT_TRUE(outcome.in_doubt) << name_of(outcome.result);
+  EXPECT_EQ(effects(), "a=book b=book c=book");
 }
 
 // Else a large batch would hold all of its results until it ends.
