@@ -105,6 +105,7 @@ void TopicStream::conclude(News& news) {
     waiting_.push_front(std::move(row->second));
   sent_.clear();
   const bool about_topic = refusal && kafka::is_about_topic(refusal->result);
+  if (!about_topic) topic_is_there();  // as far as this attempt tells
   if (about_topic &&
       (waits_for_topic_ || (refusal->result == Result::no_topic && !topic_is_gone()))) {
     back_off(refusal->error);

@@ -130,6 +130,7 @@ void TransactedStream::judged(const Judged& judged, News& news) {
                  "records may come again, with equal keys");
   held_ = judged.held;
   is_ready_ = true;
+  topic_is_there();  // the take-over has seen it; what refused the batch may be older
   if (judged.verdict == Verdict::sent) return sent(news);
   if (open_) news.settled = store::SettledBatch{topic_, open_->token, false};
   open_.reset();
