@@ -56,7 +56,9 @@ class Reader {
 
   const config::Payload::Format format_;
   const std::shared_ptr<const JsonSchema> schema_;  // null: none
-  const std::unique_ptr<Registry> registry_;        // null: none
+  // One lane asks, and the others find what it learned.
+  mutable sync::Mutex asking_;
+  const std::unique_ptr<Registry> registry_ HAPAX_GUARDED_BY(asking_);  // null: none
   mutable sync::Mutex mutex_;
   mutable std::map<std::string, Known> decoders_ HAPAX_GUARDED_BY(mutex_);  // by Framed::schema
 };

@@ -125,6 +125,23 @@ TEST(PayloadReader, ShowsAHandlerTheDecodedPayloadAndTheBytes) {
   });
 }
 
+TEST(PayloadReader, AsksOnceForWhatSeveralLanesMiss) {
+  std::atomic<int> questions = 0, begun = 0;
+  const Reader reader(payload(Format::avro), [&](const std::string& path) {
+    ++questions;
+    while (begun < 8) std::this_thread::yield();
+    return answer(path);
+  });
+  std::vector<std::jthread> lanes;
+  for (int i = 0; i < 8; ++i)
+    lanes.emplace_back([&] {
+      ++begun;
+      EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\4p1\x0e"s}), R"({"id":"p1","amount":7})");
+    });
+  lanes.clear();
+  EXPECT_EQ(questions, 1);
+}
+
 // The client that is not in memory: user and password, a status, a body that is too large.
 TEST(PayloadReader, AsksARegistryByHttp) {
   httplib::Server server;
