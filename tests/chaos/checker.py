@@ -193,10 +193,12 @@ class Checker:
             self.complain(f"{message.at}: expected no dead letter but of {sorted(allowed)}, found "
                           f"{letter}; it ran {ran}; {where}")
         if letter.reason == "attempts_exhausted" and not message.deed.startswith("hostile"):
+            # Who swallows an error ends, and its transaction is aborted: it failed once more.
+            failed = ran.get("threw", 0) + (message.deed == "swallow")
             # One more where PostgreSQL went away between the last count and the dead letter.
-            if not self.site.max_attempts <= letter.attempts <= ran.get("threw", 0):
+            if not self.site.max_attempts <= letter.attempts <= failed:
                 self.complain(f"{message.at}: given up after {self.site.max_attempts} attempts, "
-                              f"says {letter}, but it failed {ran.get('threw', 0)} times; {where}")
+                              f"says {letter}, but it failed {failed} times; {where}")
 
     def reasons(self, message, effects, same):
         """That a dead letter of this message may have."""
