@@ -41,10 +41,11 @@ class CallsChecker(Checker):
     def check(self):
         world = self.site.world
         self.of = collections.defaultdict(list)     # operation -> what the gateway noted
-        by_key = {}
-        for event in world.gateway.events():
-            by_key.setdefault(event["key"], event.get("op"))
-            self.of[event.get("op") or by_key[event["key"]]].append(event)
+        events = world.gateway.events()
+        # A question names the key only, and after a lost tail it comes before the first call.
+        by_key = {event["key"]: event["op"] for event in events if event.get("op")}
+        for event in events:
+            self.of[by_key.get(event["key"])].append(event)
         self.notes = collections.defaultdict(list)  # operation -> what the handlers noted
         for file in (self.site.folder / "calls").iterdir():
             for line in file.read_text().splitlines():
