@@ -131,7 +131,7 @@ std::shared_ptr<Partition> Assignment::make(const TopicPartition& id) const {
   const std::size_t route = route_index_.at(id.first);
   const auto partition = std::make_shared<Partition>(id, routes_[route], route);
   if (const auto last = last_read_.find(id); last != last_read_.end())
-    partition->handover.read_before = last->second;
+    partition->handover.read_before = {last->second};
   if (const auto seen = seen_wal_.find(id); seen != seen_wal_.end())
     partition->handover.seen_wal = seen->second;
   return partition;

@@ -78,13 +78,14 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
     HeldPartitions::List dirty;
     bool asks_position = false;
     for (const auto& partition : partitions) {
-      const std::int64_t watermark = partition->progress().watermark;
+      const auto [watermark, last_record] = partition->reached();
       if (watermark <= partition->checkpointed()) continue;
       dirty.push_back(partition);
       asks_position = asks_position || partition->seen_wal();
       writes.push_back({partition->id(), partition->beginning().incarnation,
                         partition->beginning().epoch, partition->checkpointed(), watermark,
-                        key::is_by_position(partition->route().key)});
+                        key::is_by_position(partition->route().key),
+                        last_record ? last_record->text() : ""});
     }
     if (writes.empty()) return;
     store::Session& session = session_.get();

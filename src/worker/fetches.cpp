@@ -13,8 +13,8 @@ constexpr std::chrono::seconds kRefusedAgainAfter{5};
 // A record that was read before is looked at again first.
 std::int64_t fetched_from(const Partition& partition) {
   const std::int64_t next = partition.progress().next;
-  const std::optional<ReadRecord>& before = partition.handover.read_before;
-  return before ? std::min(next, before->offset) : next;
+  const auto& before = partition.handover.read_before;
+  return before.empty() ? next : std::min(next, before.front().offset);
 }
 
 }  // namespace

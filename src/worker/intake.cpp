@@ -55,13 +55,14 @@ void Intake::receive(const std::shared_ptr<Partition>& partition,
                      std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
   const std::size_t bytes = record->bytes();
-  if (!partition->receive(message.offset(), bytes, now_())) return;
+  const auto timestamp_ms = store::timestamp_ms(message);
+  if (!partition->receive(message.offset(), bytes, now_(), timestamp_ms)) return;
   flow::crash_point("received");
   partition->polling.refused.clear();
   partition->polling.at_end = false;
   partition->polling.leader_epoch = message.leader_epoch();
-  partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
-                                       store::timestamp_ms(message), bytes};
+  partition->polling.last =
+      ReadRecord{partition->beginning().generation, message.offset(), timestamp_ms, bytes};
   routes_[partition->route_index()].received(bytes);
   use_ += {1, bytes};
   const std::uint64_t order = order_key(message);

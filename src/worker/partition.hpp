@@ -12,10 +12,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flow/route.hpp"
 #include "store/worker/checkpoints.hpp"
 #include "sync/mutex.hpp"
+#include "worker/read_record.hpp"
 #include "worker/watermark.hpp"
 
 namespace hapax::worker {
@@ -48,16 +50,6 @@ struct Beginning {
   store::Ahead ahead;               // failed runs and skips from before
 };
 
-// What tells a record from another one at its offset.
-struct ReadRecord {
-  std::int32_t generation = 1;
-  std::int64_t offset = -1;
-  std::optional<std::int64_t> timestamp_ms;
-  std::size_t bytes = 0;
-
-  bool operator==(const ReadRecord&) const = default;
-};
-
 class Partition {
  public:
   Partition(TopicPartition id, const flow::Route& route, std::size_t route_index)
@@ -72,9 +64,10 @@ class Partition {
   struct Handover {
     // Read by this worker in the assignment before, so that the log must hold it.
     std::int64_t reached = 0;
-    // The last record that this process read of it, in an assignment before. Looked at again first:
-    // it stands there still, unless Kafka has lost the end of the log.
-    std::optional<ReadRecord> read_before;
+    // Records that were read of it before, ascending: the last below the checkpoint, and the last
+    // that this process read. Looked at again first: they stand there still, unless Kafka has lost
+    // the end of the log or the topic was made again.
+    std::vector<ReadRecord> read_before;
     // Since when Kafka's log has seemed to end below that, or below the checkpoint.
     std::optional<std::chrono::steady_clock::time_point> short_since;
     // Of PostgreSQL, as this process saw it in an assignment before.
@@ -111,9 +104,10 @@ class Partition {
   const Beginning& beginning() const { return beginning_; }
 
   // False where the offset is in hand already.
-  bool receive(std::int64_t offset, std::size_t bytes, Watermark::Time at = {}) {
+  bool receive(std::int64_t offset, std::size_t bytes, Watermark::Time at = {},
+               std::optional<std::int64_t> timestamp_ms = {}) {
     const sync::Lock lock(mutex_);
-    if (!watermark_->receive(offset, at)) return false;
+    if (!watermark_->receive({offset, timestamp_ms, bytes}, at)) return false;
     bytes_ += bytes;
     ++messages_;
     return true;
@@ -151,6 +145,20 @@ class Partition {
     return {watermark_->value(),        watermark_->next(), watermark_->highest_settled(),
             watermark_->span(),         messages_,          bytes_,
             watermark_->waiting_since()};
+  }
+
+  // What a checkpoint would be, and the last record below it, if one was read. Any thread.
+  struct Reached {
+    std::int64_t watermark = 0;
+    std::optional<ReadRecord> last_record;
+  };
+  Reached reached() const {
+    const sync::Lock lock(mutex_);
+    Reached reached{watermark_->value(), {}};
+    if (const auto& last = watermark_->last_below())
+      reached.last_record =
+          ReadRecord{beginning_.generation, last->offset, last->timestamp_ms, last->bytes};
+    return reached;
   }
 
   // The checkpoint that PostgreSQL has; Kafka's offset follows it. Any thread.

@@ -142,27 +142,31 @@ bool PartitionErrors::asks_again(const std::shared_ptr<Partition>& partition,
 bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partition,
                                         const kafka::Record& record) {
   const Message& message = record.message();
-  const std::optional<ReadRecord>& before = partition->handover.read_before;
-  if (!before) doubted_.erase(partition->id());  // nothing was read that could be compared
-  if (!before || message.offset() < before->offset) return false;
+  auto& before = partition->handover.read_before;
+  if (before.empty()) doubted_.erase(partition->id());  // nothing was read that could be compared
+  if (before.empty() || message.offset() < before.front().offset) return false;
   // Compaction may have removed the record. If the log is in doubt anyway, hapax does not guess: a
   // marker of a transaction may stand there in another log.
   const bool doubted = doubted_.erase(partition->id()) > 0 || partition->handover.short_since;
-  const bool same = message.offset() > before->offset
-                        ? !doubted
-                        : *before == ReadRecord{before->generation, message.offset(),
-                                                store::timestamp_ms(message), record.bytes()};
-  const std::int64_t before_offset = before->offset;
-  partition->handover.read_before.reset();
-  if (same) return false;
+  const auto is_another = [&](const ReadRecord& read) {
+    return message.offset() > read.offset
+               ? doubted
+               : read != ReadRecord{read.generation, message.offset(), store::timestamp_ms(message),
+                                    record.bytes()};
+  };
+  const auto passed = std::ranges::upper_bound(before, message.offset(), {}, &ReadRecord::offset);
+  const auto changed = std::find_if(before.begin(), passed, is_another);
+  if (changed == passed) {
+    before.erase(before.begin(), passed);
+    return false;
+  }
   store::Halt halt = halt_of(*partition, "offset_above_end");
   halt.offset = message.offset();
-  halt.detail =
-      "at offset " + std::to_string(before_offset) +
-      " the record that this worker read is not there any more: Kafka lost the end of the "
-      "log, or the topic was made again, and wrote on. What it wrote below " +
-      std::to_string(partition->beginning().offset) +
-      ", at which this worker went on, was left out";
+  halt.detail = "at offset " + std::to_string(changed->offset) +
+                " the record that was read before is not there any more: Kafka lost the end of the "
+                "log, or the topic was made again, and wrote on. What it wrote below " +
+                std::to_string(partition->beginning().offset) +
+                ", at which this worker went on, was left out";
   assignment_.halt({partition, halt, false});
   return true;
 }

@@ -26,10 +26,6 @@ constexpr milliseconds kStartAgain{500};
 // Longer than brokers take to learn that they lead no more.
 constexpr std::chrono::seconds kDoubted{10};
 
-// Offsets, to look at the last record that was read before; further back another worker has read
-// on.
-constexpr std::int64_t kMostReadAgain = 1000;
-
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kIdle{1000};
 
@@ -371,10 +367,10 @@ void Starts::begin(const Starting& starting, const std::string& incarnation, std
   beginning.guard_below = highest;
   beginning.doubt_below = starting.at.doubt_below;
   beginning.ahead = std::move(ahead);
-  const std::optional<ReadRecord>& before = partition->handover.read_before;
-  if (before && (before->generation != beginning.generation || before->offset < facts.low ||
-                 before->offset + kMostReadAgain < beginning.offset))
-    partition->handover.read_before.reset();
+  auto& before = partition->handover.read_before;
+  if (facts.row && facts.row->last_record)
+    if (const auto last = ReadRecord::parse(*facts.row->last_record)) before.push_back(*last);
+  before = comparable(std::move(before), beginning.generation, facts.low, beginning.offset);
   if (facts.wal) partition->saw(*facts.wal);
   partition->begin(std::move(beginning));
   held_.add(partition);

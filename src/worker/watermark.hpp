@@ -24,8 +24,16 @@ class Watermark {
   explicit Watermark(std::int64_t start, std::int64_t settled_before = 0)
       : next_(start), highest_settled_(std::max(start, settled_before)) {}
 
+  // What of a record is remembered until a checkpoint has passed it.
+  struct Seen {
+    std::int64_t offset = 0;
+    std::optional<std::int64_t> timestamp_ms;
+    std::size_t bytes = 0;
+  };
+
   // False if the offset was received before (or is below the start): it is in hand already.
-  bool receive(std::int64_t offset, Time at = {});
+  bool receive(std::int64_t offset, Time at = {}) { return receive(Seen{offset, {}, 0}, at); }
+  bool receive(const Seen& record, Time at);
 
   // Precondition: the offset was received. Settling twice is fine.
   void settle(std::int64_t offset);
@@ -34,7 +42,10 @@ class Watermark {
   void pass(std::int64_t offset);
 
   // Everything below is settled. Never goes back.
-  std::int64_t value() const { return waiting_.empty() ? next_ : waiting_.front().offset; }
+  std::int64_t value() const { return waiting_.empty() ? next_ : waiting_.front().offset(); }
+
+  // The last record below value() that was received; nothing: none was.
+  const std::optional<Seen>& last_below() const { return last_below_; }
 
   // The next offset to fetch: one more than the highest received.
   std::int64_t next() const { return next_; }
@@ -52,11 +63,14 @@ class Watermark {
 
  private:
   struct Entry {
-    std::int64_t offset;
+    Seen record;
     bool settled;
     Time received;
+
+    std::int64_t offset() const { return record.offset; }
   };
   std::deque<Entry> waiting_;  // ascending; the front is never settled
+  std::optional<Seen> last_below_;
   std::int64_t next_;
   std::int64_t highest_settled_;
 };

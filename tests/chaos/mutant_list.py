@@ -34,7 +34,7 @@ def simulated(*edit):
 MUTANTS = {
     "checkpoint-before-settled": Mutant([(
         "src/worker/watermark.hpp",
-        "return waiting_.empty() ? next_ : waiting_.front().offset;", "return next_;")]),
+        "return waiting_.empty() ? next_ : waiting_.front().offset();", "return next_;")]),
     "checkpoint-one-too-far": Mutant([(
         "sql/worker/write_checkpoints.sql", "SET next_offset = d.next_offset,",
         "SET next_offset = d.next_offset + 1,")]),
@@ -304,8 +304,8 @@ MUTANTS = {
         "src/worker/assignment.cpp", "  remember_last(*partition);\n  partitions_.erase",
         "  partitions_.erase"),
     "reads-on-in-a-rewritten-log": simulated(
-        "src/worker/partition_errors.cpp", "  if (same) return false;\n",
-        "  if (same || before_offset >= 0) return false;\n"),
+        "src/worker/partition_errors.cpp", "  if (changed == passed) {\n",
+        "  if (changed == passed || !before.empty()) {\n"),
     "caution-ends-early": simulated(
         "src/worker/caution.cpp", "std::min(2 * at_once, kMostCautiousRuns)",
         "std::min(at_once, kMostCautiousRuns)"),

@@ -120,6 +120,23 @@ TEST(RemadeTopic, AtOnceUnderAWorkerThatRunsHaltsOrAllOfItTakesEffect) {
   expect_leaves(*worker);
 }
 
+// The last commit of the worker before came after the topic was made again. So no offset tells, and
+// the new log has grown past the checkpoint. The record below the checkpoint tells.
+TEST(RemadeTopic, HaltsAnotherWorkerThoughTheGroupsOffsetStandsInTheNewTopic) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  Producer producer(site.bootstrap());
+  const auto first = worked(site, producer);
+  expect_leaves(*first);
+  const auto offset = committed(site.bootstrap(), site.group(), site.topic(), 0);
+  make_again(site);
+  reset_offset(site.bootstrap(), site.group(), site.topic(), 0, *offset);
+  const auto second = site.worker("second");
+  second->await("halted", {{"partition", 0}});
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
+  expect_halt_then_all(site, *second);
+}
+
 // Who cannot tell topic ids would give its keys of coordinates the old messages' names.
 TEST(RemadeTopic, IsNotTakenForTheOldOneByAGroupThatBeginsThere) {
   HAPAX_NEEDS_KAFKA();

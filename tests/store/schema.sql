@@ -123,6 +123,7 @@ CREATE TABLE hapax.checkpoints (
     started_runs integer DEFAULT 0 NOT NULL,
     start_as text COLLATE pg_catalog."C",
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_record text,
     CONSTRAINT checkpoints_start_as_check CHECK ((start_as = ANY (ARRAY['checkpoint'::text, 'earliest'::text, 'kafka'::text, 'initial'::text])))
 )
 WITH (fillfactor='20', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='500');

@@ -50,7 +50,7 @@ TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecord) {
   EXPECT_TRUE(partition->over());
   EXPECT_TRUE(partitions.empty());
   assignment.assigned({id(0)});
-  EXPECT_EQ(partitions.at(id(0))->handover.read_before, partition->polling.last);
+  EXPECT_EQ(partitions.at(id(0))->handover.read_before, std::vector{*partition->polling.last});
   EXPECT_FALSE(partitions.at(id(0))->handover.seen_wal)
       << "another worker may have started it meanwhile, after a loss that is settled by now";
 }

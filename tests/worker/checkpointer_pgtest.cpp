@@ -100,6 +100,21 @@ TEST_F(CheckpointerCase, WritesTheWatermarkOfEachPartition) {
   database.wait_until("SELECT next_offset FROM hapax.checkpoints", "43");
 }
 
+// So that the next owner can look whether the log is still the same.
+TEST_F(CheckpointerCase, KeepsTheLastRecordBelowTheWatermark) {
+  const auto partition = hold();
+  partition->receive(40, 7, {}, 1000);
+  partition->receive(43, 9, {}, std::nullopt);
+  const Partition::Settled first{40, 7};
+  const Partition::Settled second{43, 9};
+  start(kOften);
+  partition->settle(std::span(&first, 1));
+  database.wait_until("SELECT next_offset, last_record FROM hapax.checkpoints", "43|1/40/1000/7");
+  partition->settle(std::span(&second, 1));
+  database.wait_until("SELECT next_offset, last_record FROM hapax.checkpoints", "44|1/43//9");
+  EXPECT_EQ(store::read_checkpoint(session, "group", {"payments", 0})->last_record, "1/43//9");
+}
+
 TEST_F(CheckpointerCase, PostsThatAPartitionWasTakenThoughItHasNothingToWrite) {
   const auto partition = hold();
   store::take_partition(

@@ -30,7 +30,7 @@ TEST_F(FetchesTest, BeginAtTheLastRecordReadBeforeIfThatIsEarlier) {
   Beginning beginning;
   beginning.offset = 42;
   const auto partition = start(0, beginning);
-  partition->handover.read_before = ReadRecord{1, 40, {}, 10};
+  partition->handover.read_before = {ReadRecord{1, 40, {}, 10}};
   fetches.started(id(0));
   fetches.turn();
   EXPECT_EQ(consumer.fetched.at(id(0)), 40);

@@ -134,15 +134,15 @@ struct RewrittenLogTest : PartitionErrorsTest {
                      std::size_t payload) {
     const auto partition = run(0, 3);
     const auto old = record(0, before, payload_before);
-    partition->handover.read_before =
-        ReadRecord{1, before, store::timestamp_ms(old->message()), old->bytes()};
+    partition->handover.read_before = {
+        ReadRecord{1, before, store::timestamp_ms(old->message()), old->bytes()}};
     return errors.log_was_rewritten(partition, *record(0, found, payload));
   }
 };
 
 TEST_F(RewrittenLogTest, TheSameRecordIsNoRewrite) {
   EXPECT_FALSE(was_rewritten(2, 10, 2, 10));
-  EXPECT_FALSE(partitions.at(id(0))->handover.read_before);
+  EXPECT_TRUE(partitions.at(id(0))->handover.read_before.empty());
 }
 
 TEST_F(RewrittenLogTest, AnotherRecordAtItsOffsetHalts) {
@@ -154,14 +154,14 @@ TEST_F(RewrittenLogTest, AnotherRecordAtItsOffsetHalts) {
 
 TEST_F(RewrittenLogTest, ACompactedRecordIsNoRewrite) {
   EXPECT_FALSE(was_rewritten(2, 10, 3, 11));
-  EXPECT_FALSE(partitions.at(id(0))->handover.read_before);
+  EXPECT_TRUE(partitions.at(id(0))->handover.read_before.empty());
 }
 
 // A marker of a transaction may stand at the offset in a topic that was made again.
 TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheLogSeemedTooShort) {
   const auto partition = run(0, 3);
   partition->handover.short_since = Clock::now();
-  partition->handover.read_before = ReadRecord{1, 2, 0, 10};
+  partition->handover.read_before = {ReadRecord{1, 2, 0, 10}};
   EXPECT_TRUE(errors.log_was_rewritten(partition, *record(0, 3, 10)));
   EXPECT_EQ(halt().reason, "offset_above_end");
 }
@@ -169,13 +169,25 @@ TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheLogSeemedTooShort) {
 TEST_F(RewrittenLogTest, AMissingRecordHaltsIfTheTopicSeemedGone) {
   errors.serve(LogDoubted{run(0, 3)});
   const auto again = run(0, 3);
-  again->handover.read_before = ReadRecord{1, 2, 0, 10};
+  again->handover.read_before = {ReadRecord{1, 2, 0, 10}};
   EXPECT_TRUE(errors.log_was_rewritten(again, *record(0, 3, 10)));
 }
 
 TEST_F(RewrittenLogTest, AnEarlierRecordLeavesTheQuestionOpen) {
   EXPECT_FALSE(was_rewritten(2, 10, 1, 11));
-  EXPECT_TRUE(partitions.at(id(0))->handover.read_before);
+  EXPECT_EQ(partitions.at(id(0))->handover.read_before.size(), 1U);
+}
+
+// The last below the checkpoint, and the last that this process read.
+TEST_F(RewrittenLogTest, TheSecondOfTwoRecordsHaltsIfItIsAnotherOne) {
+  const auto partition = run(0, 3);
+  const auto first = record(0, 2, 10);
+  const auto read = ReadRecord{1, 2, store::timestamp_ms(first->message()), first->bytes()};
+  partition->handover.read_before = {read, {1, 4, 0, 10}};
+  EXPECT_FALSE(errors.log_was_rewritten(partition, *first));
+  EXPECT_FALSE(errors.log_was_rewritten(partition, *record(0, 3, 10)));
+  EXPECT_TRUE(errors.log_was_rewritten(partition, *record(0, 4, 11)));
+  EXPECT_EQ(halt().reason, "offset_above_end");
 }
 
 }  // namespace

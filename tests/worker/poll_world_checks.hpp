@@ -79,7 +79,7 @@ inline void PollWorld::check_start(const kafka::Position& position) {
   hold(partition && kafka_.assigned.contains(id), name(id) + " is fetched before it runs");
   const std::int64_t next = partition->progress().next;
   const auto& before = partition->handover.read_before;
-  const std::int64_t expected = before ? std::min(next, before->offset) : next;
+  const std::int64_t expected = before.empty() ? next : std::min(next, before.front().offset);
   hold(position.offset == expected, name(id) + " is fetched from " +
                                         std::to_string(position.offset) + ", not from " +
                                         std::to_string(expected));

@@ -24,7 +24,8 @@ struct Row {
   int started_runs = 0;  // since it last moved
   int made = 1;          // which log it is of
   std::int32_t generation = 1;
-  std::set<std::int64_t> settled = {};  // effects that stand
+  std::set<std::int64_t> settled = {};         // effects that stand
+  std::optional<ReadRecord> last_record = {};  // below `next`
 };
 
 class SimulatedKeeper final : public KeeperInterface {
@@ -173,7 +174,8 @@ class SimulatedKeeper final : public KeeperInterface {
     beginning.offset = row.next;
     beginning.log_end = log.end;
     auto& before = partition->handover.read_before;
-    if (before && before->generation != row.generation) before.reset();
+    if (row.last_record) before.push_back(*row.last_record);
+    before = comparable(std::move(before), row.generation, 0, row.next);
     partition->begin(std::move(beginning));
     held[partition->id()] = partition;
     notices_.post(Started{partition});
@@ -181,7 +183,7 @@ class SimulatedKeeper final : public KeeperInterface {
 
   void write(Partition& partition) {
     Row& row = rows[partition.id()];
-    const std::int64_t watermark = partition.progress().watermark;
+    const auto [watermark, last_record] = partition.reached();
     if (watermark <= partition.checkpointed()) return;
     if (row.made == kafka_.logs.at(partition.id()).made)
       for (const Logged& record : kafka_.logs.at(partition.id()).records)
@@ -191,6 +193,7 @@ class SimulatedKeeper final : public KeeperInterface {
                  partition.id().first + "/" + std::to_string(partition.id().second) +
                  ", which never ran");
     row.next = watermark;
+    if (last_record) row.last_record = last_record;
     row.written = now_;
     row.started_runs = 0;
     partition.checkpointed(watermark);

@@ -103,5 +103,19 @@ TEST(Watermark, AgreesWithAModelUnderRandomOrders) {
   }
 }
 
+// A checkpoint keeps it, so that the next start can look whether the log is still the same.
+TEST(Watermark, KnowsTheLastRecordBelowIt) {
+  Watermark watermark(10);
+  EXPECT_FALSE(watermark.last_below());
+  for (const std::int64_t offset : {10, 12, 15}) watermark.receive({offset, 1000 + offset, 7}, {});
+  watermark.settle(12);
+  EXPECT_FALSE(watermark.last_below()) << "nothing below 10 was read";
+  watermark.settle(10);
+  ASSERT_TRUE(watermark.last_below());
+  EXPECT_EQ(watermark.last_below()->offset, 12);
+  EXPECT_EQ(watermark.last_below()->timestamp_ms, 1012);
+  EXPECT_EQ(watermark.last_below()->bytes, 7U);
+}
+
 }  // namespace
 }  // namespace hapax::worker

@@ -64,6 +64,7 @@ std::map<TopicPartition, CheckpointRow> read_checkpoints(
     checkpoint.cluster_id = row["cluster_id"].as<OptionalText>();
     checkpoint.started_runs = row["started_runs"].as<int>();
     checkpoint.start_as = row["start_as"].as<OptionalText>();
+    checkpoint.last_record = row["last_record"].as<OptionalText>();
   }
   return rows;
 }
@@ -186,6 +187,20 @@ std::map<TopicPartition, Held> read_held(Session& session, const std::string& gr
   return held;
 }
 
+namespace {
+
+void write_last_records(Transaction& transaction, const std::string& group,
+                        std::vector<CheckpointWrite> writes) {
+  std::erase_if(writes, [](const CheckpointWrite& write) { return write.last_record.empty(); });
+  if (writes.empty() || !transaction.run(sql::kHasLastRecord, {})[0][0].as<bool>()) return;
+  transaction.run(sql::kWriteLastRecords,
+                  {group, array_of(writes, [](const auto& w) { return w.partition.first; }),
+                   array_of(writes, [](const auto& w) { return w.partition.second; }),
+                   array_of(writes, [](const auto& w) { return w.last_record; })});
+}
+
+}  // namespace
+
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
                                            std::vector<CheckpointWrite> writes,
                                            std::optional<WalPosition>* position) {
@@ -202,9 +217,9 @@ std::set<TopicPartition> write_checkpoints(Session& session, const std::string& 
                                array_of(writes, [](const auto& w) { return w.next_offset; })});
   std::set<TopicPartition> written;
   for (const Row row : rows) written.emplace(row[0].text(), row[1].as<std::int32_t>());
-  std::erase_if(writes, [&](const CheckpointWrite& write) {
-    return !write.by_position || !written.contains(write.partition);
-  });
+  std::erase_if(writes, [&](const auto& write) { return !written.contains(write.partition); });
+  write_last_records(transaction, group, writes);
+  std::erase_if(writes, [](const CheckpointWrite& write) { return !write.by_position; });
   delete_positions(transaction, group, writes);
   // Of the incarnation that the rows were written in, so of no server that came after it.
   if (position != nullptr && !written.empty()) *position = read_wal_position(transaction);

@@ -41,7 +41,8 @@ struct CheckpointRow {
   std::optional<std::string> topic_id;
   std::optional<std::string> cluster_id;
   int started_runs = 0;
-  std::optional<std::string> start_as;  // an operator's decision for this start
+  std::optional<std::string> start_as;     // an operator's decision for this start
+  std::optional<std::string> last_record;  // below next_offset (worker::ReadRecord)
 };
 
 struct Halt {
@@ -139,7 +140,8 @@ struct CheckpointWrite {
   std::int64_t epoch = 0;
   std::int64_t last_written = 0;
   std::int64_t next_offset = 0;
-  bool by_position = false;  // it passes rows of hapax.positions, which are removed
+  bool by_position = false;      // it passes rows of hapax.positions, which are removed
+  std::string last_record = {};  // below next_offset (worker::ReadRecord); empty: as it was
 };
 
 // Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those

@@ -1,0 +1,1 @@
+ALTER TABLE hapax.checkpoints DROP COLUMN last_record;
