@@ -1,8 +1,10 @@
 -- A process that is about to call gets a lease of its own. Forgets leases that ended long ago; no row
--- means the same.
+-- means the same. The id is drawn at random: after a failover that lost its tail, a sequence gives the
+-- id of a living holder a second time, and each of both would renew the other's lease.
 -- $1 group, $2 worker, $3 seconds. One row with the holder's id.
 WITH forgotten AS (
   DELETE FROM hapax.holders WHERE until < clock_timestamp() - interval '1 day')
-INSERT INTO hapax.holders (group_id, worker, until)
-VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+INSERT INTO hapax.holders (id, group_id, worker, until) OVERRIDING SYSTEM VALUE
+VALUES (('x' || right(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint,
+        $1, $2, clock_timestamp() + make_interval(secs => $3))
 RETURNING id

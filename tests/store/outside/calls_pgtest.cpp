@@ -108,6 +108,19 @@ TEST_P(TakeOfAKeyThatIs, IsGrantedOrRefused) {
   EXPECT_EQ(took.taken->answer.has_value(), std::string(found.status) == "answered");
 }
 
+// The server that took over knows neither the holder nor that its id was given.
+TEST_F(OutsideCallsInSql, GiveNoHolderTheIdOfAnotherThatALostTailForgot) {
+  const auto lose = [&] {
+    database.run("DELETE FROM hapax.holders");
+    database.run("SELECT setval('hapax.holders_id_seq', 1, false)");
+  };
+  lose();
+  const HolderId first = register_holder(session, "g", "w", 1h);
+  lose();
+  EXPECT_NE(register_holder(session, "g", "other", 1h), first);
+  EXPECT_FALSE(renew_holder(session, first, 1h)) << "it renews another's lease";
+}
+
 TEST_F(OutsideCallsInSql, TakeNothingUnderALeaseThatIsOver) {
   EXPECT_FALSE(take(request("k"), dead_holder()).taken);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), 0);
