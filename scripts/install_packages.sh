@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs the Debian packages that a purpose needs; does nothing, at once, where they are there.
-#   install_packages.sh build|test|lint|fuzz|chaos|board|browser|package…
+#   install_packages.sh build|test|lint|fuzz|chaos|board|browser|package|site…
 #     build  to build and run hapax, its demo included    test  its tests beside that
 #     lint   what looks at the source only              fuzz  clang with its sanitizers and libFuzzer
 #     chaos  what tests/chaos/run needs beside test    board  Prometheus, for the alerts and the board
 #     browser  Chromium, in which a test opens the console
+#     site   Sphinx, for scripts/docs_site.sh
 #     package  what the Debian packages are built and looked at with, beside build
 set -eu
 
@@ -16,6 +17,7 @@ lint='clang clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'
 board='prometheus'
 browser='chromium chromium-driver python3-selenium'
+site='python3-myst-parser'
 package='python3 dpkg-dev file gzip lintian man-db systemd zsh'
 chaos='python3-confluent-kafka python3-psycopg2 libfaketime rsync'
 
@@ -35,7 +37,8 @@ for purpose in "$@"; do
     board) wanted="$wanted $board" ;;
     browser) wanted="$wanted $browser" ;;
     package) wanted="$wanted $package" ;;
-    *) echo "usage: $0 build|test|lint|fuzz|chaos|board|browser|package…" >&2; exit 2 ;;
+    site) wanted="$wanted $site" ;;
+    *) echo "usage: $0 build|test|lint|fuzz|chaos|board|browser|package|site…" >&2; exit 2 ;;
   esac
 done
 
