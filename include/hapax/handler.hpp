@@ -1,6 +1,10 @@
 // The interface that users implement: one class that handles one message at a time.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "hapax needs C++20: compile with -std=c++20, or use hapax_add_handler in CMake"
+#endif
+
 #include <concepts>
 #include <functional>
 #include <memory>

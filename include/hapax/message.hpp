@@ -130,6 +130,10 @@ class Message {
   //   hold, such as 12.7 for an integer, is refused, too. Also what else T's from_json throws.
   template <class T>
   [[gnu::visibility("hidden")]] T as() const {
+    static_assert(
+        requires(const nlohmann::json& value) { value.template get<T>(); },
+        "message.as<T>() needs NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(T, member…) below T, with a "
+        "default constructor and members that JSON can hold; or a from_json for T");
     constexpr bool has_to_json = std::is_constructible_v<nlohmann::json, const T&>;
     const nlohmann::json document = json();
     try {

@@ -242,7 +242,8 @@ class Rows {
   // Throws: std::out_of_range if there is no such row.
   Row operator[](std::size_t row) const {
     if (row >= size())
-      throw std::out_of_range("row " + std::to_string(row) + " of " + std::to_string(size()));
+      throw std::out_of_range("there is no row " + std::to_string(row) +
+                              ": the statement has returned " + std::to_string(size()));
     return {data_, row};
   }
 

@@ -71,14 +71,15 @@ void check_handlers(const config::Config& config, const char* unit, const Config
   for (const config::Route& route : config.routes) {
     check_payload(route, findings);
     const std::string what = "handler " + route.handler;
-    findings.attempt(what, "build the plugin for this hapax, or name it rightly", [&] {
-      config::Config one = config;
-      one.routes = {route};
-      one.routes[0].payload = {};
-      const HandlerFactory handler = routes_of(one, option, linked).at(0).handler;
-      findings.ok(what, "version " + handler.version + ", for " + unit + " " + route.topic);
-      try_on_start(handler, route, findings);
-    });
+    findings.attempt(
+        what, "build the plugin for this hapax, or correct the route's handler and plugin", [&] {
+          config::Config one = config;
+          one.routes = {route};
+          one.routes[0].payload = {};
+          const HandlerFactory handler = routes_of(one, option, linked).at(0).handler;
+          findings.ok(what, "version " + handler.version + ", for " + unit + " " + route.topic);
+          try_on_start(handler, route, findings);
+        });
   }
 }
 

@@ -62,6 +62,14 @@ void refuse_exit() {
   std::_Exit(kFailed);
 }
 
+// With what to do about it, if the error's text alone does not tell.
+std::string explained(const store::DatabaseError& error) {
+  std::string text = error.what();
+  text.erase(text.find_last_not_of('\n') + 1);
+  if (error.sqlstate() == "42501") text += ": run roles.sql with this role as `worker`";
+  return text;
+}
+
 }  // namespace
 
 void catch_signals() {
@@ -92,7 +100,7 @@ void await_schema(const config::Config& config, int oldest, const std::function<
       if (!problem) return;
       why = *problem;
     } catch (const store::DatabaseError& error) {
-      why = error.what();
+      why = explained(error);
     }
     if (!config.postgres.wait_at_start) throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
     if (why != said) {

@@ -102,7 +102,7 @@ HandlerFactory handler_of(const config::Route& route, const std::vector<HandlerF
                  (route.plugin.empty() ? "" : " in " + route.plugin) +
                  "; there is: " + names_of(handlers) +
                  (route.plugin.empty() ? ". Name its plugin in the route or with --plugin."
-                                       : ". Fix the route's handler or its plugin."));
+                                       : ". Write one of these names into the route."));
 }
 
 }  // namespace

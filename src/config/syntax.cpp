@@ -47,6 +47,17 @@ class Names {
   std::vector<Open> open_;
 };
 
+// The parser tells the place behind the mistake, which is often a comma.
+std::string with_hint(std::string what) {
+  const auto has = [&](const char* const part) { return what.find(part) != std::string::npos; };
+  if (has("unexpected end of input")) return what;
+  if (has("; expected '}'") || has("; expected ']'"))
+    what += ". Is a comma missing before it?";
+  else if (has("unexpected '}'; expected string") || has("unexpected ']'; expected '['"))
+    what += ". Is there a comma too many before it?";
+  return what;
+}
+
 // Takes nlohmann's tag off, and what it last read: that may be half of a password.
 std::string sentence(std::string what) {
   what.erase(0, what.find("] ") == std::string::npos ? 0 : what.find("] ") + 2);
@@ -71,7 +82,7 @@ std::optional<json> parse(std::string_view text, std::vector<Problem>& problems)
         },
         true, true);
   } catch (const json::exception& error) {
-    problems.push_back({"", sentence(error.what())});
+    problems.push_back({"", with_hint(sentence(error.what()))});
     return std::nullopt;
   }
 }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include "hapax/plugin.hpp"
@@ -33,6 +34,10 @@ std::string mismatch(const HapaxPluginDescriptor& its) {
 std::vector<HandlerFactory> load_plugin(const std::string& path) {
   // dlopen searches the system's folders for a name without a slash.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  if (!std::filesystem::exists(file))
+    throw std::runtime_error(
+        "cannot load the plugin: " + std::filesystem::absolute(file).lexically_normal().string() +
+        " is not there. Has it been built?");
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr)
     throw std::runtime_error(std::string("cannot load the plugin: ") + dlerror());

@@ -23,6 +23,13 @@ MISTAKES = {
     "T must override void handle(const hapax::Message&, hapax::Context&)":
         "#include <hapax/plugin.hpp>\nstruct Booking : hapax::Handler { void handle(hapax::Message&) {} };\n"
         'HAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
+    "message.as<T>() needs NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(T, member…) below T":
+        "#include <hapax/plugin.hpp>\nstruct Payment { std::string id; };\n" + (HANDLER % "message.as<Payment>(); context.result(1);").replace(
+            "Message&,", "Message& message,"),
+    "insert wants one value for each column":
+        "#include <hapax/plugin.hpp>\n" + HANDLER % 'context.insert("payments", {"id", "account"}, 1);',
+    "hapax needs C++20":
+        "// -std=c++17\n#include <hapax/plugin.hpp>\n" + HANDLER % "context.result(1);",
     "T needs a public constructor without parameters":
         "#include <hapax/plugin.hpp>\n" + (HANDLER % "context.result(1);").replace(
             "{\n", "{ explicit Booking(int) {}\n", 1) + 'HAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
@@ -33,7 +40,8 @@ RIGHT = "#include <hapax/plugin.hpp>\n" + HANDLER % "context.result(1);" + 'HAPA
 
 def errors(compiler, root, text):
     """The compiler's first error; nothing if it has none."""
-    done = subprocess.run([*compiler, "-std=c++20", f"-I{root}/include", "-fsyntax-only", "-x", "c++", "-"],
+    standard = "-std=c++17" if text.startswith("// -std=c++17") else "-std=c++20"
+    done = subprocess.run([*compiler, standard, f"-I{root}/include", "-fsyntax-only", "-x", "c++", "-"],
                           input=text, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
     lines = [line for line in done.stderr.splitlines() if "error:" in line]
     return lines[0] if lines else None

@@ -95,6 +95,19 @@ TEST(Load, NamesLineAndColumnOfASyntaxError) {
     EXPECT_FALSE(load_text(text, environment({})).problems.empty()) << text;
 }
 
+TEST(Load, AsksForTheCommaThatASyntaxErrorIsOftenAbout) {
+  const auto said = [](const std::string& text) {
+    const auto loaded = load_text(text, environment({}));
+    return loaded.problems.empty() ? "" : loaded.problems[0].message;
+  };
+  for (const char* text : {"{\"kafka\": {} \"postgres\": {}}", "{\"routes\": [{} {}]}"})
+    EXPECT_TRUE(has(said(text), "Is a comma missing before it?")) << said(text);
+  for (const char* text : {"{\"kafka\": {},}", "{\"routes\": [{},]}"})
+    EXPECT_TRUE(has(said(text), "Is there a comma too many before it?")) << said(text);
+  for (const char* text : {"{\"kafka\": {}", "{\"kafka\" {}}"})
+    EXPECT_FALSE(has(said(text), "comma")) << said(text);
+}
+
 TEST(Load, ShowsNothingOfWhatASyntaxErrorCuts) {
   const auto loaded = load_text("{\"kafka\": {\"sasl.password\": \"hunter2\n\"}}", environment({}));
   ASSERT_EQ(loaded.problems.size(), 1u);

@@ -83,7 +83,9 @@ TEST(Plugin, OfAnotherAbiIsRefusedBeforeItsCodeRuns) {
 TEST(Plugin, ThatIsNoneIsNamed) {
   EXPECT_THAT(refusal(library("no_plugin")),
               HasSubstr("is no hapax plugin: it has no HAPAX_PLUGIN"));
-  EXPECT_THAT(refusal("/nowhere/libx.so"), HasSubstr("cannot load the plugin: /nowhere/libx.so"));
+  EXPECT_THAT(
+      refusal("/nowhere/libx.so"),
+      HasSubstr("cannot load the plugin: /nowhere/libx.so is not there. Has it been built?"));
   const sandbox::TemporaryFolder folder("plugin");
   const std::string text = folder.path() / "text.so";
   std::ofstream(text) << "no library";
