@@ -1,4 +1,7 @@
 // hapax new NAME: a project with a handler, its tables, its test and its configuration.
+//
+// A kind of handler is a list of layers, which are folders of templates/. Of files with one path
+// the last layer's counts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -6,7 +9,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "template_files.hpp"
@@ -19,7 +25,26 @@ namespace fs = std::filesystem;
 struct NewOptions {
   std::string name;
   std::string folder;
+  bool publish = false;
+  bool outside = false;
+  bool gate = false;
 };
+
+std::vector<std::string> layers_of(const NewOptions& options) {
+  if (options.gate) return {"all", "gate"};
+  if (options.publish) return {"all", "worker", "publish"};
+  if (options.outside) return {"all", "worker", "outside"};
+  return {"all", "worker"};
+}
+
+// Text by path.
+std::map<std::string, const char*> files_of(const NewOptions& options) {
+  std::map<std::string, const char*> files;
+  for (const std::string& layer : layers_of(options))
+    for (const TemplateFile& file : kTemplate)
+      if (file.layer == layer) files[file.path] = file.text;
+  return files;
+}
 
 // CMake, PostgreSQL and C++ all use the name, so it is a word in each of them.
 void require_name(const std::string& name) {
@@ -76,20 +101,21 @@ ExitCode make_project(const NewOptions& options) {
     throw Stop(kFailed, folder.string() +
                             " is there and is not an empty folder; nothing was written. Choose "
                             "another with --into, or move it away");
-  for (const TemplateFile& file : kTemplate) {
-    const fs::path path = target(folder, options.name, file.path);
+  for (const auto& [name, text] : files_of(options)) {
+    const fs::path path = target(folder, options.name, name);
     fs::create_directories(path.parent_path(), error);
     std::ofstream out(path, std::ios::binary);
-    out << filled(file.text, options.name);
+    out << filled(text, options.name);
     out.close();
     if (!out) throw Stop(kFailed, "cannot write " + path.string());
   }
   std::printf(
-      "%s holds the handler %s.hpp, its test, its tables and worker.json. Now:\n"
+      "%s holds the handler %s.hpp, its test, its tables and %s. Now:\n"
       "  cd %s\n"
       "  cmake --workflow --preset default    # builds it and runs its tests\n"
       "README.md there tells how to run it.\n",
-      folder.c_str(), options.name.c_str(), folder.c_str());
+      folder.c_str(), options.name.c_str(), options.gate ? "gate.json" : "worker.json",
+      folder.c_str());
   return kDone;
 }
 
@@ -102,13 +128,23 @@ void add_new(CLI::App& app, CommandLine& line) {
   command->add_option("NAME", options->name, "Names the handler, its topic and its tables")
       ->required();
   command->add_option("--into", options->folder, "The folder to make (default: NAME)");
+  CLI::Option* const publish = command->add_flag(
+      "--publish", options->publish, "The handler also publishes a record to another topic");
+  CLI::Option* const outside =
+      command->add_flag("--outside", options->outside,
+                        "The handler calls another system over HTTP, and books its answer");
+  command->add_flag("--gate", options->gate, "The handler answers HTTP requests, by `hapax gate`")
+      ->excludes(publish)
+      ->excludes(outside);
+  outside->excludes(publish);
   command->footer(
       "The project builds against an installed hapax. Needs cmake, ninja, a compiler,\n"
       "libgtest-dev and postgresql.\n"
       "Exit code 1 if the folder is there and not empty.\n"
       "Examples:\n"
       "  hapax new payments\n"
-      "  hapax new payments --into services/payments");
+      "  hapax new payments --into services/payments\n"
+      "  hapax new charges --outside");
   command->callback(
       [&line, options] { line.command = [options] { return make_project(*options); }; });
 }

@@ -77,9 +77,29 @@ tail -n 1 out
 # A project with a test, which needs what libhapax-dev recommends.
 install pkgconf libcpp-httplib-dev libpq-dev libpqxx-dev prometheus-cpp-dev librdkafka-dev \
   libspdlog-dev libssl-dev libgtest-dev
-hapax new order >out 2>&1
-(cd order && cmake --workflow --preset default >../out 2>&1) ||
-  { tail -n 30 out; fail "the project of hapax new"; }
+install sudo
+# Types what docs/tutorial.md shows under a heading, in a folder.
+type_section() {
+  awk -v heading="## $1" '/^## /{on = $0 == heading} on && /^```/{code = $0 == "```sh"; next} on && code' \
+    "$source/docs/tutorial.md" >typed
+  [ -s typed ] || fail "docs/tutorial.md has nothing to type under: $1"
+  (cd "$2" && sh -eux "$work/typed") >out 2>&1 || { tail -n 30 out; fail "docs/tutorial.md, $1"; }
+}
+mkdir clone
+type_section '2. Make a project' clone
+grep -q '100% tests passed' out || fail "the project of hapax new has no tests"
+service postgresql start >>log 2>&1
+type_section '3. Make the database' payments
+(cd payments && KAFKA=127.0.0.1:1 \
+  DATABASE_URL='postgresql://payments_worker:payments@localhost/payments?sslmode=disable' \
+  hapax check -c worker.json >../out 2>&1) || true
+grep -q '^ok    rights: all' out || { cat out; fail "the tutorial's worker lacks rights"; }
+service postgresql stop >>log 2>&1
+for kind in publish outside gate; do
+  hapax new "new_$kind" "--$kind" >out 2>&1
+  (cd "new_$kind" && cmake --workflow --preset default >../out 2>&1) ||
+    { tail -n 30 out; fail "the project of hapax new --$kind"; }
+done
 
 dpkg-query -L hapax libhapax-dev | grep -v '/\.$' | while read -r path; do
   [ -d "$path" ] || echo "$path"

@@ -84,6 +84,23 @@ expect 2 'CMake has a target called test' "$prefix/bin/hapax" new test
 if grep -rn '@name@\|@Class@' "$work/order"; then fail "a mark is left in the new project"; fi
 (cd "$work/order" && CMAKE_PREFIX_PATH=$prefix cmake --workflow --preset default >"$work/output" 2>&1) ||
   { cat "$work/output"; fail "the project of hapax new does not build and pass its test"; }
+# The other kinds, without an optimiser, which takes most of the time.
+for kind in publish outside gate; do
+  (cd "$work" && expect 0 'cmake --workflow' "$prefix/bin/hapax" new "new_$kind" "--$kind")
+  if grep -rn '@name@\|@Class@' "$work/new_$kind"; then fail "a mark is left in the new project"; fi
+  (cd "$work/new_$kind" && export CMAKE_PREFIX_PATH="$prefix" &&
+    { cmake --preset default -DCMAKE_BUILD_TYPE= && cmake --build --preset default; } >"$work/output" 2>&1 &&
+    ctest --preset default >"$work/output" 2>&1) ||
+    { cat "$work/output"; fail "the project of hapax new --$kind does not build and pass its test"; }
+done
+expect 2 'excludes' "$prefix/bin/hapax" new both --gate --outside
+echo "shop $(printf %s secret | sha256sum | cut -d ' ' -f 1)" >"$work/tokens"
+expect 1 'ok    handler new_gate: version 1' env TOKENS="$work/tokens" DATABASE_URL=postgresql://127.0.0.1:1/none \
+  "$prefix/bin/hapax" check -c "$work/new_gate/gate.json"
+for kind in publish outside; do
+  expect 1 "ok    handler new_$kind: version 1" env KAFKA=127.0.0.1:1 \
+    DATABASE_URL=postgresql://127.0.0.1:1/none "$prefix/bin/hapax" check -c "$work/new_$kind/worker.json"
+done
 expect 1 'handler order: version 1' env KAFKA=127.0.0.1:1 DATABASE_URL=postgresql://127.0.0.1:1/none \
   "$prefix/bin/hapax" check -c "$work/order/worker.json"
 echo "installed, found, built and loaded"

@@ -1,0 +1,45 @@
+// Needs no server: the harness delivers requests as messages on a throw-away PostgreSQL.
+#include "@name@.hpp"
+
+#include <gtest/gtest.h>
+
+#include <hapax/testing.hpp>
+
+namespace {
+
+using hapax::testing::Harness;
+using hapax::testing::Record;
+using hapax::testing::Result;
+
+Record request(const std::string& id, long amount) {
+  return {.payload = nlohmann::json{{"id", id}, {"account", "ada"}, {"amount", amount}}.dump(),
+          .headers = {{"idempotency-key", id}, {":method", "POST"}, {":path", "/@name@"}}};
+}
+
+class @Class@Test : public testing::Test {
+ protected:
+  long sum() { return harness.sql("SELECT amount FROM @name@_sums")[0].get<long>("amount"); }
+
+  Harness harness{hapax::handler<@Class@>("@name@"),
+                  {.route = {{"key", {{"header", "idempotency-key"}}}}, .schema = {"schema.sql"}}};
+};
+
+// Sent again, in parallel, killed at each point, with SQL errors at each statement. The kit compares
+// the rows and the stored answer.
+TEST_F(@Class@Test, TakesEffectExactlyOnce) {
+  harness.expect_exactly_once(request("r1", 30));
+  EXPECT_EQ(sum(), 30);
+}
+
+TEST_F(@Class@Test, AddsUpDifferentRequests) {
+  harness.deliver(request("r1", 30));
+  harness.deliver(request("r2", 12));
+  EXPECT_EQ(harness.resend(request("r2", 12)).result, Result::duplicate);
+  EXPECT_EQ(sum(), 42);
+}
+
+TEST_F(@Class@Test, RejectsWhatCanNeverWork) {
+  EXPECT_EQ(harness.deliver(request("r1", -1)).reason, "rejected");
+}
+
+}  // namespace
