@@ -95,7 +95,7 @@ def look_in_a_browser(site):
         return driver.execute_script(script, *arguments)
 
     def wait(script, *arguments):
-        WebDriverWait(driver, 60, 0.05).until(lambda _: look(f"return {script}", *arguments), script)
+        WebDriverWait(driver, 120, 0.05).until(lambda _: look(f"return {script}", *arguments), script)
 
     try:
         driver.get(here)
