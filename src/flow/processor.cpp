@@ -188,12 +188,12 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   request.prepares_late = task.agains > 0;
   if (task.answered != nullptr) return book(attempt, request, handler, next);
   if (is_known_duplicate(attempt, request, handler)) return Outcome::of(Result::duplicate);
-  std::optional<NextClaim> ahead = std::exchange(next_claim_, std::nullopt);
+  std::optional<NextClaim> claimed = std::exchange(next_claim_, std::nullopt);
   auto opened =
-      ahead ? std::move(ahead->transaction) : std::make_unique<store::Transaction>(*session_);
+      claimed ? std::move(claimed->transaction) : std::make_unique<store::Transaction>(*session_);
   store::Transaction& transaction = *opened;
-  const store::Claim claim = ahead ? store::claim(transaction, request, std::move(ahead->taken))
-                                   : store::claim(transaction, request);
+  const store::Claim claim = claimed ? store::claim(transaction, request, std::move(claimed->taken))
+                                     : store::claim(transaction, request);
   if (auto decided = judge(attempt, request, claim, transaction)) {
     const bool hook = decided->result == Result::duplicate && handler.wants_duplicates() &&
                       !request.by_position;  // no row counts it

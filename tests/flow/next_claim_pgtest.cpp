@@ -15,7 +15,7 @@ constexpr const char* kHeld =
     "kafka_offset, expires_at) VALUES ('k2', 'booking', 'failed', 'other', 'payments', 1, 3, 1, "
     "now())";
 
-class Ahead : public FlowCase {
+class ClaimOfTheNext : public FlowCase {
  protected:
   struct Queued {
     Queued(const Route& route, Sent given)
@@ -76,7 +76,7 @@ class Ahead : public FlowCase {
   int asked = 0;
 };
 
-TEST_F(Ahead, OneTextCommitsAMessageAndTakesTheKeyOfTheNext) {
+TEST_F(ClaimOfTheNext, OneTextCommitsAMessageAndTakesTheKeyOfTheNext) {
   std::string text, seen;
   const auto [first, second] = both(book, [&](const Message& message, Context& context) {
     text = last_text();
@@ -92,7 +92,7 @@ TEST_F(Ahead, OneTextCommitsAMessageAndTakesTheKeyOfTheNext) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST_F(Ahead, AnAbandonedKeyIsFree) {
+TEST_F(ClaimOfTheNext, AnAbandonedKeyIsFree) {
   between = [&] {
     EXPECT_EQ(last_text().empty(), false);
     processor.abandon();
@@ -106,7 +106,7 @@ TEST_F(Ahead, AnAbandonedKeyIsFree) {
   EXPECT_EQ(effects(), "k1=10 k2=10");
 }
 
-TEST_F(Ahead, ADuplicateADriftAndATombstoneAreSeenAsWithoutIt) {
+TEST_F(ClaimOfTheNext, ADuplicateADriftAndATombstoneAreSeenAsWithoutIt) {
   EXPECT_EQ(process_on(processor, {.key = "done", .offset = 9}, book).result, Result::completed);
   EXPECT_EQ(both(book, book, {"done"}, "a").second.result, Result::duplicate);
   EXPECT_EQ(both(book, book, {"done", "11"}, "b").second.reason, "payload_drift");
@@ -116,7 +116,7 @@ TEST_F(Ahead, ADuplicateADriftAndATombstoneAreSeenAsWithoutIt) {
   EXPECT_EQ(asked, 4);
 }
 
-TEST_F(Ahead, AKeyThatIsHeldDoesNotUndoTheMessageBefore) {
+TEST_F(ClaimOfTheNext, AKeyThatIsHeldDoesNotUndoTheMessageBefore) {
   options.lock_timeout = std::chrono::milliseconds(100);
   processor = make_processor();
   store::Session holder(database.owner());
@@ -137,7 +137,7 @@ TEST_F(Ahead, AKeyThatIsHeldDoesNotUndoTheMessageBefore) {
 }
 
 // Only for a moment, however long the next one may wait for it.
-TEST_F(Ahead, AKeyThatIsHeldDoesNotHoldUpTheMessageBefore) {
+TEST_F(ClaimOfTheNext, AKeyThatIsHeldDoesNotHoldUpTheMessageBefore) {
   options.lock_timeout = std::chrono::milliseconds(0);  // for ever: so long this test would last
   processor = make_processor();
   store::Session holder(database.owner());
@@ -151,7 +151,7 @@ TEST_F(Ahead, AKeyThatIsHeldDoesNotHoldUpTheMessageBefore) {
 }
 
 // A table lock, as of a migration, comes between the COMMIT and the look whose failure it was.
-TEST_F(Ahead, ACommittedMessageThatNobodyCanLookAtIsInDoubtAndNoFailedAttempt) {
+TEST_F(ClaimOfTheNext, ACommittedMessageThatNobodyCanLookAtIsInDoubtAndNoFailedAttempt) {
   options.lock_timeout = std::chrono::milliseconds(200);
   processor = make_processor();
   std::promise<void> looked;
@@ -177,7 +177,7 @@ TEST_F(Ahead, ACommittedMessageThatNobodyCanLookAtIsInDoubtAndNoFailedAttempt) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
-TEST_F(Ahead, TheNextOnesHandlerWaitsForLocksAsLongAsAnyOnes) {
+TEST_F(ClaimOfTheNext, TheNextOnesHandlerWaitsForLocksAsLongAsAnyOnes) {
   const auto seen = [&](const Processor::Next& next) {
     std::string timeout;
     const Queued one(route, {"k1"}), two(route, {.key = "k2", .offset = 1});
@@ -198,7 +198,7 @@ TEST_F(Ahead, TheNextOnesHandlerWaitsForLocksAsLongAsAnyOnes) {
 
 // The key is free for a moment between the failure and the look whose it was: another worker gets
 // in between in one round of fifteen, and never under a sanitizer.
-TEST_F(Ahead, AFailureWhoseKeyAnotherWorkerCompletesMeanwhileIsNotTheNextOnes) {
+TEST_F(ClaimOfTheNext, AFailureWhoseKeyAnotherWorkerCompletesMeanwhileIsNotTheNextOnes) {
   int completed_elsewhere = 0;
   for (int i = 0; i < 300 && completed_elsewhere == 0; ++i) {
     database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM hapax.attempts");
@@ -221,7 +221,7 @@ TEST_F(Ahead, AFailureWhoseKeyAnotherWorkerCompletesMeanwhileIsNotTheNextOnes) {
   }
 }
 
-TEST_F(Ahead, AFailedWriteIsItsOwnMessagesAndNotTheNextOnes) {
+TEST_F(ClaimOfTheNext, AFailedWriteIsItsOwnMessagesAndNotTheNextOnes) {
   const auto [first, second] = both(
       [](const Message& message, Context& context) {
         book(message, context);
@@ -234,7 +234,7 @@ TEST_F(Ahead, AFailedWriteIsItsOwnMessagesAndNotTheNextOnes) {
   EXPECT_EQ(effects(), "k2=10");
 }
 
-TEST_F(Ahead, AHandlerThatEndsItsTransactionHaltsItsRouteAllTheSame) {
+TEST_F(ClaimOfTheNext, AHandlerThatEndsItsTransactionHaltsItsRouteAllTheSame) {
   const auto [first, second] = both(
       [](const Message& message, Context& context) {
         book(message, context);
@@ -246,7 +246,7 @@ TEST_F(Ahead, AHandlerThatEndsItsTransactionHaltsItsRouteAllTheSame) {
   EXPECT_EQ(effects(), "k2=10");
 }
 
-TEST_F(Ahead, AConnectionThatIsLostLeavesOneInDoubtAndTheOtherUntouched) {
+TEST_F(ClaimOfTheNext, AConnectionThatIsLostLeavesOneInDoubtAndTheOtherUntouched) {
   const auto [first, second] = both(
       [](const Message& message, Context& context) {
         book(message, context);
@@ -259,7 +259,7 @@ TEST_F(Ahead, AConnectionThatIsLostLeavesOneInDoubtAndTheOtherUntouched) {
   EXPECT_EQ(process_on(processor, {.key = "k1"}, book).result, Result::completed);
 }
 
-TEST_F(Ahead, WhatAHandlerLeavesInTheSessionGoesBeforeTheNextBegins) {
+TEST_F(ClaimOfTheNext, WhatAHandlerLeavesInTheSessionGoesBeforeTheNextBegins) {
   std::string text;
   const auto [first, second] = both(
       [](const Message& message, Context& context) {
@@ -276,7 +276,7 @@ TEST_F(Ahead, WhatAHandlerLeavesInTheSessionGoesBeforeTheNextBegins) {
   EXPECT_EQ(asked, 0);
 }
 
-TEST_F(Ahead, WhatMustBeAnnouncedOrWasDecidedIsNotTaken) {
+TEST_F(ClaimOfTheNext, WhatMustBeAnnouncedOrWasDecidedIsNotTaken) {
   route.retry.max_attempts = 1;
   const Queued one(route, {"k1"}), two(route, {.key = "k2", .offset = 1});
   const std::string skip = "an operator";
