@@ -22,7 +22,7 @@ constexpr auto kLook = 100ms;      // between two looks for records, unless nudg
 constexpr auto kPoll = 5ms;        // for Kafka's answers
 constexpr auto kTurn = 1ms;        // between two turns while records are on their way
 constexpr auto kRemove = 50ms;     // an acknowledged record is removed so much later at most
-constexpr auto kRenew = 2s;        // the lease
+constexpr int kRenewals = 5;       // of the lease, while it lasts
 constexpr auto kAskLease = 1s;     // while another relay has it
 constexpr auto kAskTopics = 10s;   // for rows of topics that are not configured any more
 constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
@@ -229,7 +229,8 @@ bool Relay::is_due() {
   look_for_topics();
   sweep();
   const auto now = Clock::now();
-  if (now - fenced_at_ > kRenew || !settled_.empty()) return true;
+  if (now - fenced_at_ > std::chrono::milliseconds(setup_.lease) / kRenewals || !settled_.empty())
+    return true;
   if (std::ranges::any_of(topics_, [](auto& t) { return t.second.stream->wants_batch(); }))
     return true;
   if (!acknowledged_.empty() &&
