@@ -179,7 +179,10 @@ TEST_F(AcceptedChain, EachOperationRunsOnceThroughKills) {
                      " FROM payments WHERE account <> 'answers'",
                  "t");
     gate->kill();
-    if (round > 1) worker->kill();
+    if (round > 1) {
+      worker->kill();
+      site().end_leases();
+    }
     gate->start_again();
     if (round > 1) worker->start_again();
     await_port(*gate);

@@ -50,6 +50,7 @@ TEST_P(OutboxCrashAt, EachReceiptIsBookedOnceAndInOrder) {
   if (std::string_view(at).starts_with("batch_")) patch = {{"route", {{"batch", 20}}}};
   const auto payer = chain.payer("payer", at, patch);
   EXPECT_EQ(payer->ended().signal, SIGKILL) << payer->output();
+  chain.site().end_leases();
   payer->start_again();
   const auto receiver = chain.receiver();
   chain.await_receipts(kPayments);
@@ -86,6 +87,7 @@ TEST(OutboxChain, StandsThroughKillsOfBothItsWorkers) {
     chain.await_receipts(round * 500 + 50);
     payer->kill();
     receiver->kill();
+    chain.site().end_leases();
     payer->start_again();
     receiver->start_again();
   }

@@ -31,6 +31,7 @@ TEST_P(TransactedCrashAt, EachRecordIsThereOnceAndInOrder) {
     chain.site().await("SELECT count(*) > 0 FROM hapax.outbox_batches", "t");
   chain.pay(kPayments / 2, kPayments / 2);
   EXPECT_EQ(payer->ended().signal, SIGKILL) << payer->output();
+  chain.site().end_leases();
   payer->start_again();
   chain.site().await_booked(kPayments);
   chain.await_sent();
@@ -63,8 +64,10 @@ TEST_P(TransactedCrashesTwice, EachRecordIsThereOnceAndInOrder) {
   chain.pay(0, kPayments);
   const auto payer = chain.payer("payer", GetParam().first, kTransactions);
   EXPECT_EQ(payer->ended().signal, SIGKILL) << payer->output();
+  chain.site().end_leases();
   payer->start_again(GetParam().second);
   EXPECT_EQ(payer->ended(60s).signal, SIGKILL) << payer->output();
+  chain.site().end_leases();
   payer->start_again();
   chain.site().await_booked(kPayments);
   chain.await_sent();
@@ -91,6 +94,7 @@ TEST(TransactedChain, StandsKillsOfTheRelayUnderLoad) {
     chain.pay(round * 500, 500);
     chain.await_receipts(round * 500 + 50);
     payer->kill();
+    chain.site().end_leases();
     payer->start_again();
   }
   chain.await_receipts(kPayments);

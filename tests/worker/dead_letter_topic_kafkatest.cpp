@@ -153,7 +153,7 @@ TEST_F(DeadLetterTopic, RepeatsUnderTheSameIdWhatARelayDidNotLiveToRemove) {
   const auto one = worker("one", "outbox_sent:1");
   EXPECT_EQ(one->ended().signal, SIGKILL) << one->output();
   EXPECT_EQ(site.database().value(kUnpublished), "3");
-  site.database().run("UPDATE hapax.leases SET until = now()");  // its lease is over
+  site.end_leases();
   one->start_again();
   site.await(kUnpublished, "0");
   const std::vector<Incoming> records = published();
@@ -181,7 +181,7 @@ TEST_F(DeadLetterTopic, HasEachLetterOnceThoughARelayDiesOnceItHasTakenThem) {
   const auto one = worker("one", "dead_letters_moved:1");
   EXPECT_EQ(one->ended().signal, SIGKILL) << one->output();
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.outbox"), "3");
-  site.database().run("UPDATE hapax.leases SET until = now()");
+  site.end_leases();
   one->start_again();
   site.await(kUnpublished, "0");
   EXPECT_EQ(ids(published()), (std::vector<std::string>{"1", "2", "3"}));
