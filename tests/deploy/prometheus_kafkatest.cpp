@@ -106,7 +106,7 @@ std::vector<std::string> queries_of_the_board() {
 
 // A worker with a route of each kind, and a gate, on one database.
 struct Observed : Shop {
-  Observed() : Shop(kNever, false) {
+  Observed() : Shop(kNever, false, Site::on_mock_cluster) {
     for (const std::string& name : {charged, published}) Site::mock_cluster().create_topic(name, 1);
     std::ofstream(folder.path() / "tokens") << "ann " << key::hex(key::sha256("ann's")) << "\n";
     gate = std::make_unique<sandbox::ChildProcess>(

@@ -22,8 +22,10 @@ inline const nlohmann::json kQueryable = {{"repeat", "queryable"}};
 inline const nlohmann::json kNever = {{"repeat", "never"}};
 
 struct Shop {
-  explicit Shop(nlohmann::json rules, bool keeps_keys = true)
-      : outside(std::move(rules)), gateway(keeps_keys) {
+  explicit Shop(
+      nlohmann::json rules, bool keeps_keys = true,
+      Site (*make)(int) = [](int partitions) { return Site(partitions); })
+      : site(make(2)), outside(std::move(rules)), gateway(keeps_keys) {
     outside.update({{"lease", "2s"}, {"max_duration", "5s"}, {"concurrency", 8}});
     site.database().run(kCharges);
   }
@@ -57,7 +59,7 @@ struct Shop {
               "0");
   }
 
-  Site site = Site::on_mock_cluster(2);
+  Site site;
   Producer producer{site.bootstrap()};
   nlohmann::json outside;
   Gateway gateway;

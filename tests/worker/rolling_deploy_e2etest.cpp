@@ -20,7 +20,8 @@ const nlohmann::json kNew = {
     {"route", {{"batch", 20}, {"retry", {{"max_attempts", 7}}}, {"retention", "2d"}}}};
 
 TEST(RollingDeploy, HandsPartitionsOverAndBooksEachOnce) {
-  Site site = Site::on_mock_cluster(4);
+  HAPAX_NEEDS_KAFKA();
+  Site site(4);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, kDeployPayments);
   auto old_one = site.worker("old-1");
@@ -49,12 +50,13 @@ TEST(RollingDeploy, HandsPartitionsOverAndBooksEachOnce) {
 }
 
 TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
+  HAPAX_NEEDS_KAFKA();
   const nlohmann::json impatient = {
       {"postgres", {{"lock_timeout", "20s"}}},
       {"worker", {{"revoke_timeout", "100ms"}, {"shutdown_timeout", "1s"}}}};
   nlohmann::json other_key = impatient;
   other_key["route"] = {{"key", {{"header", nullptr}, {"json", "/id"}}}};
-  Site site = Site::on_mock_cluster(1);
+  Site site(1);
   site.database().run("SELECT pg_advisory_lock(1)");
   Producer producer(site.bootstrap());
   producer.send(site.payment(0, {{"do", "hold"}}));  // stays unfinished
@@ -91,7 +93,8 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
 
 // What it settled above the checkpoint would run again under another key.
 TEST(RollingDeploy, HaltsUnderAnotherKeyThoughAnOperatorHasMovedThePartition) {
-  Site site = Site::on_mock_cluster(1);
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 3);
   const auto before = site.worker("old", {{"postgres", {{"lock_timeout", "20s"}}}});
@@ -113,7 +116,8 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyThoughAnOperatorHasMovedThePartition) {
 }
 
 TEST(RollingDeploy, GoesOnWhileTheSchemaIsMigratedUnderIt) {
-  Site site = Site::on_mock_cluster(2);
+  HAPAX_NEEDS_KAFKA();
+  Site site(2);
   store::Session owner(site.database().owner());
   store::migrate_down(owner, store::kSchema - 1);
   Producer producer(site.bootstrap());

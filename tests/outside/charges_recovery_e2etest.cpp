@@ -22,6 +22,7 @@ Said as_owner(const Shop& shop, const WorkerProcess& worker, std::vector<std::st
 }
 
 TEST(ChargesBeside, AForgottenKeyAreMadeAgainOnceItsMessageComesAgain) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kQueryable, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 4; ++i) shop.send(i);
@@ -40,6 +41,7 @@ TEST(ChargesBeside, AForgottenKeyAreMadeAgainOnceItsMessageComesAgain) {
 // Its worker died in the call, and then an operator passed over the message. So no worker would
 // carry a decision out, until the message comes again.
 TEST(ChargesBeside, AnOperatorThatSkipsAreDecidedAboutOnceTheMessageComesAgain) {
+  HAPAX_NEEDS_KAFKA();
   for (const nlohmann::json& rules : {kIdempotent, kNever}) {
     SCOPED_TRACE(rules.dump());
     Shop shop(rules, rules == kIdempotent);
@@ -77,6 +79,7 @@ TEST(ChargesBeside, AnOperatorThatSkipsAreDecidedAboutOnceTheMessageComesAgain) 
 
 // Nothing but the end of a call wakes its thread within this lease.
 TEST(ChargesBeside, AFloodOfDuplicatesAreNotHeldUp) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   shop.outside["lease"] = "10m";
   const auto worker = shop.worker("w");
@@ -95,6 +98,7 @@ TEST(ChargesBeside, AFloodOfDuplicatesAreNotHeldUp) {
 }
 
 TEST(ChargesBeside, MessagesThatAreNoJsonAreNotMade) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   Outgoing broken = shop.site.payment(0);
@@ -113,6 +117,7 @@ TEST(ChargesBeside, MessagesThatAreNoJsonAreNotMade) {
 }
 
 TEST(ChargesBeside, ALeaseThatIsLostAreKeptAllTheSame) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   shop.send(0, "hang");
@@ -129,6 +134,7 @@ TEST(ChargesBeside, ALeaseThatIsLostAreKeptAllTheSame) {
 }
 
 TEST(ChargesBeside, AReplayAreBookedThoughPostgresGoesAway) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const int port = sandbox::free_port();
   nlohmann::json patch = shop.patch();
@@ -152,6 +158,7 @@ TEST(ChargesBeside, AReplayAreBookedThoughPostgresGoesAway) {
 }
 
 TEST(ChargesBeside, AnOutageAtSigtermKeepTheirAnswer) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   shop.send(0, "hang");
@@ -171,6 +178,7 @@ TEST(ChargesBeside, AnOutageAtSigtermKeepTheirAnswer) {
 
 // Its key is the old one, so a worker with another key would call once more.
 TEST(ChargesBeside, AStopAreNotMadeAgainUnderAnotherKey) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   shop.send(0, "hang");
@@ -187,6 +195,7 @@ TEST(ChargesBeside, AStopAreNotMadeAgainUnderAnotherKey) {
 }
 
 TEST(ChargesBeside, ATransactionThatHasAKeyHoldUpNoOther) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
   shop.send(1);
@@ -212,6 +221,7 @@ TEST(ChargesBeside, ATransactionThatHasAKeyHoldUpNoOther) {
 
 // Its COMMIT was done after the worker had given it back on another connection.
 TEST(ChargesBeside, ATakeThatCommittedTooLateAreMade) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   shop.outside["lease"] = "10m";
   const auto worker = shop.worker("w");

@@ -15,6 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(Charges, AreMadeAndBookedOnce) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 50; ++i) shop.send(i);
@@ -32,6 +33,7 @@ TEST(Charges, AreMadeAndBookedOnce) {
 constexpr const char* kDoubtful[] = {"cut_before", "cut_after", "error_after"};
 
 TEST(Charges, AreCalledAgainWithTheirKeyIfTheGatewayKeepsIt) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 12; ++i) shop.send(i, i < 3 ? kDoubtful[i] : "");
@@ -43,6 +45,7 @@ TEST(Charges, AreCalledAgainWithTheirKeyIfTheGatewayKeepsIt) {
 }
 
 TEST(Charges, AreAskedAboutFirstIfTheGatewayCanTell) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kQueryable, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 12; ++i) shop.send(i, i < 3 ? kDoubtful[i] : "");
@@ -54,6 +57,7 @@ TEST(Charges, AreAskedAboutFirstIfTheGatewayCanTell) {
 }
 
 TEST(Charges, AreNeverRepeatedIfTheGatewayCanDoNeither) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 12; ++i) shop.send(i, i < 3 ? kDoubtful[i] : "");
@@ -70,6 +74,7 @@ TEST(Charges, AreNeverRepeatedIfTheGatewayCanDoNeither) {
 }
 
 TEST(Charges, ThatAreDeclinedAreDoneAndALetter) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
   shop.send(0, "decline");
@@ -102,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(At, DeathOfACaller, testing::ValuesIn(kDeaths), [](cons
 });
 
 TEST_P(DeathOfACaller, RepeatsNothingThatTheGatewayDoesNotTolerate) {
+  HAPAX_NEEDS_KAFKA();
   const bool doubtful = GetParam().is_doubtful;
   Shop shop(kNever, false);
   shop.send(0);
@@ -117,6 +123,7 @@ TEST_P(DeathOfACaller, RepeatsNothingThatTheGatewayDoesNotTolerate) {
 }
 
 TEST(Charges, OfAWorkerThatIsKilledInTheCallAreTakenOver) {
+  HAPAX_NEEDS_KAFKA();
   for (const nlohmann::json& rules : {kIdempotent, kQueryable, kNever}) {
     SCOPED_TRACE(rules.dump());
     Shop shop(rules, rules == kIdempotent);
@@ -141,6 +148,7 @@ TEST(Charges, OfAWorkerThatIsKilledInTheCallAreTakenOver) {
 }
 
 TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   shop.outside["max_duration"] = "2m";  // its client still waits when it thaws
   const auto frozen = shop.worker("frozen");
@@ -159,6 +167,7 @@ TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {
 }
 
 TEST(Charges, OfAFrozenWorkerAreLeftAloneWhileItsLeaseLasts) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   shop.outside.update({{"lease", "2m"}, {"max_duration", "2m"}});
   const auto frozen = shop.worker("frozen");
@@ -179,6 +188,7 @@ TEST(Charges, OfAFrozenWorkerAreLeftAloneWhileItsLeaseLasts) {
 }
 
 TEST(Charges, OfOneOrderKeyAreMadeOneAfterTheOther) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kIdempotent);
   const auto worker = shop.worker("w");
   shop.send(0, "hang");
@@ -194,6 +204,7 @@ TEST(Charges, OfOneOrderKeyAreMadeOneAfterTheOther) {
 }
 
 TEST(Charges, ThatRunAtSigtermAreWaitedFor) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   shop.send(0, "hang");
@@ -211,6 +222,7 @@ TEST(Charges, ThatRunAtSigtermAreWaitedFor) {
 }
 
 TEST(Charges, ThatNobodyKnowsOfAreDecidedByAnOperator) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 3; ++i) shop.send(i, kDoubtful[i]);
@@ -242,6 +254,7 @@ TEST(Charges, ThatNobodyKnowsOfAreDecidedByAnOperator) {
 }
 
 TEST(Charges, AreNotCalledWhileTheGatewayIsAwayAndReplayedAfterIt) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const int port = sandbox::free_port();
   nlohmann::json patch = shop.patch();
@@ -267,7 +280,8 @@ nlohmann::json calling(const nlohmann::json& rules) {
 }
 
 TEST(Charges, ThatHangEndTheProcessAndAreTakenOver) {
-  Site site = Site::on_mock_cluster(1);
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
   Producer producer(site.bootstrap());
   const auto worker = site.worker("w", calling(kNever));
   producer.send(site.payment(0, {{"call", "hang"}}));
@@ -280,7 +294,8 @@ TEST(Charges, ThatHangEndTheProcessAndAreTakenOver) {
 }
 
 TEST(Charges, ThatCannotBeBookedKeepTheirAnswer) {
-  Site site = Site::on_mock_cluster(1);
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
   Producer producer(site.bootstrap());
   const auto worker = site.worker("w", calling(kIdempotent));
   producer.send(site.payment(0, {{"book", "fail"}}));
@@ -296,6 +311,7 @@ TEST(Charges, ThatCannotBeBookedKeepTheirAnswer) {
 }
 
 TEST(Charges, ThatRunWhilePostgresIsAwayAreBookedAfterIt) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < 4; ++i) shop.send(i, "hang");

@@ -22,7 +22,6 @@ struct Inheritance : Shop {
 
   void begin() {
     nlohmann::json both = patch();
-    both["kafka"]["session.timeout.ms"] = 10'000;
     both["route"]["breaker"] = 3;  // what was in doubt is no sign of a broken deploy
     both["postgres"]["url"] =
         "postgresql://hapax_worker@127.0.0.1:" + std::to_string(test::postgres().port()) +
@@ -65,6 +64,7 @@ struct Inheritance : Shop {
 
 // The new process knows only what Kafka's offset tells.
 TEST(LostCalls, AreMadeAgainWithTheirKeyIfTheGatewayKeepsIt) {
+  HAPAX_NEEDS_KAFKA();
   Inheritance shop(kIdempotent);
   shop.begin();
   shop.make_calls_that_are_lost();
@@ -80,6 +80,7 @@ TEST(LostCalls, AreMadeAgainWithTheirKeyIfTheGatewayKeepsIt) {
 }
 
 TEST(LostCalls, AreAskedAboutFirstIfTheGatewayCanTell) {
+  HAPAX_NEEDS_KAFKA();
   Inheritance shop(kQueryable);
   shop.begin();
   shop.make_calls_that_are_lost();
@@ -98,6 +99,7 @@ TEST(LostCalls, AreAskedAboutFirstIfTheGatewayCanTell) {
 }
 
 TEST(LostCalls, OfALivingWorkerAreAskedAboutToo) {
+  HAPAX_NEEDS_KAFKA();
   Inheritance shop(kQueryable);
   shop.begin();
   shop.make_calls_that_are_lost();
@@ -110,6 +112,7 @@ TEST(LostCalls, OfALivingWorkerAreAskedAboutToo) {
 }
 
 TEST(LostCalls, HaltOnceIfTheGatewayCanDoNeitherAndAreListed) {
+  HAPAX_NEEDS_KAFKA();
   Inheritance shop(kNever);
   shop.begin();
   shop.make_calls_that_are_lost();
@@ -144,6 +147,7 @@ TEST(LostCalls, HaltOnceIfTheGatewayCanDoNeitherAndAreListed) {
 }
 
 TEST(LostCalls, ThatNeverHappenedAreMadeOnceAnOperatorHasLooked) {
+  HAPAX_NEEDS_KAFKA();
   Inheritance shop(kNever);
   shop.begin();
   shop.keeper->kill();
@@ -161,6 +165,7 @@ TEST(LostCalls, ThatNeverHappenedAreMadeOnceAnOperatorHasLooked) {
 }
 
 TEST(LostCalls, ThereAreNoneAfterACrashOfTheSameServer) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < kKnown; ++i) shop.send(i);
@@ -178,6 +183,7 @@ TEST(LostCalls, ThereAreNoneAfterACrashOfTheSameServer) {
 
 // A copy's log is ahead of the original's: the position proves nothing.
 TEST(LostCalls, OfADatabaseThatADumpPutBackHalt) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < kKnown; ++i) shop.send(i);
@@ -212,6 +218,7 @@ TEST(LostCalls, OfADatabaseThatADumpPutBackHalt) {
 
 // The timeline is the same, and the position is behind.
 TEST(LostCalls, OfFilesThatArePutBackAreAskedAbout) {
+  HAPAX_NEEDS_KAFKA();
   Shop shop(kQueryable, false);
   const auto worker = shop.worker("w");
   for (int i = 0; i < kKnown; ++i) shop.send(i);
