@@ -1,28 +1,32 @@
 #!/usr/bin/env bash
-# Measures what docs/performance.md shows: each run of `hapax bench` becomes build/bench/NAME.json,
-# and the page's tables are written from all that are there.
+# Measures what docs/performance.md shows: each run of `hapax bench` becomes build/bench/NAME.json.
+# Prints the tables of all runs that were made, with their spread.
 #
-#   scripts/bench.sh [-c worker.json --url postgresql://owner@…]   all, with options for each run
+#   scripts/bench.sh [-c worker.json --url postgresql://owner@…]   the first table; with options
+#   ONLY='*' scripts/bench.sh …                                     all tables, hours
 #   ONLY='base keys-*' scripts/bench.sh …                           some, by name
+#   PAGE=docs/performance.md ONLY='*' scripts/bench.sh …            also writes them into the page
 #
 # All of it wants a real Kafka (-c): the built-in broker keeps 5 MiB a partition.
-# MESSAGES=200000 and ROUNDS=3 of each run; HAPAX=build/release/bin/hapax.
+# MESSAGES=200000 and ROUNDS=5 of each run; HAPAX=build/release/bin/hapax.
 set -euof pipefail  # -f: ONLY holds patterns, not files
 cd "$(dirname "$0")/.."
-hapax=${HAPAX:-build/release/bin/hapax} messages=${MESSAGES:-200000} rounds=${ROUNDS:-3}
+hapax=${HAPAX:-build/release/bin/hapax} messages=${MESSAGES:-200000} rounds=${ROUNDS:-5}
 mkdir -p build/bench
+made=()
 
 # run <name> <options…>, and those that were given to this script
 run() {
   local name=$1 pattern
   shift
-  for pattern in ${ONLY:-*}; do
+  for pattern in ${ONLY:-base}; do
     # shellcheck disable=SC2053
     [[ $name == $pattern ]] || continue
     echo "$name" >&2
     "$hapax" bench --json --messages "$messages" --rounds "$rounds" "$@" "${given[@]}" \
       >"build/bench/$name.json.new"
     mv "build/bench/$name.json.new" "build/bench/$name.json"
+    made+=("build/bench/$name.json")
     return
   done
 }
@@ -49,4 +53,5 @@ for millions in 1 10 50; do
   run "keys-$millions" --keys "${millions}000000" "${no_latency[@]}"
 done
 
-scripts/bench_tables.py build/bench docs/performance.md
+scripts/bench_tables.py "${made[@]}"
+[ -z "${PAGE:-}" ] || scripts/bench_tables.py build/bench "$PAGE"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the tables of a page from what `hapax bench --json` said.
+"""Makes the tables of docs/performance.md from what `hapax bench --json` printed.
 
-usage: bench_tables.py FOLDER PAGE
+usage: bench_tables.py RUN.json…       prints the tables of these runs
+       bench_tables.py FOLDER PAGE     writes them into a page
 
 FOLDER holds a NAME.json for each run of scripts/bench.sh. In PAGE the lines between `<!-- bench: TABLE -->`
-and `<!-- end -->` are replaced; a table stays as it is where none of its runs is there.
+and `<!-- end -->` are replaced. If a table's runs are not there, it stays as it is.
 """
 
 import json
@@ -26,9 +27,17 @@ def mode_name(figures):
     return figures["mode"] + (f" of {figures['batch']}" if figures["batch"] > 1 else "")
 
 
+def spread(values):
+    """The lowest and the highest round; nothing if there was one."""
+    return f" ({number(min(values))} to {number(max(values))})" if len(values) > 1 else ""
+
+
 def throughput_row(figures):
-    return [f"{100 * figures['share']:.0f} %", number(figures["per_second"]),
-            number(figures["bare_per_second"])]
+    ours = [each["per_second"] for each in figures["rounds"]]
+    bare = [each["bare_per_second"] for each in figures["rounds"]]
+    shares = [100 * a / b for a, b in zip(ours, bare)]
+    return [f"{100 * figures['share']:.0f} %{spread(shares)}", number(figures["per_second"]) + spread(ours),
+            number(figures["bare_per_second"]) + spread(bare)]
 
 
 THROUGHPUT = ["of the bare loop", "hapax, messages/s", "bare loop, messages/s"]
@@ -88,29 +97,41 @@ TABLES = {
 }
 
 
+def tables(runs):
+    """name -> lines, of all tables whose runs are there."""
+    made = {name: make(runs) for name, (make, needs) in TABLES.items() if needs is None or needs in runs}
+    return {name: lines for name, lines in made.items() if lines}
+
+
 def written(page, runs):
+    made = tables(runs)
+
     def replace(match):
         name = match.group(1)
         if name not in TABLES:
             sys.exit(f"there is no table {name}; there are: {', '.join(TABLES)}")
-        make, needs = TABLES[name]
-        lines = make(runs) if needs is None or needs in runs else None
-        if lines is None:
+        if name not in made:
             return match.group(0)
-        return f"<!-- bench: {name} -->\n\n" + "\n".join(lines) + "\n\n<!-- end -->"
+        return f"<!-- bench: {name} -->\n\n" + "\n".join(made[name]) + "\n\n<!-- end -->"
     return re.sub(r"<!-- bench: (\S+) -->\n.*?<!-- end -->", replace, page, flags=re.DOTALL)
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    runs = {path.stem: json.loads(path.read_text())
-            for path in sorted(pathlib.Path(sys.argv[1]).glob("*.json"))}
+    folder = pathlib.Path(sys.argv[1])
+    if folder.is_dir() and len(sys.argv) != 3:
+        sys.exit(__doc__)
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else [pathlib.Path(name) for name in sys.argv[1:]]
+    runs = {path.stem: json.loads(path.read_text()) for path in files}
     wrong = [name for name, run in runs.items() if not run["exact"]]
     if wrong:
-        sys.exit(f"not every payment was booked once in: {', '.join(wrong)}; nothing is written")
-    page = pathlib.Path(sys.argv[2])
-    page.write_text(written(page.read_text(), runs))
+        sys.exit(f"not every payment was booked once in: {', '.join(wrong)}; no table is made")
+    if folder.is_dir():
+        page = pathlib.Path(sys.argv[2])
+        page.write_text(written(page.read_text(), runs))
+    else:
+        print("\n\n".join("\n".join(lines) for lines in tables(runs).values()))
 
 
 if __name__ == "__main__":
