@@ -4,7 +4,8 @@
 #
 #   BROKER PGURL TOPIC GROUP N   where, and how many payments to wait for
 #   CONCURRENCY=16               lanes; a quarter of it in MODE=batch, where few lanes are better
-#   MODE=message|batch           a transaction for each message, or for up to BATCH=100
+#   MODE=message|batch|positions a transaction for each message, or for up to BATCH=100; positions
+#                                is batch with "key": "position" instead of the header
 #   DURABILITY=synchronous       or checkpoint (worker.durability)
 #   BUILD=build/release          where hapax was built, with its tests
 #
@@ -14,11 +15,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${BROKER:?}" "${PGURL:?}" "${TOPIC:?}" "${GROUP:?}" "${N:?}"
 build=${BUILD:-build/release} lanes=${CONCURRENCY:-16} batch=1
+key='{"header": "idempotency-key"}'
 case ${MODE:-message} in
   message) ;;
-  batch) batch=${BATCH:-100} lanes=$(((lanes + 3) / 4)) ;;
-  *) echo "MODE is message or batch, not $MODE" >&2; exit 2 ;;
+  batch | positions) batch=${BATCH:-100} lanes=$(((lanes + 3) / 4)) ;;
+  *) echo "MODE is message, batch or positions, not $MODE" >&2; exit 2 ;;
 esac
+[ "${MODE:-message}" != positions ] || key='"position"'
 
 work=$(mktemp -d) worker=
 finish() {
@@ -30,12 +33,12 @@ trap finish EXIT
 trap 'exit 1' INT TERM
 
 "$build/bin/hapax" migrate up --url "$PGURL" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-cat >"$work/worker.json" <<'JSON'
-{"kafka": {"bootstrap.servers": "${BROKER}", "group.id": "${GROUP}"},
- "postgres": {"url": "${PGURL}"},
- "worker": {"lanes": "${LANES}", "durability": "${DURABILITY:-synchronous}"},
- "routes": [{"topic": "${TOPIC}", "handler": "plain_payments", "plugin": "${PLUGIN}",
-             "batch": "${BATCH}", "key": {"header": "idempotency-key"}}],
+cat >"$work/worker.json" <<JSON
+{"kafka": {"bootstrap.servers": "\${BROKER}", "group.id": "\${GROUP}"},
+ "postgres": {"url": "\${PGURL}"},
+ "worker": {"lanes": "\${LANES}", "durability": "\${DURABILITY:-synchronous}"},
+ "routes": [{"topic": "\${TOPIC}", "handler": "plain_payments", "plugin": "\${PLUGIN}",
+             "batch": "\${BATCH}", "key": $key}],
  "admin": {"listen": "127.0.0.1:0"}, "log": {"format": "json"}}
 JSON
 BROKER=$BROKER GROUP=$GROUP PGURL=$PGURL TOPIC=$TOPIC LANES=$lanes BATCH=$batch \
