@@ -38,11 +38,13 @@ class Endings {
   std::vector<std::future<void>> running_;
 };
 
-// For a unique_ptr whose object ends so.
+// For a unique_ptr whose object ends so. It lets go first: the thread that ends it may come late,
+// and another relay may send the same records meanwhile.
 struct EndsLater {
   Endings* endings;
   template <class Thing>
   void operator()(Thing* thing) const {
+    thing->let_go();
     endings->end(std::unique_ptr<Thing>(thing));
   }
 };

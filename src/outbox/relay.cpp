@@ -149,13 +149,13 @@ void Relay::take_over() {
 
 // Another relay has taken over, or ids may name other rows after PostgreSQL lost its tail.
 void Relay::forget() {
+  topics_.clear();  // first, because librdkafka sends on until then
   log::warning("outbox_lost", {{"group", setup_.group}},
                "another relay has the lease, or PostgreSQL was restarted: beginning again");
   lease_.reset();
   acknowledged_.clear();
   settled_.clear();
   open_batches_.clear();
-  topics_.clear();
   gauges_.forget();
 }
 

@@ -60,6 +60,9 @@ class Stream {
   virtual void opened(std::int64_t) {}
   // PostgreSQL holds the halt that turn() asked for.
   virtual void halted(const store::OutboxHalt&) {}
+  // Its end is near, and answers do not count any more: librdkafka begins no other request with
+  // what it holds. Throws: nothing. Blocks: no.
+  virtual void let_go() = 0;
   // Another stream may take its place: it was only there to settle a batch.
   virtual bool is_done() const { return false; }
 

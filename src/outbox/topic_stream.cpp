@@ -60,6 +60,10 @@ Stream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout)
   return news;
 }
 
+void TopicStream::let_go() {
+  if (producer_) producer_->abandon();
+}
+
 bool TopicStream::has_producer() {
   if (producer_) return true;
   if (Clock::now() < not_before_) return false;

@@ -33,6 +33,7 @@ class TopicStream final : public Stream {
 
   bool is_in_flight() const override { return !sent_.empty(); }
   News turn(bool may_send, std::chrono::milliseconds timeout) override;
+  void let_go() override;
 
  private:
   bool has_producer();

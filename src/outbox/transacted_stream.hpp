@@ -52,6 +52,8 @@ class TransactedStream final : public Stream {
   bool is_in_flight() const override { return sending_.has_value() && step_.valid(); }
   bool takes_rows() const override { return open_ ? sending_ || !is_in_doubt() : !only_settles_; }
   News turn(bool may_send, std::chrono::milliseconds timeout) override;
+  // What it still sends, consumers never see: the next relay takes the transactional id first.
+  void let_go() override { stop_.request_stop(); }
   bool wants_batch() override;
   store::NextBatch propose() override;
   void opened(std::int64_t number) override;

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "kafka/mock_cluster.hpp"
+#include "support/read_records.hpp"
 
 namespace hapax::outbox {
 namespace {
@@ -64,12 +65,12 @@ struct ForgetfulBroker {
     };
     return {"receipts", "g", make, endings};
   }
-  static void offer(TopicStream& stream, std::int64_t id) {
+  static void offer(TopicStream& stream, std::int64_t id, std::size_t bytes = 1) {
     store::OutboxRow row;
     row.id = id;
     row.topic = "receipts";
     row.key = "k";
-    row.payload = "p";
+    row.payload = std::string(bytes, 'p');
     stream.offer({row});
   }
   // Until `done`, or a halt.
@@ -82,6 +83,19 @@ struct ForgetfulBroker {
         throw std::runtime_error("it takes too long");
     }
     return {};
+  }
+  static void send(TopicStream& stream, std::int64_t id) {
+    offer(stream, id);
+    const auto sent = drive(stream, [&] { return stream.is_empty(); });
+    EXPECT_FALSE(sent.halt) << sent.halt->detail;
+  }
+  // Until no answer is outstanding to what was on its way.
+  static Stream::News drive_until_answered(TopicStream& stream) {
+    bool was_sent = false;
+    return drive(stream, [&] {
+      was_sent = was_sent || stream.is_in_flight();
+      return was_sent && !stream.is_in_flight();
+    });
   }
   void forget_topic() {
     cluster.set_topic_error("receipts", kafka::MockCluster::Error::unknown_topic);
@@ -100,20 +114,48 @@ struct ForgetfulBroker {
 TEST(TopicStream, GoesOnThoughABrokerDoesNotKnowTheTopicForAMoment) {
   ForgetfulBroker broker;
   auto stream = broker.stream();
-  ForgetfulBroker::offer(stream, 1);
-  ForgetfulBroker::drive(stream, [&] { return stream.is_empty(); });
+  ForgetfulBroker::send(stream, 1);
   broker.forget_topic();
   ForgetfulBroker::offer(stream, 2);
-  bool was_sent = false;
-  const auto refused = ForgetfulBroker::drive(stream, [&] {
-    was_sent = was_sent || stream.is_in_flight();
-    return was_sent && !stream.is_in_flight();
-  });
+  const auto refused = ForgetfulBroker::drive_until_answered(stream);
   EXPECT_FALSE(refused.halt) << refused.halt->detail;
   EXPECT_FALSE(stream.is_empty()) << "the broker has taken it";
   broker.remember_topic();
   const auto sent = ForgetfulBroker::drive(stream, [&] { return stream.is_empty(); });
   EXPECT_FALSE(sent.halt) << sent.halt->detail;
+}
+
+// Else two brokers with old metadata halt it, though it was written between their answers.
+TEST(TopicStream, AnAnswerBetweenTwoRefusalsEndsTheDoubtAboutTheTopic) {
+  ForgetfulBroker broker;
+  auto stream = broker.stream();
+  ForgetfulBroker::send(stream, 1);
+  broker.forget_topic();
+  ForgetfulBroker::offer(stream, 2);
+  const auto first = ForgetfulBroker::drive_until_answered(stream);
+  EXPECT_FALSE(first.halt) << first.halt->detail;
+  const auto doubted_at = std::chrono::steady_clock::now();
+  broker.remember_topic();
+  ForgetfulBroker::drive(stream, [&] { return stream.is_empty(); });
+  std::int64_t id = 2;
+  while (std::chrono::steady_clock::now() - doubted_at < 10s) ForgetfulBroker::send(stream, ++id);
+  broker.forget_topic();
+  ForgetfulBroker::offer(stream, ++id);
+  const auto second = ForgetfulBroker::drive_until_answered(stream);
+  EXPECT_FALSE(second.halt) << second.halt->detail;
+}
+
+// Another relay may send the same records from then on. A batch holds one of these.
+TEST(TopicStream, SendsNothingMoreOnceItLetsGoThoughRecordsWaitInLibrdkafka) {
+  ForgetfulBroker broker;
+  auto stream = broker.stream();
+  ForgetfulBroker::send(stream, 1);
+  broker.cluster.delay(kafka::MockCluster::Request::produce, 5s, 1);
+  for (std::int64_t id = 2; id <= 5; ++id) ForgetfulBroker::offer(stream, id, 400'000);
+  stream.turn(true, 1ms);
+  stream.let_go();
+  ForgetfulBroker::drive(stream, [&] { return !stream.is_in_flight(); });
+  EXPECT_LE(support::read_records(broker.cluster.bootstrap(), "receipts", 0).size(), 2U);
 }
 
 // librdkafka cannot be interrupted in it.
