@@ -156,14 +156,21 @@ void give_call_back(Session& session, const ClaimRequest& request, std::int64_t 
   transaction.commit();
 }
 
+// The token of a take in doubt is not known. If only the holder were compared, a text that reaches
+// PostgreSQL late could give back a later take of the same holder.
 void release_calls(Session& session, std::span<const HeldKey> keys) {
-  const std::string literals[] = {
+  std::string literals[] = {
       array(keys, [](auto& to, const auto& of) { to.add(of.identity.key); }),
       array(keys, [](auto& to, const auto& of) { to.add(of.scope); }),
       array(keys, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
       array(keys, [](auto& to, const auto& of) { to.add(of.holder); }),
       array(keys, [](auto& to, const auto& of) { to.add(of.uncalled ? "t" : "f"); })};
   Transaction transaction(session);
+  std::vector<std::int64_t> tokens(keys.size());  // 0: it is not held
+  for (const Row row :
+       transaction.run(session.execute_literals(sql::kReadLeftCalls, std::span(literals).first(4))))
+    tokens[row["n"].as<std::size_t>() - 1] = row["token"].as<std::int64_t>();
+  literals[3] = array(tokens, [](auto& to, std::int64_t token) { to.add(token); });
   transaction.add(session.execute_literals(sql::kReleaseCalls, literals));
   transaction.commit();
 }

@@ -182,6 +182,24 @@ TEST_F(OutsideCallsInSql, LeaveTheKeyOfAnotherHolderAlone) {
   EXPECT_EQ(key("calls"), "1");
 }
 
+// A connection broke while its give-back waited for a row. Another connection gave the key back,
+// and the holder took it again. Then the first one goes on.
+TEST_F(OutsideCallsInSql, DoNotGiveBackALaterTakeOfTheSameHolder) {
+  taken(request("k"), me);
+  pqxx::connection connection(database.owner().url);
+  pqxx::work blocker(connection);
+  blocker.exec("UPDATE hapax.idempotency_keys SET token = token + 1 WHERE key = 'k'");
+  auto late = std::async(std::launch::async, [&] {
+    Session of_its_own(database.worker());
+    const HeldKey held{{"k", "", {}}, scope, me, true};
+    release_calls(of_its_own, std::span(&held, 1));
+  });
+  database.wait_until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", "1");
+  blocker.commit();
+  late.get();
+  EXPECT_EQ(key("calls || ' ' || (holder IS NOT NULL)"), "1 true") << "it may be calling now";
+}
+
 TEST_F(OutsideCallsInSql, ThatComeTwiceGiveBackOnce) {
   taken(request("k"), me);
   release(request("k"), me, false);
