@@ -129,13 +129,13 @@ std::optional<Answer> Executor::attempt(Run& run) {
                                     .source = run.source,
                                     .retention = run.retention(),
                                     .prepares_late = run.agains > 0,
-                                    .wait = setup_.wait};
+                                    .wait = setup_.wait,
+                                    .reads_answer = true};
   store::Transaction transaction(*session_);
   const store::Claim claim = this->claim(transaction, request);
   if (claim.holder) {
     const std::string& status = claim.holder->status;
-    if (status == "completed")
-      return answer_again(run, transaction, request, claim.nonce, *claim.holder);
+    if (status == "completed") return answer_again(run, transaction, request, claim);
     // A worker that shares the scope calls to the outside.
     if (status != "failed" && status != "forgotten") return in_flight();
     if (store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
@@ -239,19 +239,16 @@ Answer Executor::unguarded(Run& run) {
 
 std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction& transaction,
                                              const store::ClaimRequest& request,
-                                             const std::string& nonce,
-                                             const store::KeyHolder& holder) {
+                                             const store::Claim& claim) {
+  std::optional<store::StoredAnswer> stored = claim.answer;
   // What a worker committed may not be on the disk yet. A synchronous COMMIT behind it is.
-  const bool may_be_lost = holder.group != setup_.name;
-  std::optional<std::string> result;
-  if (may_be_lost && !store::count_duplicate(transaction, request, result)) return std::nullopt;
-  const auto stored = store::read_answer(transaction, request);
-  if (!stored || stored->holder.status != "completed") return std::nullopt;
-  if (may_be_lost) {
+  if (stored->holder.group != setup_.name) {
+    std::optional<std::string> result;
+    if (!store::count_duplicate(transaction, request, result)) return std::nullopt;
+    stored = store::read_answer(transaction, request);
+    if (!stored || stored->holder.status != "completed") return std::nullopt;
     store::commit_synchronously(transaction);
-    store::complete(transaction, request, nonce, std::nullopt);
-  } else if (stored->holder.group != setup_.name) {
-    return std::nullopt;  // another operation has the key by now
+    store::complete(transaction, request, claim.nonce, std::nullopt);
   }
   if (stored->holder.fingerprint != run.identity.fingerprint) return drifted();
   // If it is this run's, the answer to its COMMIT was lost.

@@ -76,8 +76,7 @@ class Executor {
                          const store::ClaimRequest& request, const std::string& nonce);
   Answer unguarded(Run& run);
   std::optional<Answer> answer_again(const Run& run, store::Transaction& transaction,
-                                     const store::ClaimRequest& request, const std::string& nonce,
-                                     const store::KeyHolder& holder);
+                                     const store::ClaimRequest& request, const store::Claim& claim);
   std::optional<Answer> after(Run& run, const std::exception_ptr& error);
   Answer outage(const Run& run, const flow::Thrown& thrown);
   Answer in_doubt(const Run& run) const;

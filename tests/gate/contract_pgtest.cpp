@@ -131,6 +131,24 @@ TEST_F(Contract, ARetryGetsTheStoredAnswer) {
   EXPECT_EQ(runs, 1);
 }
 
+// Its cost: the claim that finds the key, and the answer. Nothing is written.
+TEST_F(Contract, AReplayAsksForItsKeyTwice) {
+  std::atomic<int> asked = 0;
+  sandbox::Proxy proxy(
+      {"127.0.0.1", std::to_string(test::postgres().port())}, {},
+      [&](int, sandbox::Proxy::From from, const std::string& text) {
+        if (from == sandbox::Proxy::From::client && text.find("replayed-key") != std::string::npos)
+          ++asked;
+        return sandbox::Proxy::Then::forward;
+      });
+  options = test::through_port(options, proxy.port());
+  config.gate.lanes = 1;
+  for (int i = 0; i < 2; ++i) post("replayed-key");  // its statements are prepared then
+  asked = 0;
+  EXPECT_EQ(post("replayed-key").header("idempotent-replayed"), "true");
+  EXPECT_EQ(asked, 2);
+}
+
 TEST_F(Contract, AResultIsAnAnswerToo) {
   body = [](const Message& message, Context& context) {
     if (*message.payload() == "json") context.result({{"id", 17}});

@@ -8,9 +8,7 @@ std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimReq
   const Rows rows = transaction.run(sql::kReadAnswer,
                                     {request.identity.key, request.scope, request.identity.tenant});
   if (rows.empty()) return std::nullopt;
-  return StoredAnswer{
-      holder_of(rows[0]), rows[0]["result"].as<std::optional<std::string>>(),
-      std::chrono::sys_seconds(std::chrono::seconds(rows[0]["expires_at"].as<std::int64_t>()))};
+  return answer_of(rows[0]);
 }
 
 std::string begin_read_only(Transaction& transaction) {

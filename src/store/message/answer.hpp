@@ -9,12 +9,6 @@
 
 namespace hapax::store {
 
-struct StoredAnswer {
-  KeyHolder holder;
-  std::optional<std::string> result;  // JSON
-  std::chrono::sys_seconds expires_at;
-};
-
 // Nothing: nobody has the key who has committed. Throws: DatabaseError (Phase::claim).
 std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimRequest& request);
 

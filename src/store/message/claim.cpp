@@ -46,6 +46,11 @@ KeyHolder holder_of(const Row& row) {
   return holder;
 }
 
+StoredAnswer answer_of(const Row& row) {
+  return {holder_of(row), row["result"].as<std::optional<std::string>>(),
+          std::chrono::sys_seconds(std::chrono::seconds(row["expires_at"].as<std::int64_t>()))};
+}
+
 bool KeyHolder::is(const Source& source) const {
   return group == source.group && topic == source.topic && generation == source.generation &&
          partition == source.partition && offset == source.offset;
@@ -77,7 +82,8 @@ std::string wait_of(const Session& session, const ClaimRequest& request) {
 }
 
 std::string read_text(Session& session, const ClaimRequest& request) {
-  return session.execute(sql::kReadKey, key_parameters(request));
+  return session.execute(request.reads_answer ? sql::kReadAnswer : sql::kReadKey,
+                         key_parameters(request));
 }
 
 std::optional<std::int64_t> epoch_of(const Rows& rows) {
@@ -123,7 +129,9 @@ Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKe
     if (!rows.empty()) {
       // For whoever takes the key over.
       if (alone) transaction.add(session.execute(sql::kArm, {taken.nonce}));
-      return {std::move(taken.nonce), holder_of(rows[0])};
+      Claim lost{std::move(taken.nonce), holder_of(rows[0])};
+      if (request.reads_answer) lost.answer = answer_of(rows[0]);
+      return lost;
     }
     if (round == kMaxClaimRounds)
       throw DatabaseError(

@@ -33,6 +33,8 @@ struct ClaimRequest {
   bool by_position = false;
   // Of these: a transaction of this worker may have settled it, and may not have ended yet.
   bool in_doubt = false;
+  // If another one has the key, its answer is read with it.
+  bool reads_answer = false;
 };
 
 // The row that stands in the way.
@@ -47,14 +49,24 @@ struct KeyHolder {
   bool is(const Source& source) const;
 };
 
+// What is stored with a key, for whoever asks again.
+struct StoredAnswer {
+  KeyHolder holder;
+  std::optional<std::string> result;  // JSON
+  std::chrono::sys_seconds expires_at;
+};
+
 struct Claim {
-  std::string nonce;                // for the seal
-  std::optional<KeyHolder> holder;  // nothing: the key is ours
-  bool fenced = false;              // the key is, and the partition is not: roll back
+  std::string nonce;                        // for the seal
+  std::optional<KeyHolder> holder;          // nothing: the key is ours
+  bool fenced = false;                      // the key is, and the partition is not: roll back
+  std::optional<StoredAnswer> answer = {};  // of the holder, if it was asked for
 };
 
 // From a row of read_key.sql or read_batch_keys.sql.
 KeyHolder holder_of(const Row& row);
+// From a row of read_answer.sql.
+StoredAnswer answer_of(const Row& row);
 
 // Who has the key, by one plain read outside of any transaction; for a message that is likely to be
 // a duplicate. Nothing: nobody, or nobody who has committed.
