@@ -36,6 +36,7 @@ class Call {
     std::int64_t token = 0;
     std::chrono::steady_clock::time_point deadline;
     std::stop_token stop_token;
+    std::string_view traceparent = {};
   };
   explicit Call(Parts parts) : parts_(std::move(parts)) {}
 
@@ -57,6 +58,10 @@ class Call {
   // Asks the call to stop: at the deadline, shortly before `worker.shutdown_timeout` is over, and
   // before the worker's lease ends if PostgreSQL does not renew it.
   const std::stop_token& stop_token() const { return parts_.stop_token; }
+
+  // The W3C traceparent of the call's span, to hand on with your request to the other side. If
+  // hapax sends no span, that of the message's producer. "" if there is none.
+  std::string_view traceparent() const { return parts_.traceparent; }
 
  private:
   Parts parts_;

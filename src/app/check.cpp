@@ -135,6 +135,7 @@ void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& l
   check_handlers(handled, "path", option, linked, findings);
   check_postgres(config.base, findings, &config.gate);
   if (!config.base.publish.topics.empty()) check_kafka(config.base, findings, &config.gate);
+  check_traces(config.base, findings);
 }
 
 void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& linked,

@@ -180,6 +180,7 @@ LoadedGate load_gate(std::string_view text, const Environment& environment, cons
     root.section("publish", [&](Object& section) { read_publish(section, config.base.publish); });
     if (root.is_object()) complete_accepting(root, config);
     root.section("admin", [&](Object& section) { read_admin(section, config.base.admin); });
+    root.section("traces", [&](Object& section) { read_gate_traces(section, config.base.traces); });
     root.section("log", [&](Object& section) { read_log(section, config.base.log); });
     root.finish();
   });

@@ -20,6 +20,8 @@ void read_worker(Object& section, Worker& worker);
 void read_admin(Object& section, Admin& admin);
 void read_publish(Object& section, Publish& publish);
 void read_traces(Object& section, Traces& traces);
+// A request is a child of its client's span in any case: without `parent`.
+void read_gate_traces(Object& section, Traces& traces);
 void read_log(Object& section, Log& log);
 void read_route(Object& section, Route& route);
 

@@ -83,10 +83,14 @@ struct Share {
 }  // namespace
 
 void read_traces(Object& section, Traces& traces) {
-  section.read("endpoint", traces.endpoint, Endpoint{});
   section.read(
       "parent", traces.parent,
       Choice<SpanParent>{{{"link", SpanParent::link}, {"producer", SpanParent::producer}}});
+  read_gate_traces(section, traces);
+}
+
+void read_gate_traces(Object& section, Traces& traces) {
+  section.read("endpoint", traces.endpoint, Endpoint{});
   section.read("ratio", traces.ratio, Share{});
   section.finish();
 }

@@ -57,6 +57,19 @@ std::size_t most_unread(const config::GateLimits& limits) {
   return std::max(limits.header_bytes, kDiscard);
 }
 
+const char* known_method(http::verb method) {
+  switch (method) {
+    case http::verb::get: return "GET";
+    case http::verb::head: return "HEAD";
+    case http::verb::post: return "POST";
+    case http::verb::put: return "PUT";
+    case http::verb::patch: return "PATCH";
+    case http::verb::delete_: return "DELETE";
+    case http::verb::options: return "OPTIONS";
+    default: return traces::kOtherMethod;
+  }
+}
+
 bool says_continue(const Head& head) {
   return head.is_http_1_1 && std::ranges::any_of(head.headers, [](const auto& header) {
            return header.first == "expect";
@@ -165,6 +178,7 @@ void Connection::on_head() {
   const bool waits_for_continue = has_body && buffer_.size() == 0 && says_continue(head);
   head_only_ = head.method == "HEAD";
   close_ = !parser_->get().keep_alive() || served_ >= limits.requests;
+  if (shared_.spans.is_on()) begin_span(head);
   if (auto refusal = shared_.setup.admission.malformed(head)) {
     close_ = true;
     return answer(*std::move(refusal));
@@ -175,6 +189,7 @@ void Connection::on_head() {
     return answer(std::move(*refusal));
   }
   request_ = std::get<Request>(std::move(admitted));
+  if (served_as_) request_->trace = served_as_->trace;
   route_ = request_->route;
   if (parser_->content_length().value_or(0) > limits.body_bytes) return refuse_too_large();
   if (shared_.body_bytes + parser_->content_length().value_or(0) > limits.bodies_bytes)
@@ -253,10 +268,36 @@ void Connection::submit() {
 void Connection::answer(Answer answer) {
   leave();
   if (std::exchange(executing_, false)) --shared_.executing;
-  shared_.metrics[route()].answered(answer.how, Clock::now() - began_);
+  account(answer.how, answer.response.status);
   shared_.body_bytes -= std::exchange(room_, 0);
   close_ = close_ || shared_.draining;
   write(answer);
+}
+
+void Connection::begin_span(const Head& head) {
+  std::vector<Header> headers;
+  for (const auto& [name, value] : head.headers)
+    if (name == traces::kTraceparent || name == traces::kTracestate)
+      headers.push_back({name, value});
+  served_as_ = shared_.spans.begin(headers);
+}
+
+// `status`: 0 if the client was too slow for an answer.
+void Connection::account(observe::Answered how, int status) {
+  const auto now = Clock::now();
+  shared_.metrics[route()].answered(how, now - began_);
+  if (!served_as_) return;
+  shared_.spans.end(*std::exchange(served_as_, {}),
+                    {.route = route_ ? shared_.setup.gate.routes[*route_].path : std::string(),
+                     .http = {.method = known_method(parser_->get().method()),
+                              .scheme = stream_.is_tls() ? "https" : "http",
+                              .status = status},
+                     .outcome = observe::name_of(how),
+                     .error = status == 0     ? "timeout"
+                              : status >= 500 ? std::to_string(status)
+                                              : "",
+                     .began = began_,
+                     .ended = now});
 }
 
 void Connection::write(const Answer& answer) {
@@ -311,7 +352,7 @@ void Connection::refuse(Error error) {
   if (error == http::error::end_of_stream) return linger();
   if (error == beast::error::timeout) {
     // The stream is closed already: a client that trickles is not waited for.
-    shared_.metrics[route()].answered(observe::Answered::refused, Clock::now() - began_);
+    account(observe::Answered::refused, 0);
     return;
   }
   if (error == http::error::body_limit) return refuse_too_large();

@@ -15,6 +15,7 @@
 
 #include "gate/server.hpp"
 #include "gate/stream.hpp"
+#include "traces/requests.hpp"
 
 namespace hapax::gate {
 
@@ -25,9 +26,10 @@ struct Shared {
   const ServerSetup& setup;
   boost::asio::io_context& io;
   std::vector<observe::GateMetrics> metrics = {};  // by route; last: of none
-  std::list<Connection*> idle = {};                // the longest idle first
-  std::list<Connection*> beginning = {};           // in a handshake or a header, the oldest first
-  std::list<Connection*> reading = {};             // a body
+  traces::Requests spans{setup.tracer};
+  std::list<Connection*> idle = {};       // the longest idle first
+  std::list<Connection*> beginning = {};  // in a handshake or a header, the oldest first
+  std::list<Connection*> reading = {};    // a body
   std::size_t connections = 0;
   std::size_t executing = 0;   // of them
   std::size_t body_bytes = 0;  // of all bodies
@@ -69,6 +71,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_some();
   void submit();
   void answer(Answer answer);
+  void begin_span(const Head& head);
+  void account(observe::Answered how, int status);
   void write(const Answer& answer);
   template <class Message>
   void send(Message& message);
@@ -88,6 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<config::Address> peer_;
   std::optional<ClientCertificate> certificate_;
   std::optional<Request> request_;
+  std::optional<traces::Served> served_as_;  // nothing: traces are off
   std::optional<std::size_t> route_;
   std::variant<std::monostate, Text, Bare> response_;
   std::list<Connection*>* list_ = nullptr;  // that it is in

@@ -48,6 +48,7 @@ struct Executor::Run {
                  key::encode_key(asked.tenant),
                  asked.is_guarded() ? fingerprint_of(asked) : key::Fingerprint{}},
         message(asked, setup.callers, route.topic, number, identity.fingerprint),
+        carried(message.message(), asked.trace ? &*asked.trace : nullptr),
         source{setup.name, route.topic, 0, 0, number},
         publishes_as{setup.outbox_group, route.topic, 0, 0, number},
         waits_for_outcome(setup.operations != nullptr &&
@@ -58,6 +59,7 @@ struct Executor::Run {
   const flow::Route& route;
   const key::Identity identity;
   const RequestMessage message;
+  const traces::Carried carried;
   const store::Source source;  // its number tells this run from others
   const store::Source publishes_as;
   const bool waits_for_outcome;  // of a worker, from which the key's expiry counts
@@ -67,6 +69,7 @@ struct Executor::Run {
   bool session_was_new = false;
   bool sent_commit = false;          // of this attempt
   bool in_doubt = false;             // PostgreSQL's answer does not tell whether it committed
+  std::string doubt_sqlstate;        // of that answer; "": there was none
   std::optional<Response> said;      // by a handler that then threw
   std::optional<Response> rejected;  // to be stored instead of running the handler
 
@@ -180,11 +183,10 @@ void Executor::handle(Run& run, flow::LentContext& context) {
 Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
                                 const store::ClaimRequest& request, const std::string& nonce) {
   run.phase = Phase::handler;
-  const traces::Carried carried(run.message.message());
-  flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, carried,
+  flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, run.carried,
                             run.publishes_as);
   if (!request.prepares_late) publisher.prepare(*session_);
-  flow::LentContext context(transaction, carried, run.route.max_result_bytes, &publisher);
+  flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, &publisher);
   try {
     handle(run, context);
   } catch (...) {
@@ -222,8 +224,7 @@ Answer Executor::unguarded(Run& run) {
   run.phase = Phase::handler;
   store::Transaction transaction(*session_);
   const std::string nonce = store::begin_read_only(transaction);
-  const traces::Carried carried(run.message.message());
-  flow::LentContext context(transaction, carried, run.route.max_result_bytes, nullptr);
+  flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, nullptr);
   try {
     handle(run, context);
     if (transaction.has_pending()) transaction.flush();
@@ -265,8 +266,11 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
 // What follows from an exception, by the policy of all handlers. Nothing: run again, at once.
 std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error) {
   const flow::Thrown thrown = flow::thrown_by(error);
-  run.in_doubt = run.in_doubt || thrown.fault.kind == store::Fault::Kind::in_doubt ||
-                 (run.sent_commit && store::may_have_committed(thrown.fault));
+  if (thrown.fault.kind == store::Fault::Kind::in_doubt ||
+      (run.sent_commit && store::may_have_committed(thrown.fault))) {
+    run.in_doubt = true;
+    run.doubt_sqlstate = thrown.fault.sqlstate;
+  }
   const flow::Decision decision = flow::decide({.of = flow::Failure::Of::message,
                                                 .phase = run.phase,
                                                 .fault = thrown.fault,
@@ -315,16 +319,25 @@ Answer Executor::outage(const Run& run, const flow::Thrown& thrown) {
 
 Answer Executor::in_doubt(const Run& run) const {
   observe::log::warning(
-      "request_in_doubt", {{"route", run.route.topic}, {"handler", run.route.handler.name}},
-      "PostgreSQL did not answer a request's COMMIT; a retry with its key finds out "
-      "whether it took effect");
+      "request_in_doubt",
+      {{"route", run.route.topic},
+       {"handler", run.route.handler.name},
+       {"sqlstate", run.doubt_sqlstate},
+       {"trace_id", run.carried.trace_id()}},
+      run.doubt_sqlstate.empty()
+          ? "PostgreSQL did not answer a request's COMMIT; a retry with its key finds out whether "
+            "it took effect"
+          : "PostgreSQL answered a request's COMMIT with an error that may come behind it; a retry "
+            "with its key finds out whether it took effect");
   return unavailable("It is not known whether it took effect. Try again with the same key.");
 }
 
 // Without Retry-After: a retry would repeat that part.
 Answer Executor::in_part(const Run& run) const {
   observe::log::error("request_in_part",
-                      {{"route", run.route.topic}, {"handler", run.route.handler.name}},
+                      {{"route", run.route.topic},
+                       {"handler", run.route.handler.name},
+                       {"trace_id", run.carried.trace_id()}},
                       "a handler ended its transaction; part of a request may have taken effect");
   return problem(500, "in-part", "The request was broken off",
                  "Its handler ended the transaction, so part of it may have taken effect. Ask the "
@@ -340,6 +353,7 @@ Answer Executor::failed(const Run& run, const flow::Thrown& thrown) const {
       {{"route", run.route.topic},
        {"handler", run.route.handler.name},
        {"sqlstate", thrown.fault.sqlstate},
+       {"trace_id", run.carried.trace_id()},
        {"error", setup_.log_error_text ? std::string_view(thrown.fault.text) : "not shown"}},
       "a request failed and took no effect; log.error_text shows why");
   if (thrown.what == flow::Thrown::What::retry) {

@@ -14,6 +14,20 @@ std::string outbox_group(const config::Config& config) {
   return group == config.kafka.properties.end() ? "" : group->second;
 }
 
+// A request is a child of its client's span in any case, so there is no choice of a parent.
+std::optional<traces::Tracer> tracer_of(const config::GateConfig& config,
+                                        observe::Metrics& metrics) {
+  if (!config.base.traces.endpoint) return std::nullopt;
+  return std::optional<traces::Tracer>(
+      std::in_place,
+      traces::Tracer::Setup{
+          .target = *config.base.traces.endpoint,
+          .resource = {.group = config.gate.name,
+                       .instance = config.gate.name + " " + std::to_string(getpid())},
+          .ratio = config.base.traces.ratio},
+      metrics);
+}
+
 }  // namespace
 
 Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
@@ -25,6 +39,7 @@ Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
       status_(status),
       metrics_(metrics),
       tls_(tls),
+      tracer_(tracer_of(config, metrics)),
       callers_(config.gate.callers, tls != nullptr && !config.gate.tls.client_ca.empty()),
       admission_(config.gate, callers_, status),
       executor_setup_{.connect = connect_,
@@ -72,8 +87,8 @@ void Gate::start() {
     outcomes_ = std::make_unique<Outcomes>(
         OutcomesSetup{connect_, config_.gate.scope + "/" + config_.gate.name,
                       holder + " " + std::to_string(random()), *executor_setup_.operations});
-  server_ = std::make_unique<Server>(
-      ServerSetup{config_.gate, admission_, desk_, status_, metrics_, tls_});
+  server_ = std::make_unique<Server>(ServerSetup{config_.gate, admission_, desk_, status_, metrics_,
+                                                 tls_, tracer_ ? &*tracer_ : nullptr});
   reload_ = std::make_unique<Reload>(config_.gate.looks_at_files, [this] {
     callers_.look();
     if (tls_ != nullptr) tls_->look();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "config/gate.hpp"
@@ -20,6 +21,7 @@
 #include "gate/tls.hpp"
 #include "observe/metrics.hpp"
 #include "store/session.hpp"
+#include "traces/tracer.hpp"
 #include "worker/retention.hpp"
 
 namespace hapax::gate {
@@ -59,6 +61,7 @@ class Gate {
   Status& status_;
   observe::Metrics& metrics_;
   Tls* const tls_;
+  std::optional<traces::Tracer> tracer_;  // nothing: traces are off
   Callers callers_;
   const Admission admission_;
   const ExecutorSetup executor_setup_;

@@ -12,6 +12,7 @@
 
 #include "hapax/context.hpp"
 #include "observe/metrics.hpp"
+#include "traces/trace.hpp"
 
 namespace hapax::gate {
 
@@ -24,7 +25,8 @@ struct Request {
   std::size_t route = 0;                                        // its index
   std::vector<std::pair<std::string, std::string>> parameters;  // of the path, decoded
   std::string tenant;
-  std::string key;  // as the client means it; "" for a safe method
+  std::string key;                          // as the client means it; "" for a safe method
+  std::optional<traces::Trace> trace = {};  // that it is part of; nothing: traces are off
 
   bool is_guarded() const { return !key.empty(); }
 };

@@ -14,6 +14,7 @@
 #include "gate/desk.hpp"
 #include "gate/status.hpp"
 #include "observe/metrics.hpp"
+#include "traces/tracer.hpp"
 
 namespace hapax::gate {
 
@@ -25,7 +26,8 @@ struct ServerSetup {
   Desk& desk;
   Status& status;
   observe::Metrics& metrics;
-  const Tls* tls = nullptr;  // null: plain HTTP
+  const Tls* tls = nullptr;          // null: plain HTTP
+  traces::Tracer* tracer = nullptr;  // null: traces are off
 };
 
 class Server {

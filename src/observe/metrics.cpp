@@ -55,6 +55,13 @@ void CallMetrics::ended(CallEnded how, std::chrono::nanoseconds took) {
 }
 void CallMetrics::unknown(std::size_t count) { unknown_->Set(static_cast<double>(count)); }
 
+const char* name_of(Answered how) {
+  static constexpr std::array<const char*, kAnsweredCount> kNames{
+      "executed", "replayed", "rejected",    "drifted",  "in_flight",
+      "refused",  "failed",   "unavailable", "unguarded"};
+  return kNames[static_cast<std::size_t>(how)];
+}
+
 void GateMetrics::answered(Answered how, std::chrono::nanoseconds took) {
   pick(answered_, how).Increment();
   seconds_->Observe(seconds(took));
@@ -108,14 +115,11 @@ CallMetrics Metrics::calls(std::string_view topic) {
 }
 
 GateMetrics Metrics::gate(std::string_view route) {
-  static constexpr std::array<const char*, kAnsweredCount> kEnds{
-      "executed", "replayed", "rejected",    "drifted",  "in_flight",
-      "refused",  "failed",   "unavailable", "unguarded"};
   const prometheus::Labels by_route{{"route", to_valid_utf8(route)}};
   GateMetrics gate;
-  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+  for (std::size_t i = 0; i < kAnsweredCount; ++i) {
     prometheus::Labels by_outcome = by_route;
-    by_outcome["outcome"] = kEnds[i];
+    by_outcome["outcome"] = name_of(static_cast<Answered>(i));
     gate.answered_[i] = &families_->gate_requests.Add(by_outcome);
   }
   gate.seconds_ = &families_->gate_seconds.Add(by_route, second_buckets());

@@ -97,6 +97,7 @@ enum class Answered : std::uint8_t {
   unguarded,    // a safe method
 };
 inline constexpr std::size_t kAnsweredCount = 9;
+const char* name_of(Answered how);
 
 // Of the gate. As RouteMetrics.
 class GateMetrics {

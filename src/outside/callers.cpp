@@ -1,10 +1,33 @@
 #include "outside/callers.hpp"
 
+#include "traces/carried.hpp"
+
 namespace hapax::outside {
+namespace {
+
+// As the span tells it. An answer and a refusal are both what the other side said.
+traces::Ended ended_as(const Ended& end) {
+  switch (end.how) {
+    case Ended::How::answered: return {"answered"};
+    case Ended::How::refused: return {"refused"};
+    case Ended::How::not_called: return {"not_called", "not_called"};
+    case Ended::How::no_call: return {"not_called", "bad_payload"};
+    case Ended::How::not_begun: return {"not_called"};
+    case Ended::How::failed: return {"failed", "failed"};
+    case Ended::How::unknown: break;
+  }
+  return {"unknown", "unknown"};
+}
+
+}  // namespace
 
 Callers::Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Lease& lease,
-                 std::function<void()> came_back)
-    : lease_(lease), came_back_(std::move(came_back)), handlers_(std::move(handlers)) {
+                 std::function<void()> came_back, std::string name, traces::Tracer* tracer)
+    : lease_(lease),
+      came_back_(std::move(came_back)),
+      name_(std::move(name)),
+      tracer_(tracer),
+      handlers_(std::move(handlers)) {
   for (const auto& handler : handlers_)
     threads_.emplace_back(
         [this, &handler = *handler](const std::stop_token& stop) { run(handler, stop); });
@@ -22,6 +45,7 @@ void Callers::add(CallToMake& call) {
 }
 
 void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
+  traces::Runs spans(tracer_, traces::Operation::call);
   for (;;) {
     CallToMake* call = nullptr;
     {
@@ -32,7 +56,7 @@ void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
       call = queue_.front();
       queue_.pop_front();
     }
-    make(handler, *call);
+    make(handler, *call, spans);
     call->is_back = true;  // whose it is may be gone now
     came_back_();
   }
@@ -40,7 +64,7 @@ void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
 
 // The lease is looked at last: the process may have been frozen since the key was taken, or since
 // it began to reconcile.
-void Callers::make(OutsideHandler& handler, CallToMake& call) const {
+void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const {
   const auto may_call = [&] {
     return lease_.may_call() && !call.cancelled && !call.stop.stop_requested();
   };
@@ -50,12 +74,19 @@ void Callers::make(OutsideHandler& handler, CallToMake& call) const {
     return;
   }
   call.began = now;
+  const traces::Received received{*call.message};
+  const traces::Trace* const trace = spans.begin(std::span(&received, 1), name_, now);
+  if (trace != nullptr) call.trace = *trace;
+  const std::string traceparent = traces::Carried(*call.message, trace).traceparent();
   call.end = make_call(handler, *call.message,
                        Call({.key = call.key,
                              .token = call.token,
                              .deadline = now + call.max_duration,
-                             .stop_token = call.stop.get_token()}),
+                             .stop_token = call.stop.get_token(),
+                             .traceparent = traceparent}),
                        call.step, may_call);
+  const traces::Ended ended = ended_as(call.end);
+  spans.end(std::span(&ended, 1), std::chrono::steady_clock::now());
 }
 
 }  // namespace hapax::outside

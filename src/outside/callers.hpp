@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "outside/call.hpp"
 #include "outside/lease.hpp"
 #include "sync/mutex.hpp"
+#include "traces/tracer.hpp"
 
 namespace hapax::outside {
 
@@ -30,17 +32,19 @@ struct CallToMake {
   std::chrono::milliseconds max_duration{0};
   std::stop_source stop = {};
   std::atomic<bool> cancelled{false};  // before it has begun
-  // Set by the caller's thread; `end` may be read once `is_back`.
+  // Set by the caller's thread; `end` and `trace` may be read once `is_back`.
   std::atomic<std::chrono::steady_clock::time_point> began{std::chrono::steady_clock::time_point{}};
   Ended end = {};
-  std::atomic<bool> is_back{false};  // `end` is set
+  std::optional<traces::Trace> trace = {};  // that it is part of; nothing: traces are off
+  std::atomic<bool> is_back{false};
 };
 
 class Callers {
  public:
-  // One thread for each handler. `came_back`: called by its thread after each call.
+  // One thread for each handler. `came_back`: called by its thread after each call. `name`: of the
+  // handlers, for spans. `tracer`: null if traces are off. `lease` and `tracer` outlive it.
   Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Lease& lease,
-          std::function<void()> came_back);
+          std::function<void()> came_back, std::string name = {}, traces::Tracer* tracer = nullptr);
   // Blocks: until all calls have come back.
   ~Callers();
   Callers(const Callers&) = delete;
@@ -53,10 +57,12 @@ class Callers {
 
  private:
   void run(OutsideHandler& handler, const std::stop_token& stop);
-  void make(OutsideHandler& handler, CallToMake& call) const;
+  void make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const;
 
   const Lease& lease_;
   const std::function<void()> came_back_;
+  const std::string name_;
+  traces::Tracer* const tracer_;
   std::vector<std::unique_ptr<OutsideHandler>> handlers_;
   sync::Mutex mutex_;
   std::condition_variable_any call_there_;

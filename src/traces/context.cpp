@@ -93,9 +93,9 @@ std::optional<SpanContext> parse_traceparent(std::string_view text) {
   return context;
 }
 
-std::optional<SpanContext> producer_of(const Message& message) {
+std::optional<SpanContext> producer_of(std::span<const Header> headers) {
   const Header* found = nullptr;
-  for (const Header& header : message.headers()) {
+  for (const Header& header : headers) {
     if (header.name != kTraceparent) continue;
     if (found != nullptr) return std::nullopt;
     found = &header;
@@ -104,9 +104,9 @@ std::optional<SpanContext> producer_of(const Message& message) {
   return parse_traceparent(*found->value);
 }
 
-std::string tracestate_of(const Message& message) {
+std::string tracestate_of(std::span<const Header> headers) {
   std::string state;
-  for (const Header& header : message.headers()) {
+  for (const Header& header : headers) {
     if (header.name != kTracestate) continue;
     const std::string_view value = trimmed(header.value.value_or(""));
     if (value.size() > kMostState || state.size() > kMostState) return "";

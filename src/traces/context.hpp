@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,12 +35,19 @@ struct SpanContext {
 // version ff. Of a later version the fields that version 00 has.
 std::optional<SpanContext> parse_traceparent(std::string_view text);
 
-// Of the message's producer. Nothing if the message has no traceparent, a malformed one, or two.
-std::optional<SpanContext> producer_of(const Message& message);
+// Of the message's producer, or of a request's client. Nothing if there is no traceparent, a
+// malformed one, or two.
+std::optional<SpanContext> producer_of(std::span<const Header> headers);
+inline std::optional<SpanContext> producer_of(const Message& message) {
+  return producer_of(message.headers());
+}
 
-// The message's tracestate; several headers are one list. "" if there is none, or if it is not what
-// W3C allows: at most 32 members and here 512 characters.
-std::string tracestate_of(const Message& message);
+// The tracestate; several headers are one list. "" if there is none, or if it is not what W3C
+// allows: at most 32 members and here 512 characters.
+std::string tracestate_of(std::span<const Header> headers);
+inline std::string tracestate_of(const Message& message) {
+  return tracestate_of(message.headers());
+}
 
 // As version 00.
 std::string traceparent_text(const SpanContext& context);

@@ -6,19 +6,21 @@
 namespace hapax::traces {
 namespace {
 
-// Of an operation: messaging.operation.name, messaging.operation.type, SpanKind.
+// Of an operation: its name, messaging.operation.type, SpanKind.
 struct Names {
   const char* name;
   const char* type;
   int kind;
 };
-constexpr int kClient = 3, kConsumer = 5;
+constexpr int kServer = 2, kClient = 3, kConsumer = 5;
 constexpr int kError = 2;  // of a status
 
 Names names_of(Operation operation) {
   switch (operation) {
     case Operation::receive: return {"poll", "receive", kClient};
     case Operation::process: return {"process", "process", kConsumer};
+    case Operation::call: return {"call", "", kClient};
+    case Operation::serve: return {"", "", kServer};
     case Operation::settle: break;
   }
   return {"commit", "settle", kClient};
@@ -93,35 +95,62 @@ void append_link(std::string& json, const Link& link) {
   json += '}';
 }
 
-void append_attributes(std::string& json, const Resource& resource, const Span& span) {
-  const Names names = names_of(span.operation);
-  Attributes attributes(json);
+void add_request(Attributes& attributes, const Http& http, const Span& span) {
+  attributes.text("http.request.method", http.method);
+  attributes.text("http.route", span.topic);
+  attributes.text("url.scheme", http.scheme);
+  if (http.status != 0) attributes.number("http.response.status_code", http.status);
+}
+
+// A call to the outside is none of Kafka's, whatever the message that it is for.
+void add_client(Attributes& attributes, const Resource& resource, const Names& names) {
   attributes.text("messaging.system", "kafka");
   attributes.text("messaging.operation.name", names.name);
   attributes.text("messaging.operation.type", names.type);
-  attributes.text("messaging.destination.name", span.topic);
   attributes.text("messaging.consumer.group.name", resource.group);
   attributes.text("messaging.client.id", resource.client);
+}
+
+void add_messages(Attributes& attributes, const Span& span) {
+  attributes.text("messaging.destination.name", span.topic);
   if (span.partition)
     attributes.text("messaging.destination.partition.id", std::to_string(*span.partition));
   if (span.offset) attributes.number("messaging.kafka.offset", *span.offset);
   if (span.tombstone) attributes.truth("messaging.kafka.message.tombstone");
   if (span.messages)
     attributes.number("messaging.batch.message_count", static_cast<std::int64_t>(*span.messages));
+}
+
+void append_attributes(std::string& json, const Resource& resource, const Span& span) {
+  Attributes attributes(json);
+  if (span.http) {
+    add_request(attributes, *span.http, span);
+  } else {
+    if (span.operation != Operation::call)
+      add_client(attributes, resource, names_of(span.operation));
+    add_messages(attributes, span);
+  }
   attributes.text("error.type", span.error);
   attributes.text("hapax.handler", span.handler);
   if (span.outcome != nullptr) attributes.text("hapax.outcome", span.outcome);
   if (span.replay) attributes.number("hapax.replay", *span.replay);
 }
 
+// As the conventions have it: `process payments`, `POST /accounts/{account}/payments`.
+std::string name_of(const Span& span) {
+  const std::string_view first = span.http ? span.http->method : names_of(span.operation).name;
+  std::string name(first == kOtherMethod ? "HTTP" : first);
+  if (!span.topic.empty()) name.append(1, ' ').append(span.topic);
+  return name;
+}
+
 void append_span(std::string& json, const Resource& resource, const Span& span) {
-  const Names names = names_of(span.operation);
   json += '{';
   append_context(json, span.context, span.tracestate);
   if (span.parent) json.append("\"parentSpanId\":\"").append(hex(*span.parent)).append("\",");
   json += "\"name\":";
-  append_quoted(json, names.name + (span.topic.empty() ? "" : " " + span.topic));
-  json.append(",\"kind\":").append(std::to_string(names.kind));
+  append_quoted(json, name_of(span));
+  json.append(",\"kind\":").append(std::to_string(names_of(span.operation).kind));
   json.append(",\"startTimeUnixNano\":\"")
       .append(std::to_string(span.begin.time_since_epoch().count()));
   json.append("\",\"endTimeUnixNano\":\"")

@@ -18,8 +18,24 @@ namespace hapax::traces {
 // others as dropped.
 inline constexpr std::size_t kMaxLinks = 128;
 
-// messaging.operation.type, by which the name and the kind of a span are chosen.
-enum class Operation : std::uint8_t { receive, process, settle };
+// By which the name, the kind and the attributes of a span are chosen. The first three are values
+// of messaging.operation.type.
+enum class Operation : std::uint8_t {
+  receive,
+  process,
+  settle,
+  call,   // to the outside, for a message
+  serve,  // an HTTP request
+};
+
+inline constexpr const char* kOtherMethod = "_OTHER";  // for one that HTTP does not define
+
+// Of a request that a gate serves. Its path is not in the span: it may name a customer.
+struct Http {
+  const char* method = kOtherMethod;
+  const char* scheme = "";
+  int status = 0;  // 0: it was not answered
+};
 
 struct Link {
   SpanContext context;
@@ -35,7 +51,7 @@ struct Span {
   std::optional<SpanId> parent = std::nullopt;
   std::string tracestate = {};
   std::chrono::sys_time<std::chrono::nanoseconds> begin{}, end{};
-  std::string topic = {};                      // "": of several
+  std::string topic = {};                      // "": of several; of a request, its route
   std::optional<std::int32_t> partition = {};  // nothing: of several
   std::optional<std::int64_t> offset = {};     // of a single message
   bool tombstone = false;
@@ -44,6 +60,7 @@ struct Span {
   const char* outcome = nullptr;  // a fixed word; null: none
   std::string error = {};         // a fixed word or an SQLSTATE; "": it went well
   std::optional<std::int64_t> replay = {};
+  std::optional<Http> http = {};
   std::vector<Link> links = {};
   std::size_t links_left_out = 0;
 

@@ -28,20 +28,6 @@ std::mt19937_64 seeded() {
   return std::mt19937_64(seeds);
 }
 
-// Spans are in the time of the day. Threads measure with a clock that cannot be set.
-class WallClock {
- public:
-  using Wall = std::chrono::sys_time<std::chrono::nanoseconds>;
-
-  Wall at(Time time) const {
-    return wall_ - std::chrono::duration_cast<std::chrono::nanoseconds>(steady_ - time);
-  }
-
- private:
-  const Wall wall_ = std::chrono::system_clock::now();
-  const Time steady_ = Time::clock::now();
-};
-
 }  // namespace
 
 bool Tracer::samples(const TraceId& id) const {
@@ -69,7 +55,7 @@ Runs::Producers Runs::producers_of(std::span<const Received> messages) {
 const Trace* Runs::begin(std::span<const Received> messages, const std::string& handler, Time now,
                          std::optional<std::int64_t> replay) {
   if (tracer_ == nullptr) return nullptr;
-  process_.reset();
+  run_.reset();
   receive_.reset();
   const Producers producers = producers_of(messages);
   const auto& producer = producers.of_messages.front();
@@ -82,9 +68,10 @@ const Trace* Runs::begin(std::span<const Received> messages, const std::string& 
   if (!trace_.is_recorded) return &trace_;
 
   began_ = now;
-  process_ = span_of(messages, producers);
-  process_->handler = handler;
-  process_->replay = replay;
+  run_ = span_of(messages, producers);
+  run_->operation = operation_;
+  run_->handler = handler;
+  run_->replay = replay;
   received_ = Time::max();
   for (const Received& each : messages)
     if (each.received != Time{}) received_ = std::min(received_, each.received);
@@ -92,7 +79,7 @@ const Trace* Runs::begin(std::span<const Received> messages, const std::string& 
   receive_ = span_of(messages, producers);
   receive_->operation = Operation::receive;
   receive_->context.span_id = ids_.span();
-  if (!trace_.continues) process_->parent = receive_->context.span_id;
+  if (!trace_.continues) run_->parent = receive_->context.span_id;
   return &trace_;
 }
 
@@ -130,14 +117,14 @@ Span Runs::span_of(std::span<const Received> messages, const Producers& producer
 }
 
 void Runs::end(std::span<const Ended> ends, Time now) {
-  if (!process_) return;
+  if (!run_) return;
   const WallClock wall;
   if (receive_) {
     receive_->begin = wall.at(received_);
     receive_->end = wall.at(began_);
     tracer_->send(*std::exchange(receive_, std::nullopt));
   }
-  Span& span = *process_;
+  Span& span = *run_;
   span.begin = wall.at(began_);
   span.end = wall.at(now);
   const auto error =
@@ -148,7 +135,7 @@ void Runs::end(std::span<const Ended> ends, Time now) {
   else
     for (std::size_t i = 0; i < span.links.size(); ++i)
       span.links[i].outcome = ends[linked_[i]].outcome;
-  tracer_->send(*std::exchange(process_, std::nullopt));
+  tracer_->send(*std::exchange(run_, std::nullopt));
 }
 
 void Commits::answered(std::span<const Committed> partitions, std::string error, Time now) {

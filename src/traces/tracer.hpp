@@ -21,6 +21,20 @@ using Time = std::chrono::steady_clock::time_point;
 // What the span of a single message is a child of. The span links to the producer's in any case.
 enum class Parent : std::uint8_t { link, producer };
 
+// Spans are in the time of the day. Threads measure with a clock that cannot be set.
+class WallClock {
+ public:
+  using Wall = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+  Wall at(Time time) const {
+    return wall_ - std::chrono::duration_cast<std::chrono::nanoseconds>(steady_ - time);
+  }
+
+ private:
+  const Wall wall_ = std::chrono::system_clock::now();
+  const Time steady_ = Time::clock::now();
+};
+
 // What all threads share.
 //
 // Thread safety: all of it.
@@ -70,8 +84,9 @@ struct Received {
 // Thread safety: none.
 class Runs {
  public:
-  // `tracer`: null if traces are off; outlives it.
-  explicit Runs(Tracer* tracer) : tracer_(tracer) {}
+  // `tracer`: null if traces are off; outlives it. `are`: process, or call.
+  explicit Runs(Tracer* tracer, Operation are = Operation::process)
+      : tracer_(tracer), operation_(are) {}
 
   // A run of these messages begins, of one topic. Returns what it is part of, until the next run
   // begins; null if traces are off. Precondition: not empty.
@@ -91,9 +106,10 @@ class Runs {
   Span span_of(std::span<const Received> messages, const Producers& producers);
 
   Tracer* const tracer_;
+  const Operation operation_;
   Ids ids_;
   Trace trace_;
-  std::optional<Span> process_;  // if it is recorded
+  std::optional<Span> run_;  // if it is recorded
   std::optional<Span> receive_;
   std::vector<std::size_t> linked_;  // the message of each link
   Time began_{}, received_{};

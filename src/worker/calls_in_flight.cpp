@@ -19,7 +19,8 @@ bool runs(const outside::CallToMake& call) {
 }  // namespace
 
 CallsInFlight::CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Route>& routes,
-                             std::vector<Handlers> handlers, const outside::Holder& holder)
+                             std::vector<Handlers> handlers, const outside::Holder& holder,
+                             traces::Tracer* tracer)
     : dispatcher_(dispatcher), routes_(routes), holder_(holder) {
   const auto came_back = [this] {
     {
@@ -28,10 +29,12 @@ CallsInFlight::CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Rou
     }
     dispatcher_.wake_calls();
   };
-  for (Handlers& of_route : handlers)
-    callers_.push_back(of_route.empty() ? nullptr
-                                        : std::make_unique<outside::Callers>(
-                                              std::move(of_route), holder.lease, came_back));
+  for (std::size_t route = 0; route < handlers.size(); ++route)
+    callers_.push_back(
+        handlers[route].empty()
+            ? nullptr
+            : std::make_unique<outside::Callers>(std::move(handlers[route]), holder.lease,
+                                                 came_back, routes[route].handler.name, tracer));
   watcher_ = std::jthread([this](const std::stop_token& stop) {
     for (; !stop.stop_requested(); wait_unless_stopped(stop, kLook)) watch();
   });

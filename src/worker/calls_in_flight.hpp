@@ -53,9 +53,10 @@ class CallsInFlight {
   using Handlers = std::vector<std::unique_ptr<OutsideHandler>>;
 
   // `handlers`: by route index, one for each call at once; none for a route that does not call.
-  // The others outlive this.
+  // `tracer`: null if traces are off. The others outlive this.
   CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Route>& routes,
-                std::vector<Handlers> handlers, const outside::Holder& holder);
+                std::vector<Handlers> handlers, const outside::Holder& holder,
+                traces::Tracer* tracer);
   // Blocks: until the calls that run have come back.
   ~CallsInFlight();
   CallsInFlight(const CallsInFlight&) = delete;

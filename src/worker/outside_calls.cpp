@@ -44,7 +44,7 @@ OutsideCalls::OutsideCalls(LaneSetup& setup, const std::vector<flow::Route>& rou
       settler_(setup),
       session_(setup.connect),
       of_route_(routes.size()),
-      in_flight_(setup.dispatcher, routes, std::move(handlers), holder_) {
+      in_flight_(setup.dispatcher, routes, std::move(handlers), holder_, setup.tracer) {
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (routes[i].outside) metrics_.emplace(i, setup.metrics.calls(routes[i].topic));
     answers_.push_back(std::make_shared<std::atomic<std::size_t>>(0));
@@ -330,7 +330,8 @@ Flights::iterator OutsideCalls::settle(Flights& flights, Flights::iterator fligh
                                        bool tells_of_handler) {
   if (tells_of_handler) flight->task.breaker->learn(outcome);
   outcome.announced = flight->item().announced;  // a lane's, which withdraws it
-  settler_.settle(std::span(&flight->work, 1), std::span(&outcome, 1), Clock::now());
+  settler_.settle(std::span(&flight->work, 1), std::span(&outcome, 1), Clock::now(),
+                  flight->task.trace);
   return finish(flights, flight);
 }
 

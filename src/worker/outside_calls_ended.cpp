@@ -43,7 +43,10 @@ void OutsideCalls::keep_ended() {
 void OutsideCalls::collect_ended() {
   Flights ended;
   in_flight_.collect(ended);
-  for (const Flight& flight : ended) count(flight);
+  for (Flight& flight : ended) {
+    if (flight.trace) flight.task.trace = &*flight.trace;
+    count(flight);
+  }
   done_.splice(done_.end(), ended);
 }
 

@@ -100,6 +100,8 @@ TEST(GateConfig, NamesEveryMistake) {
   EXPECT_NE(gate_problem("/gate/limits/header_bytes", "61KiB", "gate.limits.header_bytes"), "");
   EXPECT_EQ(gate_problem("/gate/limits/header_bytes", "60KiB", "gate.limits.header_bytes"), "");
   EXPECT_NE(gate_problem("/gate/rules", "a b", "gate.rules"), "");
+  EXPECT_NE(gate_problem("/traces", {{"parent", "link"}}, "traces.parent"), "")
+      << "it means nothing";
   EXPECT_TRUE(has(gate_problem("/gate/lane", 3, "gate.lane"), "did you mean lanes"));
 }
 
