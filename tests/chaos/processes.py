@@ -41,7 +41,7 @@ class Child:
     """One process, its output appended to a file."""
 
     def __init__(self, argv, log, user=None, cwd=None, death=signal.SIGKILL, stdin=None,
-                 environment=None):
+                 environment=None, inherited=()):
         self.argv = [str(a) for a in argv]
         self.log = log
         account = pwd.getpwnam(user) if user else None
@@ -59,7 +59,7 @@ class Child:
         with open(log, "ab") as output:
             self.process = subprocess.Popen(self.argv, stdout=output, stderr=output, cwd=cwd,
                                             stdin=stdin or subprocess.DEVNULL, preexec_fn=become,
-                                            start_new_session=True,
+                                            start_new_session=True, pass_fds=inherited,
                                             env={**os.environ, **(environment or {})})
 
     @property

@@ -1,6 +1,6 @@
 """A TCP proxy between the workers and their servers that cuts, slows, stalls and redirects.
 
-A process of its own. Arguments: NAME=LISTEN_PORT:TARGET_PORT. Each line of standard input is an
+A process of its own. Arguments: NAME=DESCRIPTOR:TARGET_PORT, of a socket that listens. Each line of standard input is an
 order, "NAME WHAT [NUMBER]":
   pass            as if it were not there
   cut N           each open connection ends after so many more bytes, wherever that is: below N
@@ -14,10 +14,11 @@ order, "NAME WHAT [NUMBER]":
 
 import asyncio
 import random
+import socket
 import subprocess
 import sys
 
-from processes import Child, free_port
+from processes import Child
 
 
 class Link:
@@ -100,24 +101,13 @@ class Gate:
                 link.end()
 
 
-async def listen(accept, port):
-    """Where a neighbour's connection has the port for a moment, it is waited for."""
-    for last in (False,) * 100 + (True,):
-        try:
-            return await asyncio.start_server(accept, "127.0.0.1", port)
-        except OSError:
-            if last:
-                raise
-            await asyncio.sleep(0.1)
-
-
 async def serve(arguments):
     gates = {}
     for argument in arguments:
         name, ports = argument.split("=")
-        port, target = map(int, ports.split(":"))
+        descriptor, target = map(int, ports.split(":"))
         gates[name] = Gate(target, random.Random(name))
-        await listen(gates[name].accept, port)
+        await asyncio.start_server(gates[name].accept, sock=socket.socket(fileno=descriptor))
     orders = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
@@ -127,17 +117,22 @@ async def serve(arguments):
 
 
 class Proxy:
-    """The same, from outside."""
+    """The same, from outside. It holds its ports from the beginning: a port that is only known to be
+    free is soon some connection's."""
 
     def __init__(self, log, names):
-        self.ports = {name: free_port() for name in names}
+        self.sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
+        self.ports = {name: one.getsockname()[1] for name, one in self.sockets.items()}
         self.log = log
         self.child = None
 
     def start(self, targets):
-        self.child = Child([sys.executable, __file__, *(f"{name}={self.ports[name]}:{target}"
+        self.child = Child([sys.executable, __file__, *(f"{name}={self.sockets[name].fileno()}:{target}"
                                                         for name, target in targets.items())],
-                           self.log, stdin=subprocess.PIPE)
+                           self.log, stdin=subprocess.PIPE,
+                           inherited=[self.sockets[name].fileno() for name in targets])
+        for one in self.sockets.values():
+            one.close()
 
     def order(self, name, what, number=None):
         line = f"{name} {what}" + ("" if number is None else f" {number}")
