@@ -7,7 +7,8 @@ SELECT to_json(r) FROM (
   FROM (SELECT has_table_privilege('hapax.operator_log', 'INSERT') AS logs,
                has_table_privilege('hapax.halts', 'UPDATE')
                  AND has_table_privilege('hapax.checkpoints', 'INSERT')
-                 AND has_table_privilege('hapax.checkpoints', 'UPDATE') AS resumes,
+                 AND has_table_privilege('hapax.checkpoints', 'UPDATE')
+                 AND coalesce(has_table_privilege(to_regclass('hapax.logs'), 'UPDATE'), true) AS resumes,
                has_column_privilege('hapax.dead_letters', 'ended_at', 'UPDATE') AS ends,
                has_table_privilege('hapax.replays', 'INSERT')
                  AND has_table_privilege('hapax.replays', 'UPDATE') AS replays,

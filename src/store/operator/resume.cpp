@@ -5,6 +5,7 @@
 #include "sql_statements.hpp"
 #include "store/operator/decisions.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/logs.hpp"
 
 namespace hapax::store {
 namespace {
@@ -74,8 +75,12 @@ Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const
     return need(transaction.run(sql::kStartAtCheckpoint, row),
                 "no start was ever agreed here, so there is no checkpoint to go on at; decide "
                 "`recreated` or `retry`");
-  if (decision == "recreated")
+  if (decision == "recreated") {
+    // In another cluster it is another log by its name; the halted group's is not gone there.
+    if (halt.reason != "other_cluster" && has_logs(transaction))
+      transaction.run(sql::kNumberRecreated, with({wanted.scope, halt.generation}));
     return transaction.run(sql::kStartRecreated, with({wanted.scope, halt.generation + 1}));
+  }
   if (decision == "earliest") return transaction.run(sql::kStartAtEarliest, with({wanted.scope}));
   const char* const gone = "its checkpoint is gone; decide `retry`";
   if (decision == "accept") return need(transaction.run(sql::kAcceptKeySpec, row), gone);
@@ -105,6 +110,7 @@ void adopt_database(Transaction& transaction, bool copy, json& facts) {
   add_rows(facts["deleted_checkpoints"], transaction.run(sql::kDeleteCheckpoints, {}));
   if (!transaction.run("SELECT to_regclass('hapax.doubts')")[0][0].is_null())
     facts["deleted_doubts"] = transaction.run("DELETE FROM hapax.doubts").affected();
+  if (has_logs(transaction)) transaction.run("DELETE FROM hapax.passed");  // of those checkpoints
   // The original publishes its records; a copy must not do it again.
   if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
     facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();

@@ -162,6 +162,34 @@ TEST_F(Resume, MakesACheckpointWhereTheDecisionNeedsOne) {
   EXPECT_EQ(row(1), "null|null|null|3|" + epoch(1) + "||null|null|initial|0");
 }
 
+// A renamed group may begin the new log first. It must not take the deleted log's number.
+TEST_F(Resume, RecreatedNumbersTheLogAtOnceIfNoClientCanTellItsId) {
+  const auto logs = [&] {
+    return database.value(
+        "SELECT string_agg(concat_ws('/', scope, cluster_id, topic_id, generation), ' ' ORDER BY "
+        "scope, cluster_id, topic_id) FROM hapax.logs");
+  };
+  checkpoint();
+  database.run(
+      "INSERT INTO hapax.logs (scope, topic, partition, cluster_id, topic_id, generation) VALUES "
+      "('scope', 't', 0, 'cid', '', 2), ('scope', 't', 0, 'mirror', '', 3), ('scope', 't', 0, "
+      "'cid', 'id', 1), ('other', 't', 0, 'cid', '', 2)");
+  const std::string before = logs();
+  halt("other_cluster");  // nothing was made again
+  end("recreated", 0, true);
+  EXPECT_EQ(logs(), before);
+  database.run("DELETE FROM hapax.halts");
+  halt("offset_unproven");
+  end("recreated");
+  const std::string after = "other/cid//2 scope/cid//4 scope/cid/id/1 scope/mirror//3";
+  EXPECT_EQ(logs(), after);
+  database.run("UPDATE hapax.logs SET generation = 2 WHERE scope = 'scope' AND cluster_id = 'cid'");
+  const std::string changed = logs();
+  halt("offset_unproven");  // decided again before it has begun
+  end("recreated");
+  EXPECT_EQ(logs(), changed);
+}
+
 TEST_F(Resume, DryRunChangesNothing) {
   checkpoint();
   halt("offset_unproven");
@@ -270,8 +298,12 @@ TEST_F(Resume, CopyGetsAnIdOfItsOwnAndNoCheckpoints) {
   database.run("UPDATE hapax.store SET database_oid = 1");
   const std::string id = read_store(session).id;
   checkpoint();
+  database.run(
+      "INSERT INTO hapax.passed (group_id, topic, partition, epoch, until) "
+      "VALUES ('g', 't', 0, 7, now())");
   halt("store_copied");
   end("copy");
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.passed"), 0);
   EXPECT_FALSE(read_store(session).copied);
   EXPECT_NE(read_store(session).id, id);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.checkpoints"), 0);
@@ -299,6 +331,8 @@ TEST_F(Resume, TheOperatorsRoleMay) {
   EXPECT_EQ(decide("accept_kafka").halts.size(), 1U);
   halt("unexpected_error", "42");
   EXPECT_EQ(decide("skip").halts.size(), 1U);
+  halt("offset_unproven");
+  EXPECT_EQ(decide("recreated").halts.size(), 1U);
   halt("store_copied");
   EXPECT_THROW(decide("copy"), DatabaseError);
 }
