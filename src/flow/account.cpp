@@ -11,31 +11,53 @@
 namespace hapax::flow {
 namespace {
 
+bool is_skip(const Outcome& verdict) { return verdict.reason == kSkipped; }
+
 // Giving up goes through the same claim as running: `failed` is written only if the key was won.
 // Else: A gives up on m after losing the partition, B completed m, A overwrites, m runs twice.
-Outcome write_letter(Attempt& attempt, Outcome verdict) {
+// Nothing if an operator's skip overrules what the key shows: it takes no key then.
+std::optional<Outcome> write_with_key(Attempt& attempt, Outcome verdict) {
   store::Transaction transaction(*attempt.session);
-  const store::DeadLetter letter = letter_of(attempt, verdict);
-  if (!attempt.identity) {
-    const auto id = store::insert_dead_letter(transaction, letter);
-    transaction.commit();
-    if (!id) return redelivered(attempt.task.attempts);
-    verdict.dead_letter = *id;
-  } else if (const Answered* const answered = attempt.task.answered) {
-    // Once called, a key is never `failed`: a take-over would call again. The answer stays with it.
-    transaction.rollback();
-    const auto id = store::end_call(*attempt.session, attempt.request(), answered->token,
-                                    store::CallEnd::unknown, letter);
-    if (!id) return to_call("superseded", attempt.task.attempts, kKeyHeldWait);
-    verdict.dead_letter = *id;
-  } else {
-    const store::ClaimRequest request = attempt.request();
-    const store::Claim claim = store::claim(transaction, request);
-    if (auto decided = judge(attempt, request, claim, transaction)) return *decided;
-    verdict.dead_letter = store::fail(transaction, request, claim.nonce, letter).value_or(0);
+  const store::ClaimRequest request = attempt.request();
+  const store::Claim claim = store::claim(transaction, request);
+  if (auto decided = judge(attempt, request, claim, transaction)) {
+    if (is_skip(verdict) && is_halt(decided->result)) return std::nullopt;
+    return decided;
   }
-  crash_point("gave_up");
+  const store::DeadLetter letter = letter_of(attempt, verdict);
+  verdict.dead_letter = store::fail(transaction, request, claim.nonce, letter).value_or(0);
   return verdict;
+}
+
+Outcome write_without_key(Attempt& attempt, Outcome verdict) {
+  store::Transaction transaction(*attempt.session);
+  const auto id = store::insert_dead_letter(transaction, letter_of(attempt, verdict));
+  transaction.commit();
+  if (!id) return redelivered(attempt.task.attempts);
+  verdict.dead_letter = *id;
+  return verdict;
+}
+
+// Once called, a key is never `failed`: a take-over would call again. The answer stays with it.
+Outcome end_call(Attempt& attempt, Outcome verdict) {
+  const auto id = store::end_call(*attempt.session, attempt.request(), attempt.task.answered->token,
+                                  store::CallEnd::unknown, letter_of(attempt, verdict));
+  if (!id) return to_call("superseded", attempt.task.attempts, kKeyHeldWait);
+  verdict.dead_letter = *id;
+  return verdict;
+}
+
+Outcome write_letter(Attempt& attempt, const Outcome& verdict) {
+  std::optional<Outcome> written;
+  if (attempt.identity)
+    written = attempt.task.answered != nullptr ? end_call(attempt, verdict)
+                                               : write_with_key(attempt, verdict);
+  if (!written) {
+    attempt.identity.reset();
+    written = write_without_key(attempt, verdict);
+  }
+  if (written->dead_letter > 0 && written->reason == verdict.reason) crash_point("gave_up");
+  return *std::move(written);
 }
 
 Failure bookkeeping(const Attempt& attempt, const store::Fault& fault,
@@ -84,6 +106,15 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
           .attempts = runs->count};
 }
 
+void name_letter(Attempt& attempt) {
+  const Task& task = attempt.task;
+  const bool is_read = task.reading == nullptr || task.reading->is_readable();
+  if (!is_read || task.route.outside || key::is_by_position(task.route.key)) return;
+  key::Derived derived = key::identify(task.route.key, task.message, task.generation);
+  if (auto* const identity = std::get_if<key::Identity>(&derived))
+    attempt.identity = std::move(*identity);
+}
+
 Outcome give_up(Attempt& attempt, Outcome verdict) {
   const Task& task = attempt.task;
   // Cautious mode gives up before it derives the key. But a called one was derived for the call,
@@ -107,6 +138,12 @@ Outcome give_up(Attempt& attempt, Outcome verdict) {
     const Decision decision = decide(bookkeeping(attempt, fault, attempt.letter_bytes()));
     if (decision.action == Action::keep_without_bytes)
       return give_up_without_bytes(attempt, std::move(verdict), fault);
+    // Perhaps PostgreSQL refuses the claim; the letter alone may still be taken.
+    if (is_skip(verdict) && is_halt(decision.result) && attempt.identity && !task.answered) {
+      attempt.session.drop();
+      attempt.identity.reset();
+      return give_up(attempt, std::move(verdict));
+    }
     return ended(attempt, decision, fault);
   }
 }

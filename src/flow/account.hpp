@@ -16,6 +16,11 @@ namespace hapax::flow {
 Outcome count_run(Attempt& attempt, const store::Fault& fault,
                   std::optional<std::chrono::milliseconds> after = {});
 
+// Derives the key of a message that is given up before its run, so that its letter holds the key,
+// or is not written if the operation is done. Not for calls to the outside, whose keys lanes do not
+// take.
+void name_letter(Attempt& attempt);
+
 // Keeps the message as a dead letter, and its key, if it has one, as `failed`. The outcome is
 // `verdict`, or what was found in its place.
 Outcome give_up(Attempt& attempt, Outcome verdict);

@@ -117,10 +117,13 @@ Outcome Processor::process_once(Attempt& attempt, Handler& handler, const Next& 
   } catch (...) {
     return bookkeeping_failed(attempt, std::current_exception());
   }
-  if (task.skip != nullptr)
-    return give_up(attempt, gave_up("skipped_by_operator", *task.skip, task.attempts));
+  if (task.cautious)
+    if (auto decided = announce(attempt)) return *decided;
+  if (task.skip != nullptr) {
+    name_letter(attempt);
+    return give_up(attempt, gave_up(kSkipped, *task.skip, task.attempts));
+  }
   if (!task.cautious) return derive_and_run(attempt, handler, next);
-  if (auto decided = announce(attempt)) return *decided;
   Outcome outcome = derive_and_run(attempt, handler, {});
   if (session_.is_open()) session_.is_reachable(why);
   return outcome;
@@ -130,19 +133,29 @@ Outcome Processor::process_once(Attempt& attempt, Handler& handler, const Next& 
 // process names itself, and after max_crashes is kept without being run.
 std::optional<Outcome> Processor::announce(Attempt& attempt) {
   const Task& task = attempt.task;
-  int crashes = 0;
+  std::optional<int> announced;
   session_.set_announced(attempt.source);  // also if the answer is lost: it may stand
   try {
-    crashes = store::announce_run(*session_, attempt.source, task.route.handler.name);
+    announced = store::announce_run(*session_, attempt.source, task.route.handler.name, task.epoch);
   } catch (...) {
     return bookkeeping_failed(attempt, std::current_exception());
   }
-  if (crashes <= task.route.retry.max_crashes) return std::nullopt;
+  if (!announced) {
+    session_.take_announced();  // what stands there is the other worker's
+    return fenced(task);
+  }
+  const int crashes = *announced - 1;
+  if (crashes < task.route.retry.max_crashes) return std::nullopt;
   session_.take_announced();  // it stays in hapax.attempts
-  return give_up(attempt, gave_up(kCrashed,
-                                  "the worker process ended " + std::to_string(crashes - 1) +
-                                      " times while this message ran; it was not run again",
-                                  task.attempts));
+  // If the process dies of that, too, the letter has no key.
+  if (crashes == task.route.retry.max_crashes) name_letter(attempt);
+  Outcome outcome = give_up(attempt, gave_up(kCrashed,
+                                             "the worker process ended " + std::to_string(crashes) +
+                                                 " times while this message ran; it was not run "
+                                                 "again",
+                                             task.attempts));
+  if (outcome.result == Result::duplicate) forget_attempts(attempt);
+  return outcome;
 }
 
 Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next& next) {

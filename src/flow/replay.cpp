@@ -55,7 +55,8 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
   const key::Identity& identity = request.identity;
   const bool same = letter.key == identity.key && letter.tenant == identity.tenant;
   const auto keys_are_kept = [&] {
-    return store::keys_are_kept(transaction, claimed, request.scope, route.retention);
+    return store::keys_are_kept(transaction, claimed, request.scope, route.retention,
+                                key::is_by_position(route.key));
   };
   if (letter.scope != request.scope)
     return "it was given up on in scope \"" + letter.scope + "\", and the route's is \"" +
@@ -72,7 +73,8 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
              "completed meanwhile cannot be told";
     if (keys_are_kept()) return std::nullopt;
     return "it is older than routes[].retention, or than a key that was forgotten, or was skipped "
-           "as `unknown_below_highest`: whether the operation was completed since, and its key "
+           "as `unknown_below_highest`, or was given up before its key was known: whether the "
+           "operation was completed since, and its key "
            "forgotten, cannot be told";
   }
   if (holder->status == "completed" && route.outside && holder->is(request.source))

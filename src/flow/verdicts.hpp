@@ -57,6 +57,9 @@ inline constexpr const char* kRedelivered = "redelivered";
 // It killed the process too often.
 inline constexpr const char* kCrashed = "crashed";
 
+// An operator decided that it never runs.
+inline constexpr const char* kSkipped = "skipped_by_operator";
+
 inline Outcome redelivered(int attempts) {
   return gave_up(kRedelivered, "is a dead letter already", attempts);
 }

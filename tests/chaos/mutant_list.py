@@ -59,8 +59,8 @@ MUTANTS = {
         "worker-zombie"),
     "give-up-without-claim": Mutant([(
         "src/flow/account.cpp",
-        "    if (auto decided = judge(attempt, request, claim, transaction)) return *decided;\n"
-        "    verdict.dead_letter = store::fail", "    verdict.dead_letter = store::fail")]),
+        "  if (auto decided = judge(attempt, request, claim, transaction)) {",
+        "  if (auto decided = std::optional<Outcome>()) {")]),
     "incarnation-never-changes": Mutant([
         ("sql/worker/read_store.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),
         ("sql/worker/read_held.sql", INCARNATION.format(8 * " "), "('" + NOBODY + "'::uuid"),

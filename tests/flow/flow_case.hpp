@@ -179,6 +179,14 @@ class FlowCase : public testing::Test {
         ", '', '', 1) ON CONFLICT (group_id, topic, partition) DO UPDATE SET epoch = c.epoch + 1");
   }
 
+  // So often the process died while the message ran, as far as hapax.attempts knows.
+  void announce_crashes(int crashes, std::int64_t offset = 0) {
+    database.run(
+        "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+        "crashes, last_error, handler, next_try) VALUES ('group', 'payments', 1, 3, " +
+        std::to_string(offset) + ", 0, " + std::to_string(crashes) + ", '', 'booker', now())");
+  }
+
   // All effects: "key=note", in order.
   std::string effects() {
     return database.value(

@@ -177,6 +177,7 @@ TEST_F(GivingUp, KeepsAMessageThatAnOperatorSkips) {
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(database.value("SELECT reason, error FROM hapax.dead_letters"),
             "skipped_by_operator|ann: poisonous");
+  EXPECT_EQ(key_row(), "failed@0");
 }
 
 // A gives up on m after it lost the partition; B has completed m meanwhile.
@@ -228,10 +229,7 @@ TEST_F(GivingUp, ChecksTheKeyAgainAfterTheLastAttempt) {
 
 // Each handler run ends with the process: the announcement stays.
 TEST_F(GivingUp, KeepsAMessageThatKilledTheProcessTooOftenWithoutRunningIt) {
-  const std::string announced =
-      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
-      "crashes, last_error, handler, next_try) VALUES ('group', 'payments', 1, 3, 0, 0, ";
-  database.run(announced + std::to_string(route.retry.max_crashes) + ", '', 'booker', now())");
+  announce_crashes(route.retry.max_crashes);
   const Outcome outcome = process({}, book, {.cautious = true});
   EXPECT_EQ(outcome.result, Result::failed) << outcome.detail;
   EXPECT_EQ(outcome.reason, "crashed");
@@ -239,6 +237,7 @@ TEST_F(GivingUp, KeepsAMessageThatKilledTheProcessTooOftenWithoutRunningIt) {
   EXPECT_EQ(effects(), "");
   EXPECT_EQ(database.value("SELECT reason, convert_from(payload, 'UTF8') FROM hapax.dead_letters"),
             "crashed|10");
+  EXPECT_EQ(key_row(), "failed@0");
 }
 
 TEST_F(GivingUp, ForgetsTheAnnouncementOfARunThatTheProcessSurvived) {

@@ -32,6 +32,15 @@ class ReplayCase : public FlowCase {
     return std::stoll(database.value("SELECT max(id) FROM hapax.dead_letters"));
   }
 
+  // One whose key could not be derived then.
+  std::int64_t dead_without_key(const Sent& sent = {}) {
+    const auto sources =
+        std::exchange(route.key.sources, {{key::Source::Kind::header, {"absent"}}});
+    const std::int64_t letter = dead(sent);
+    route.key.sources = sources;
+    return letter;
+  }
+
   // One whose bytes are more than PostgreSQL takes.
   std::int64_t dead_without_bytes(const Sent& sent = {}) {
     database.run(

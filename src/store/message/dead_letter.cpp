@@ -126,11 +126,15 @@ void forget_attempts(Session& session, const Source& source) {
   transaction.commit();
 }
 
-int announce_run(Session& session, const Source& source, const std::string& handler) {
+std::optional<int> announce_run(Session& session, const Source& source, const std::string& handler,
+                                std::int64_t epoch) {
   Transaction transaction(session);
   std::vector<Parameter> parameters = source.parameters();
   parameters.emplace_back(handler);
-  const int crashes = transaction.run(sql::kAnnounceRun, parameters)[0][0].as<int>();
+  parameters.emplace_back(epoch);
+  const Rows rows = transaction.run(sql::kAnnounceRun, parameters);
+  if (rows.empty()) return std::nullopt;
+  const int crashes = rows[0][0].as<int>();
   transaction.commit();
   return crashes;
 }

@@ -65,9 +65,11 @@ void add_forget_attempts(Transaction& transaction, const Source& source);
 void forget_attempts(Session& session, const Source& source);
 
 // Cautious mode: commits that the message is about to run, before anything is done with it; how
-// often it was announced and not withdrawn, this time included.
+// often it was announced and not withdrawn, this time included. `epoch`: of its partition (0: no
+// worker has it). Nothing, and nothing is announced, if the partition is another worker's by now.
 // Throws: DatabaseError (Phase::account).
-int announce_run(Session& session, const Source& source, const std::string& handler);
+std::optional<int> announce_run(Session& session, const Source& source, const std::string& handler,
+                                std::int64_t epoch);
 void withdraw_run(Session& session, const Source& source);
 
 // UTF-8 that PostgreSQL text can hold: NUL and invalid bytes replaced, cut at kMaxErrorText.

@@ -85,10 +85,10 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
 }
 
 bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
-                   std::chrono::seconds retention) {
+                   std::chrono::seconds retention, bool by_position) {
   const std::string forgotten = forgotten_until(transaction, scope);
   return transaction
-      .run(sql::kKeysAreKept, {replay.dead_letter, retention.count(), forgotten})[0][0]
+      .run(sql::kKeysAreKept, {replay.dead_letter, retention.count(), forgotten, by_position})[0][0]
       .as<bool>();
 }
 

@@ -60,9 +60,10 @@ void extend_replay(Session& session, const ClaimedReplay& replay, std::chrono::s
 std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const ClaimedReplay& replay);
 
 // Whether keys of the scope that were completed since the letter was given up on are still known.
+// `by_position`: its key is its position, which no other message has.
 // Precondition: the key was claimed before. Throws: DatabaseError (Phase::claim).
 bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
-                   std::chrono::seconds retention);
+                   std::chrono::seconds retention, bool by_position);
 
 // Of a route whose key is the position: whether its message may have run since it was given up on,
 // because an operator decided so. Throws: DatabaseError (Phase::claim).

@@ -1,0 +1,56 @@
+// Letters of messages that were given up before their run: each takes its key, as others do.
+#include "flow/flow_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+using LetterKey = FlowCase;
+
+// Its key would expire before its letter: a replay could not tell any more.
+TEST_F(LetterKey, WritesNoLetterOfADuplicateThatIsSkippedOrKilledTheProcess) {
+  process({.offset = 1});
+  EXPECT_EQ(process({.offset = 2}, book, {.skip = "ann: poisonous"}).result, Result::duplicate);
+  announce_crashes(route.retry.max_crashes, 3);
+  EXPECT_EQ(process({.offset = 3}, book, {.cautious = true}).result, Result::duplicate);
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+  EXPECT_EQ(count("hapax.attempts"), 0);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// A message that hapax does not remember stays so: no key may hide that.
+TEST_F(LetterKey, SkipsAnUnknownMessageBelowTheHighestCheckpointWithoutAKey) {
+  const Outcome outcome = process({.offset = 4}, book, {.guard_below = 9, .skip = "ann: no"});
+  EXPECT_EQ(outcome.reason, "skipped_by_operator");
+  EXPECT_EQ(key_row(), "");
+  EXPECT_EQ(database.value("SELECT coalesce(key, 'none') FROM hapax.dead_letters"), "none");
+}
+
+TEST_F(LetterKey, SkipsAMessageWhoseClaimPostgreSQLRefuses) {
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE 'no claims' USING ERRCODE = 'P0999'; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT ON hapax.idempotency_keys "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  EXPECT_EQ(process({}).result, Result::halt_partition);
+  EXPECT_EQ(process({}, book, {.skip = "ann: no"}).reason, "skipped_by_operator");
+  EXPECT_EQ(count("hapax.dead_letters"), 1);
+}
+
+TEST_F(LetterKey, KeepsItWithoutItsKeyIfThatKillsTheProcess) {
+  announce_crashes(route.retry.max_crashes + 1);
+  EXPECT_EQ(process({}, book, {.cautious = true}).reason, "crashed");
+  EXPECT_EQ(key_row(), "");
+}
+
+// The partition is another worker's: what that one announced stays.
+TEST_F(LetterKey, AnnouncesNoRunInAPartitionThatItLost) {
+  take(3);
+  announce_crashes(1);
+  take(3);
+  EXPECT_EQ(process({}, book, {.cautious = true, .epoch = 1}).reason, "fenced");
+  EXPECT_EQ(database.value("SELECT crashes FROM hapax.attempts"), "1");
+  EXPECT_EQ(runs, 0);
+}
+
+}  // namespace
+}  // namespace hapax::flow
