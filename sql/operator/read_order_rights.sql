@@ -1,10 +1,12 @@
--- What this role may order, as operator.psql grants it. NULL of a table that is not there is no right.
+-- What this role may order, as operator.psql grants it, and whether it may read the log of orders.
+-- NULL of a table that is not there is no right.
 -- No parameters. One row, as JSON.
 SELECT to_json(r) FROM (
   SELECT current_user AS role, logs AND resumes AS resume, logs AND ends AND replays AS dead,
          logs AND removes AS outbox, logs AND ends AND replays AND decides AS outside,
-         logs AND owns AS database
+         logs AND owns AS database, reads_log
   FROM (SELECT has_table_privilege('hapax.operator_log', 'INSERT') AS logs,
+               has_table_privilege('hapax.operator_log', 'SELECT') AS reads_log,
                has_table_privilege('hapax.halts', 'UPDATE')
                  AND has_table_privilege('hapax.checkpoints', 'INSERT')
                  AND has_table_privilege('hapax.checkpoints', 'UPDATE')

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "cli/call_orders.hpp"
 #include "cli/command.hpp"
@@ -71,6 +72,9 @@ app::Place place_of(const std::string& which) {
   return *place;
 }
 
+// Of a page newest first: the id that the next page is below; null if there is none.
+Json id_behind(const Json& rows) { return rows.size() < kPageRows ? Json() : rows.back().at("id"); }
+
 // One question to Kafka about a message at a time: several would leave no thread for the rest.
 class Explaining {
  public:
@@ -126,6 +130,22 @@ Json overview(Ground& ground, const PageRequest&) {
   return shown;
 }
 
+Json partition(Ground& ground, const PageRequest& request) {
+  const std::string topic = need(text_of(request, "topic"), "topic");
+  const auto number = number_of(request, "partition");
+  if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max())
+    throw Stop(app::kUsage, "partition is no number of a partition");
+  const auto which = static_cast<std::int32_t>(*number);
+  Json shown;
+  ground.sessions.read([&](store::Session& session) {
+    shown = {{"waiting",
+              store::read_waiting(session, group_of(ground), kPageRows, std::pair(topic, which))},
+             {"changes",
+              store::read_position_changes(session, group_of(ground), topic, which, kPageRows)}};
+  });
+  return shown;
+}
+
 Json letters(Ground& ground, const PageRequest& request) {
   const auto state = text_of(request, "state").value_or("open");
   store::DeadLetterFilter filter = app::list_filter(filter_of(request), group_of(ground));
@@ -159,6 +179,33 @@ Json letter(Ground& ground, const PageRequest& request) {
   for (Json& replay : found.at("replays"))
     replay["payload"] = shown_bytes(app::bytes_of_hex(replay.at("payload")), kShownPayload);
   return found;
+}
+
+Json replays(Ground& ground, const PageRequest& request) {
+  Json shown;
+  ground.sessions.read([&](store::Session& session) {
+    const Json rows = store::list_replays(session, group_of(ground), number_of(request, "before"),
+                                          text_of(request, "state"), kPageRows);
+    shown = {{"counts", store::count_replays(session, group_of(ground))},
+             {"next", id_behind(rows)},
+             {"rows", rows}};
+  });
+  return shown;
+}
+
+Json operator_log(Ground& ground, const PageRequest& request) {
+  Json shown;
+  ground.sessions.read([&](store::Session& session) {
+    const Json rights = store::read_order_rights(session);
+    if (!rights.at("reads_log"))
+      throw Stop(app::kFailed, "role " + rights.at("role").get<std::string>() +
+                                   " may not read hapax.operator_log; start the console with --url "
+                                   "and the operator's role");
+    const Json rows = store::list_operator_log(session, number_of(request, "before"),
+                                               text_of(request, "text"), kPageRows);
+    shown = {{"next", id_behind(rows)}, {"rows", rows}};
+  });
+  return shown;
 }
 
 Json explanation(Ground& ground, const PageRequest& request) {

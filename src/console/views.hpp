@@ -15,9 +15,16 @@ inline constexpr std::size_t kShownHeaders = 200;
 
 // As `hapax status`; what this role may order; whether PostgreSQL and Kafka answer.
 app::Json overview(Ground& ground, const observe::PageRequest& request);
+// Of one partition, by `topic` and `partition`: its messages that wait for a retry, and how its
+// position jumped, as `hapax offsets show`. The overview has the rest.
+app::Json partition(Ground& ground, const observe::PageRequest& request);
 // As `hapax dead list` and `dead show`.
 app::Json letters(Ground& ground, const observe::PageRequest& request);
 app::Json letter(Ground& ground, const observe::PageRequest& request);
+// Replays of dead letters, newest first, by `state`; how many there are in each state.
+app::Json replays(Ground& ground, const observe::PageRequest& request);
+// What operators of all groups did, newest first, by `text`. The worker's role may not read it.
+app::Json operator_log(Ground& ground, const observe::PageRequest& request);
 // As `hapax explain`, by `which` or by `key`.
 app::Json explanation(Ground& ground, const observe::PageRequest& request);
 // As `hapax outbox list`, with `topic` its records; and `outbox show`.

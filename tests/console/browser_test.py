@@ -8,145 +8,16 @@ nothing. Exits 77 if Chromium or selenium is not installed.
 """
 
 import http.server
-import os
 import pathlib
 import shutil
 import sys
-import tempfile
 import threading
 import time
 
-try:
-    from selenium import webdriver
-    from selenium.common.exceptions import TimeoutException
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    print("NOT TESTED in a browser: scripts/install_packages.sh browser")
-    sys.exit(77)
+from browser_page import VIEWS, Keys, Page
 
-VIEWS = {"overview": "Something is halted", "letters": "Dead letters", "letter?which=1": "Dead letter 1",
-         "explain": "Explain a message or a key", "explain?key=k2": "Explain a message or a key",
-         "outbox": "Outbox", "outbox?topic=r": "Outbox", "record?id=1": "Record 1 for r",
-         "outside": "Outside calls", "outside?status=all": "Outside calls"}
 NAMELESS = """return [...document.querySelectorAll("input, select, textarea, button, a")].filter((one) =>
   !(one.labels?.length || one.textContent.trim() || one.getAttribute("aria-label"))).map((one) => one.outerHTML)"""
-PATIENCE = 60
-
-
-class Page:
-    def __init__(self, url, mobile=False):
-        options = webdriver.ChromeOptions()
-        for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
-                     "--disable-background-networking", "--no-first-run"):
-            options.add_argument(flag)
-        options.add_argument("--window-size=1280,900")
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        self.base = url.partition("#")[0]
-        self.downloads = tempfile.TemporaryDirectory()
-        self.driver.execute_cdp_cmd("Browser.setDownloadBehavior",
-                                    {"behavior": "allow", "downloadPath": self.downloads.name})
-        latency = int(os.environ.get("HAPAX_BROWSER_LATENCY_MS", "0"))
-        self.driver.execute_cdp_cmd("Network.enable", {})
-        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
-            "offline": False, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1})
-        self.driver.get(url)
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def wait(self, condition, what):
-        try:
-            WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: condition())
-        except TimeoutException:
-            raise AssertionError(f"not seen: {what}\n{self.text()[:3000]}") from None
-
-    def text(self):
-        return self.run("return document.body.innerText")
-
-    def await_text(self, text):
-        self.wait(lambda: text in self.text(), text)
-
-    def go(self, view):
-        address = f"#/{view}"
-        if self.run("return location.hash") == address:
-            return
-        self.wait(lambda: self.run("return document.querySelector('h1') !== null"), "the first view")
-        self.mark_as_old(address)
-        self.await_new_view(view)
-
-    def mark_as_old(self, next_address=None):
-        """Of a view that is drawn anew, every element is a new one: the mark on its heading is gone then."""
-        self.run("document.querySelector('main h1').dataset.old = 1; if (arguments[0]) location.hash = arguments[0]", next_address)
-
-    def await_new_view(self, what):
-        self.wait(lambda: self.run("return document.querySelector('main h1')?.dataset.old === undefined"), what)
-
-    def open(self, view):
-        self.go(view)
-        self.await_text(VIEWS[view])
-
-    def click(self, label):
-        """The first button with this text, in the dialog if one is open. In one step: a view refreshes itself."""
-        self.wait(lambda: self.run("""
-          const within = document.querySelector("dialog[open]") ?? document.querySelector("main");
-          const found = [...within.querySelectorAll("button:enabled")].find((one) => one.innerText === arguments[0]);
-          found?.click();
-          return found !== undefined""", label), f"button {label}")
-
-    def fill(self, name, text):
-        field = self.driver.find_element(By.CSS_SELECTOR, f"dialog [name={name}]")
-        field.clear()
-        field.send_keys(text)
-
-    def command(self):
-        return self.driver.find_element(By.CSS_SELECTOR, "dialog .command code").text
-
-    def order(self, label, command, result, fields=(), dry_run=None):
-        """Gives an order, and looks at the command line and at what is told."""
-        self.click(label)
-        self.wait(lambda: self.run("return document.querySelector('dialog[open]') !== null"), "the dialog")
-        for name, value in fields:
-            self.fill(name, value)
-        self.fill("why", "it's fixed")
-        assert self.command() == command, f"{self.command()}\nis not\n{command}"
-        if dry_run:
-            self.click("Dry run")
-            self.await_text(dry_run)
-        self.mark_as_old()  # its buttons are about what the order changes
-        self.click("Do it")
-        self.await_text(result)
-        self.await_new_view(f"what is left after {label}")
-        self.close()
-
-    def close(self):
-        self.click("Close")
-        self.wait(lambda: self.run("return document.querySelector('dialog') === null"), "no dialog")
-
-    def tab_to(self, label):
-        for _ in range(80):
-            if self.run("return document.activeElement.innerText") == label:
-                return
-            self.type(Keys.TAB)
-        raise AssertionError(f"the keyboard does not reach {label}")
-
-    def type(self, *keys):
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    def expect_calm(self):
-        """No script of a message has run, and the browser had nothing to refuse."""
-        assert self.run("return window.hacked") is None, "a message ran script"
-        log = [line["message"] for line in self.driver.get_log("browser")
-               if line["level"] != "INFO" and " 404 " not in line["message"]]
-        assert not log, "\n".join(log)
-
-    def shoot(self, folder, name):
-        if folder:
-            self.driver.save_screenshot(str(pathlib.Path(folder) / f"{name}.png"))
 
 
 def look_at_all(page, folder):
@@ -155,7 +26,8 @@ def look_at_all(page, folder):
         page.open(view)
         nameless = page.run(NAMELESS)
         assert not nameless, f"{view}: without a name: {nameless}"
-        assert "hapax " in page.run("return document.querySelector('.cli code')?.innerText ?? ''") or view == "explain", view
+        page.expect_accessible(view)
+        assert "hapax" in page.run("return document.querySelector('.cli code')?.innerText ?? ''") or view == "explain", view
         page.shoot(folder, f"{list(VIEWS).index(view)}-{view.partition('?')[0]}")
     page.expect_calm()
 
@@ -228,6 +100,7 @@ def end_a_halt_by_keyboard(page, folder):
     page.wait(lambda: page.run("return document.activeElement.name") == "why", "the field why")
     page.type("disk is back", Keys.ENTER)
     page.await_text("Dry run: nothing was changed.")
+    page.expect_accessible("the dialog of an order")
     page.shoot(folder, "dialog")
     page.type(Keys.ENTER)  # twice by mistake
     page.tab_to("Do it")
@@ -310,14 +183,60 @@ def give_all_orders(page):
     page.expect_calm()
 
 
+def look_back(page):
+    """What was ordered is in the views of replays and of orders."""
+    page.go("replays")
+    page.await_text("5 replays, newest first")  # one is of the call that was decided
+    page.go("replays?state=cancelled")
+    page.await_text("2 replays, newest first")  # the second by the discard
+    page.go("history")
+    page.await_text("10 orders, newest first")
+    assert page.run("return document.querySelector('main tbody tr td:nth-child(3)').innerText") == "outside decide --happened"
+    page.go("history?text=disk")
+    page.await_text("1 orders, newest first")
+    assert "position('\\''disk'\\'' IN" in page.run("return document.querySelector('main .cli code').innerText")
+    page.expect_calm()
+
+
+PACE = """
+const [done] = arguments;
+import("/pace.js?fresh").then(({observe, paceOf, sentence, plot}) => {
+  const row = (partition, checkpoint, end, generation = 1) => ({topic: "t", partition, checkpoint, end, lag: end - checkpoint, generation});
+  const at = (second, ...partitions) => observe({kafka_age_seconds: 0, partitions}, 1e12 + 1000 * second);
+  const told = [sentence(paceOf())];
+  at(0, row(0, 0, 1000), row(1, 0, 0));
+  at(10, row(0, 200, 1000), row(1, 50, 100));
+  told.push(sentence(paceOf()), sentence(paceOf("t/1")));
+  at(20, row(0, 100, 1000), row(1, 50, 100, 2)); // a rewind; a topic that was made again
+  told.push(sentence(paceOf("t/0")), sentence(paceOf("t/1")), plot(paceOf()).querySelectorAll("polyline").length);
+  at(30, row(0, 300, 1000)); at(40, row(0, 500, 1000));
+  told.push(sentence(paceOf("t/0")), plot(paceOf()).querySelectorAll("polyline").length);
+  done(told);
+})"""
+
+
+def tell_the_pace(page):
+    page.await_text("PostgreSQL answers")
+    nothing = "The pace is known once the page has been open for 5 seconds."
+    told = page.driver.execute_async_script(PACE)
+    assert told == [
+        nothing,
+        "25 offsets/s settled, 10/s arrive. At this pace the lag of 850 is gone in about 57 s.",
+        "5 offsets/s settled, 10/s arrive. At this pace the lag of 50 grows.",
+        "5 offsets/s settled, 0/s arrive. At this pace the lag of 900 is gone in about 3 min.",
+        nothing, 0,
+        "10 offsets/s settled, 0/s arrive. At this pace the lag of 500 is gone in about 50 s.", 2], told
+
+
 def fit_a_phone(page, folder):
     for scheme in ("light", "dark"):
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 360, "height": 780, "deviceScaleFactor": 1, "mobile": True})
         for view in VIEWS:
             page.open(view)
             wide = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0, f"{view} is {wide} px too wide for a phone"
+            page.expect_accessible(f"{view}, {scheme}, on a phone")
             page.shoot(folder, f"phone-{scheme}-{list(VIEWS).index(view)}")
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         for view in ("overview", "letter?which=1"):
@@ -347,6 +266,7 @@ def main():
         keep_the_token_from_another_port(page, operator)
         need_the_token(page, operator)
         look_at_all(page, folder)
+        tell_the_pace(page)
         download(page)
         fit_a_phone(page, folder)
         meet_hostile_bytes(page)
@@ -360,6 +280,7 @@ def main():
         match_what_the_list_shows(page)
         tell_that_an_order_may_have_been_carried_out(page)
         give_all_orders(page)
+        look_back(page)
     finally:
         page.driver.quit()
     print(f"every view and order in {time.monotonic() - began:.0f} s")

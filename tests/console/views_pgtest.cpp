@@ -81,19 +81,20 @@ TEST_F(ConsoleViews, TellsWhatItsRoleMayOrder) {
                        {"dead", true},
                        {"outbox", true},
                        {"outside", true},
-                       {"database", false}}));
+                       {"database", false},
+                       {"reads_log", true}}));
 }
 
 TEST_F(ConsoleViews, TheWorkersRoleMayOrderNothing) {
   const Json worker = read("/api/overview").at("state").at("may");
-  for (const char* what : {"resume", "dead", "outbox", "outside", "database"})
+  for (const char* what : {"resume", "dead", "outbox", "outside", "database", "reads_log"})
     EXPECT_EQ(worker.at(what), false) << what;
 }
 
 TEST_F(ConsoleViews, TheOwnerMayAlsoDecideAboutTheDatabase) {
   setup.url = database.owner().url;
   const Json owner = read("/api/overview").at("state").at("may");
-  for (const char* what : {"resume", "dead", "outbox", "outside", "database"})
+  for (const char* what : {"resume", "dead", "outbox", "outside", "database", "reads_log"})
     EXPECT_EQ(owner.at(what), true) << what;
 }
 
@@ -234,6 +235,81 @@ TEST_F(ConsoleViews, TheOutboxTellsWhatWaitsAndWhatIsHalted) {
   EXPECT_EQ(record.at("payload").at("hex"), "ff00");
   EXPECT_EQ(record.at("headers")[0].at("value").at("hex"), "ff");
   EXPECT_EQ(get("/api/payload?record=1").body, std::string("\xff\0", 2));
+}
+
+TEST_F(ConsoleViews, ReplaysTellTheirStateAndTheirMessageNewestFirst) {
+  letters(60);
+  database.run(
+      "INSERT INTO hapax.replays (dead_letter, who, why) SELECT n, 'bob', 'fixed' FROM "
+      "generate_series(1, 60) n; "
+      "UPDATE hapax.replays SET claimed_by = 'w', claimed_until = now() + interval '1 h', runs = 1 "
+      "WHERE id = 60; "
+      "UPDATE hapax.replays SET ended_at = now(), outcome = 'failed', detail = 'no account' WHERE "
+      "id <= 2; "
+      "UPDATE hapax.dead_letters SET group_id = 'other' WHERE id = 59");
+  const Json first = read("/api/replays");
+  EXPECT_EQ(first.at("rows").size(), 50U);
+  EXPECT_EQ(first.at("rows")[0].at("claimed_by"), "w");
+  EXPECT_EQ(first.at("rows")[1].at("kafka_offset"), 58);
+  EXPECT_EQ(first.at("counts")[0].at("state"), "failed");
+  EXPECT_EQ(first.at("counts")[0].at("count"), 2);
+  EXPECT_EQ(first.at("counts")[1].at("count"), 57);
+  const Json rest = read("/api/replays?before=" + first.at("next").dump());
+  EXPECT_EQ(rest.at("rows").size(), 9U);
+  EXPECT_TRUE(rest.at("next").is_null());
+  const Json failed = read("/api/replays?state=failed").at("rows");
+  ASSERT_EQ(failed.size(), 2U);
+  EXPECT_EQ(failed[0].at("detail"), "no account");
+}
+
+TEST_F(ConsoleViews, TheLogTellsWhoDidWhatAndWhy) {
+  as_operator();
+  letters(2);
+  give("/api/discard", {{"ids", {1}}});
+  database.run(
+      "INSERT INTO hapax.operator_log (who, action, target, why, facts) SELECT 'bob', 'resume "
+      "skip', 't/' || n, 'poison', json_build_array(repeat('x', 5000)) FROM generate_series(1, 60) "
+      "n");
+  const Json first = read("/api/log");
+  EXPECT_EQ(first.at("rows").size(), 50U);
+  EXPECT_EQ(first.at("rows")[0].at("target"), "t/60");
+  EXPECT_EQ(first.at("rows")[0].at("cut"), true);
+  const Json rest = read("/api/log?before=" + first.at("next").dump()).at("rows");
+  ASSERT_EQ(rest.size(), 11U);
+  EXPECT_EQ(rest.back().at("action"), "dead discard");
+  EXPECT_EQ(rest.back().at("who"), "ann");
+  EXPECT_THAT(rest.back().at("facts").get<std::string>(), HasSubstr(R"("dead_letters":[1])"));
+  EXPECT_EQ(read("/api/log?text=dead").at("rows").size(), 1U);
+  EXPECT_EQ(read("/api/log?text=poison").at("rows").size(), 50U);
+}
+
+TEST_F(ConsoleViews, TheWorkersRoleIsToldHowToReadTheLog) {
+  const Reply reply = get("/api/log");
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_THAT(reply.body, HasSubstr("hapax_worker may not read"));
+  EXPECT_THAT(reply.body, HasSubstr("--url"));
+}
+
+TEST_F(ConsoleViews, APartitionTellsItsOwnRetriesAndJumps) {
+  database.run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope, "
+      "owner) VALUES ('g', 't', 0, 5, 'k', 's', 'w'), ('g', 't', 1, 5, 'k', 's', 'w'); "
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
+      "last_error, handler, next_try) SELECT 'g', 't', 1, p, 6, 3, 'bank is away ' || p, 'h', "
+      "now() "
+      "FROM generate_series(0, 1) p; "
+      "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
+      "to_offset, cause, who, why) VALUES ('g', 't', 0, 1, 9, 5, 'rewind', 'bob', 'again'), ('g', "
+      "'t', 1, 1, 9, 6, 'skip', 'bob', 'poison')");
+  const Json shown = read("/api/partition?topic=t&partition=1");
+  ASSERT_EQ(shown.at("waiting").size(), 1U);
+  EXPECT_EQ(shown.at("waiting")[0].at("last_error"), "bank is away 1");
+  ASSERT_EQ(shown.at("changes").size(), 1U);
+  EXPECT_EQ(shown.at("changes")[0].at("cause"), "skip");
+  EXPECT_EQ(read("/api/overview").at("state").at("waiting").size(), 2U);
+  for (const char* query : {"topic=t", "partition=1", "topic=t&partition=-1", "topic=t&partition=x",
+                            "topic=t&partition=2147483648"})
+    EXPECT_EQ(get(std::string("/api/partition?") + query).status, 400) << query;
 }
 
 TEST_F(ConsoleViews, OutsideCallsAreThoseOfRoutesThatCall) {

@@ -4,14 +4,20 @@ import {isOpen, setOperator} from "./act.js";
 import {setConfig} from "./command.js";
 import {duration, h} from "./dom.js";
 import {overview} from "./overview.js";
+import {observe} from "./pace.js";
+import {partition} from "./partition.js";
 import {letters} from "./letters.js";
 import {letter} from "./letter.js";
+import {replays} from "./replays.js";
+import {history as operators} from "./history.js";
 import {explain} from "./explain.js";
 import {outbox, record} from "./outbox.js";
 import {outside} from "./outside.js";
 
 const REFRESH_MS = 3000;
-const views = {overview, letters, letter, explain, outbox, record, outside};
+const views = {overview, partition, letters, letter, replays, explain, outbox, record, outside, history: operators};
+// A view without an entry in the menu: whose entry is marked.
+const ENTRY = {partition: "overview", letter: "letters", record: "outbox"};
 const main = document.getElementById("main");
 let turn = 0; // of the newest render: an older one that comes late is dropped
 let owed = false; // a fresh render that another one overtook: that one is fresh, then
@@ -49,6 +55,7 @@ async function group() {
   const told = await get("overview");
   setConfig(told.config);
   setOperator(told.who, told.state?.may);
+  observe(told.state);
   document.getElementById("group").textContent = `group ${told.group}`;
   document.title = `${told.state?.halts.length ? "HALTED " : ""}${told.group} – hapax console`;
   tellHealth(told);
@@ -77,7 +84,7 @@ async function render(fresh) {
   owed ||= fresh;
   const {name, words} = route();
   for (const anchor of document.querySelectorAll("nav a")) {
-    const here = anchor.hash === `#/${name}` || (anchor.hash === "#/letters" && name === "letter") || (anchor.hash === "#/outbox" && name === "record");
+    const here = anchor.hash === `#/${ENTRY[name] ?? name}`;
     here ? anchor.setAttribute("aria-current", "page") : anchor.removeAttribute("aria-current");
   }
   let content;

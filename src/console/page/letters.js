@@ -104,6 +104,7 @@ export const letters = {
     const open = !words.state || words.state === "open";
     return [
       h("h1", null, "Dead letters"),
+      h("p", null, link("#/replays", "Replays and their outcomes")),
       filterForm(words, group.topics, (group.state?.dead_letters ?? []).map((row) => row.reason)),
       open && rows.length > 0 && mayOrder("dead") && allButtons(words, reload),
       rows.length > 0 ? rowsTable(rows) : h("p", null, "No dead letter fits."),

@@ -3,6 +3,7 @@ import {actButton, mayOrder} from "./act.js";
 import {post} from "./api.js";
 import {commandLine, look, order} from "./command.js";
 import {address, duration, facts, h, link, place, table, time} from "./dom.js";
+import {paceOf, plot} from "./pace.js";
 
 const haltPlace = (halt) => (halt.whole_route ? halt.topic : `${halt.topic}/${halt.partition}`);
 // For an order: it is refused if the partition is halted at another message by then.
@@ -27,7 +28,7 @@ function decisionAction(halt, choice, reload) {
   };
 }
 
-function haltCard(halt, reload) {
+export function haltCard(halt, reload) {
   const allowed = (choice) => mayOrder(choice.database ? "database" : "resume");
   return h("article", {class: "card bad"},
     h("h3", null, h("span", {class: "bad"}, "Halted: "), haltPlace(halt), halt.whole_route && " (whole route)", ` – ${halt.reason}`),
@@ -43,7 +44,7 @@ function haltCard(halt, reload) {
     commandLine(order("resume", {"--decision": halt.choices[0]?.name ?? "retry", "--why": "what was done"}, exactPlace(halt))));
 }
 
-function stateClass(row) {
+export function stateClass(row) {
   if (row.state === "running") return "good";
   return /^(halted|refused|owner is gone|taken)/.test(row.state) ? "bad" : "quiet";
 }
@@ -53,7 +54,7 @@ function partitions(state) {
   const unknown = state.kafka_error || state.kafka_age_seconds === null ? "?" : "–";
   const number = (name) => (row) => row[name]?.toLocaleString("en") ?? unknown;
   return table(`${state.members === null ? "" : `${state.members} members, ${state.group_state}. `}Lag is Kafka's end minus the committed offset.`, [
-    {label: "Partition", cell: (row) => `${row.topic}/${row.partition}`},
+    {label: "Partition", cell: (row) => link(address("partition", {topic: row.topic, partition: String(row.partition)}), `${row.topic}/${row.partition}`)},
     {label: "State", cell: (row) => row.state, tell: stateClass},
     {label: "Lag", cell: number("lag"), number: true},
     {label: "Checkpoint", cell: (row) => row.checkpoint?.toLocaleString("en") ?? "–", number: true},
@@ -71,7 +72,7 @@ function notes(state) {
   ];
 }
 
-function waiting(rows) {
+export function waiting(rows) {
   return table(`${rows.length}${rows.length === 50 ? ", and perhaps more" : ""}, by their next try`, [
     {label: "Message", cell: (row) => link(address("explain", {which: place(row)}), place(row))},
     {label: "Failed", cell: (row) => `${row.count} times`, short: true},
@@ -116,7 +117,7 @@ export const overview = {
       h("h1", null, state.halts.length > 0 ? "Something is halted" : "Overview"),
       state.halts.map((halt) => haltCard(halt, reload)),
       notes(state),
-      h("section", null, h("h2", null, "Partitions"), partitions(state)),
+      h("section", null, h("h2", null, "Partitions"), partitions(state), state.partitions.length > 0 && plot(paceOf())),
       state.waiting.length > 0 && h("section", null, h("h2", null, "Messages that wait for a retry"), waiting(state.waiting)),
       h("section", null, h("h2", null, link("#/letters", "Dead letters")), deadLetters(state.dead_letters)),
       h("section", null, h("h2", null, "To Kafka and to other systems"), outboxLine(state), callsLine(state)),

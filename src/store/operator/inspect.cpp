@@ -23,6 +23,11 @@ Json read(Session& session, const Statement& statement, const std::vector<Parame
   return found;
 }
 
+// The id that all rows are below.
+std::int64_t or_all(std::optional<std::int64_t> before) {
+  return before.value_or(std::numeric_limits<std::int64_t>::max());
+}
+
 Json first(Json found) { return found.empty() ? Json() : found.front(); }
 
 }  // namespace
@@ -75,8 +80,11 @@ Json read_partitions(Session& session, const std::string& group) {
   return read(session, sql::kReadPartitions, {group});
 }
 
-Json read_waiting(Session& session, const std::string& group, int limit) {
-  return read(session, sql::kReadWaiting, {group, limit});
+Json read_waiting(Session& session, const std::string& group, int limit,
+                  const std::optional<std::pair<std::string, std::int32_t>>& partition) {
+  if (!partition)
+    return read(session, sql::kReadWaiting, {group, limit, Parameter(nullptr), Parameter(nullptr)});
+  return read(session, sql::kReadWaiting, {group, limit, partition->first, partition->second});
 }
 
 Json read_position_changes(Session& session, const std::string& group, const std::string& topic,
@@ -126,7 +134,7 @@ Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
               Parameter(filter.tenant)});
     return listed;
   }
-  const auto before = filter.before.value_or(std::numeric_limits<std::int64_t>::max());
+  const std::int64_t before = or_all(filter.before);
   const Json scan = first(read(session, sql::kScanDeadLetters, {before, kMaxScan}));
   listed.last = scan.at("last");
   listed.all = scan.at("scanned") < kMaxScan;
@@ -147,6 +155,20 @@ std::optional<std::int64_t> find_dead_letter(Session& session, const std::string
 
 Json read_dead_letter(Session& session, std::int64_t id) {
   return first(read(session, sql::kReadDeadLetter, {id}));
+}
+
+Json list_replays(Session& session, const std::string& group, std::optional<std::int64_t> before,
+                  const OptionalText& state, int limit) {
+  return read(session, sql::kListReplays, {group, or_all(before), Parameter(state), limit});
+}
+
+Json count_replays(Session& session, const std::string& group) {
+  return read(session, sql::kCountReplays, {group, kMaxCount});
+}
+
+Json list_operator_log(Session& session, std::optional<std::int64_t> before,
+                       const OptionalText& text, int limit) {
+  return read(session, sql::kListOperatorLog, {or_all(before), Parameter(text), limit});
 }
 
 Json read_outbox_state(Session& session, const std::string& group) {

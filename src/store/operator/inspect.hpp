@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/message/source.hpp"
@@ -32,14 +33,16 @@ Json read_missing_rights(Session& session);
 // `declared`: [{"table": "payments", "privilege": "INSERT"}]. A table that is not there comes with
 // null.
 Json read_missing_table_rights(Session& session, const Json& declared);
-// What this role may order: sql/operator/read_order_rights.sql.
+// What this role may order and read: sql/operator/read_order_rights.sql.
 Json read_order_rights(Session& session);
 Json read_unlogged_tables(Session& session);  // outside of hapax's schema
 Json read_other_groups(Session& session, const std::string& group,
                        const std::vector<std::string>& topics);
 
 Json read_partitions(Session& session, const std::string& group);
-Json read_waiting(Session& session, const std::string& group, int limit);
+// Messages that failed and are not settled; nothing: of all partitions.
+Json read_waiting(Session& session, const std::string& group, int limit,
+                  const std::optional<std::pair<std::string, std::int32_t>>& partition = {});
 // Those that are not ended. By reason.
 Json count_dead_letters(Session& session, const std::string& group);
 // Calls to the outside of these scopes that are not done: sql/operator/count_open_calls.sql.
@@ -91,6 +94,16 @@ std::optional<std::int64_t> find_dead_letter(Session& session, const std::string
                                              std::int64_t offset);
 // Bytes as hex. null: there is none.
 Json read_dead_letter(Session& session, std::int64_t id);
+
+// Replays with ids below `before`, newest first. `state`: open, or an outcome; nothing: all.
+Json list_replays(Session& session, const std::string& group, std::optional<std::int64_t> before,
+                  const OptionalText& state, int limit);
+// The states of the newest kMaxCount replays.
+Json count_replays(Session& session, const std::string& group);
+// What operators of all groups did, with ids below `before`, newest first. `text`: a part of who,
+// action, target or why.
+Json list_operator_log(Session& session, std::optional<std::int64_t> before,
+                       const OptionalText& text, int limit);
 
 // What waits in the outbox, by topic; at most kMaxCount records of each are counted, and one more.
 Json read_outbox_state(Session& session, const std::string& group);
