@@ -48,10 +48,11 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
-// The records in a file that `hapax record` or `hapax dead export` wrote, in its order, with their
-// partitions and offsets. `topic`: only those of this topic, if the file holds several.
+// The records in a file that `hapax record` or `hapax dead export` wrote, by partition and offset.
+// `topic`: only those of this topic, if the file holds several.
 // Throws: std::runtime_error with the line and what is wrong in it, if there is none, or if there
-//   are several topics and `topic` is empty.
+//   are several topics and `topic` is empty. A dead letter that was kept without its message is
+//   wrong: it would look like a tombstone.
 std::vector<Record> read_records(const std::string& file, const std::string& topic = {});
 
 // The handler `name` of a plugin, such as the build that runs in production.

@@ -29,7 +29,17 @@ std::optional<std::string> bytes_of(const json& value) {
   return value.at("text").get<std::string>();
 }
 
+// A letter whose message was too large for PostgreSQL has no payload, as a tombstone has none.
+bool has_bytes(const json& line) {
+  const json other = line.value("other", json());
+  return !other.is_object() || other.value("bytes_kept", true);
+}
+
 Record record_of(const json& line) {
+  if (!has_bytes(line))
+    throw std::runtime_error(
+        "this dead letter does not hold its message, which was too large. Record the message with "
+        "`hapax record`, or remove the line");
   Record record;
   record.payload = bytes_of(line.at("payload"));
   record.key = bytes_of(line.at("message_key"));
@@ -69,6 +79,9 @@ std::vector<Record> read_records(const std::string& file, const std::string& top
                              (topics.empty() ? "" : " of topic " + topic + ", but of " + found));
   if (topic.empty() && topics.size() > 1)
     throw std::runtime_error(file + " holds records of several topics: name one of " + found);
+  // `hapax dead export` writes the newest first.
+  std::ranges::stable_sort(
+      records, {}, [](const Record& record) { return std::pair(record.partition, record.offset); });
   return records;
 }
 

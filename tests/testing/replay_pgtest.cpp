@@ -127,6 +127,36 @@ TEST_F(RecordsInAFile, MayBeTombstones) {
               ElementsAre(::testing::Field(&Record::payload, std::nullopt)));
 }
 
+// As `hapax dead export` writes one whose message was too large: without its payload.
+TEST_F(RecordsInAFile, AreNoTombstonesIfTheirBytesWereNotKept) {
+  const auto letter = [](const std::string& other) {
+    const std::string record = line("t", "null");
+    return record.substr(0, record.size() - 2) + ", \"other\": " + other + "}\n";
+  };
+  write(letter("null") + letter(R"({"trace_id": "a"})"));
+  EXPECT_THAT(read_records(file_), SizeIs(2));
+  write(letter("null") + letter(R"({"bytes_kept": false})"));
+  EXPECT_THAT([&] { read_records(file_); },
+              ThrowsMessage<std::runtime_error>(
+                  ::testing::AllOf(HasSubstr("line 2: "), HasSubstr("does not hold its message"))));
+}
+
+// `hapax dead export` writes the newest first, and a worker reads each partition by its offsets.
+TEST_F(RecordsInAFile, ComeByPartitionAndOffset) {
+  std::string text;
+  for (const auto& [partition, offset] : {std::pair(1, 7), {0, 12}, {1, 5}, {0, 3}}) {
+    nlohmann::json record = nlohmann::json::parse(line("t", "null"));
+    record["partition"] = partition;
+    record["kafka_offset"] = offset;
+    text += record.dump() + "\n";
+  }
+  std::vector<std::pair<std::int32_t, std::int64_t>> places;
+  for (const Record& record : read_records(write(text)))
+    places.emplace_back(record.partition, record.offset.value());
+  EXPECT_THAT(places,
+              ElementsAre(std::pair(0, 3), std::pair(0, 12), std::pair(1, 5), std::pair(1, 7)));
+}
+
 TEST_F(RecordsInAFile, AreOfOneTopic) {
   write(line("a", R"({"text": "1"})") + line("b", R"({"text": "2"})"));
   EXPECT_THAT(read_records(file_, "b"), ElementsAre(::testing::Field(&Record::payload, "2")));
