@@ -82,6 +82,26 @@ TEST(CheckTables, NamesATableAndARightThatAreMissing) {
               HasSubstr("ok    routes[].tables: all there"));
 }
 
+TEST(CheckBatch, IsAdvisedIfTheHandlerMayOnlyInsert) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  const auto check = [&](const nlohmann::json& route) {
+    nlohmann::json config = site.options("w").config;
+    config["routes"][0].update(route);
+    std::ofstream(file) << config;
+    return hapax({"check"}, file).text;
+  };
+  constexpr const char* kAdvised =
+      "only inserts, so it is about ten times as fast with \"batch\": 100";
+  EXPECT_THAT(check({{"batch", 1}}),
+              HasSubstr("If the handler only inserts, it is about ten times"));
+  EXPECT_THAT(check({{"tables", {{"booked", {"INSERT"}}}}, {"batch", 1}}), HasSubstr(kAdvised));
+  const auto unadvised = testing::Not(HasSubstr("only inserts"));
+  EXPECT_THAT(check({{"tables", {{"booked", {"INSERT", "UPDATE"}}}}, {"batch", 1}}), unadvised);
+  EXPECT_THAT(check({{"batch", 100}}), unadvised);
+}
+
 TEST(CheckConnections, CountTheOneOfCallsToTheOutside) {
   Site site = Site::on_mock_cluster(1);
   const sandbox::TemporaryFolder folder("check");

@@ -12,7 +12,7 @@ namespace {
 constexpr int kPayments = 200;
 
 TEST(PeerScript, BooksATopicOnceInEachMode) {
-  for (const char* mode : {"message", "batch"}) {
+  for (const char* mode : {"message", "batch", "positions"}) {
     Site site = Site::on_mock_cluster(2);
     Producer producer(site.bootstrap());
     site.pay(producer, 0, kPayments);
