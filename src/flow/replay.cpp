@@ -18,6 +18,7 @@ namespace {
 
 using store::Phase;
 using What = store::ReplayNote::What;
+using State = payload::Reading::State;
 
 constexpr std::size_t kMaxRemembered = 1000;  // replays whose uncounted runs are known
 
@@ -253,7 +254,12 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   current.generation = letter->source.generation;
   std::vector<Header> headers;
   const Message original = original_of(*letter, headers);
-  const auto read = payload::read_message(route.payload.get(), original);
+  const auto read = payload::read_message(route.payload.get(), original, false);
+  if (read && read->reading.state == State::away && !std::exchange(current.asked, true)) {
+    transaction.rollback();  // the registry may take seconds
+    const auto reading = route.payload->read(original);
+    return reading.is_readable() ? run(current) : unread(reading);
+  }
   if (read && !read->reading.is_readable()) return unread(read->reading);
   const Message& message = read ? read->message : original;
   const key::Derived derived = key::identify(route.key, message, current.generation);

@@ -110,6 +110,7 @@ class Replayer {
     std::optional<key::Identity> identity = {};  // of an outside route
     store::Source source = {};
     std::optional<Answered> answered = {};  // of an outside route: to be booked
+    bool asked = false;                     // the registry, for its schema
     bool has_span = false;                  // once its message is read
     const traces::Trace* trace = nullptr;   // null: traces are off
     std::string trace_id = {};              // "": none

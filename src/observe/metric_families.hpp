@@ -66,6 +66,7 @@ struct MetricFamilies {
   prometheus::Gauge& ready;
   prometheus::Gauge& postgres_up;
   prometheus::Counter& postgres_outages;
+  Gauges& registry_up;
   prometheus::Counter& serialization_retries;
   prometheus::Gauge& replays_open;
   std::array<prometheus::Counter*, 3> replays;  // by ReplayEnd

@@ -29,7 +29,7 @@ std::optional<std::string> trouble(const PartitionFacts& facts, TimePoint now,
   if (report.in_flight > 0)
     return "stalled: " + std::to_string(report.running) + " running, " +
            std::to_string(report.in_flight - report.running) +
-           " waiting, and the watermark has not moved for " + whole_seconds(still);
+           " waiting, and the watermark has not moved for " + whole_seconds(still) + why;
   if (report.lag.value_or(0) > 0)
     return "stalled: " + std::to_string(*report.lag) +
            " behind and the watermark has not moved for " + whole_seconds(still);

@@ -67,7 +67,7 @@ Reading Reader::read(const Message& message) const {
     auto answer = registry_->find(found.schema);
     if (auto* const not_now = std::get_if<Registry::NotNow>(&answer))
       return {.state = Reading::State::away,
-              .reason = "registry",
+              .reason = kRegistry,
               .detail = std::move(not_now->why),
               .wait = not_now->wait};
     if (auto* const unknown = std::get_if<Registry::Unknown>(&answer))
@@ -76,6 +76,11 @@ Reading Reader::read(const Message& message) const {
   } catch (const NotDecodable& error) {
     return decoded(learn(found.schema, found.schema + ": " + error.what()), found);
   }
+}
+
+std::optional<bool> Reader::registry_is_up() const {
+  if (!registry_) return std::nullopt;
+  return registry_->is_up();
 }
 
 std::optional<Reader::Known> Reader::known(const std::string& path) const {
@@ -117,9 +122,16 @@ std::shared_ptr<const Reader> make_reader(const config::Payload& payload) {
   return std::make_shared<const Reader>(payload);
 }
 
-std::unique_ptr<ReadMessage> read_message(const Reader* reader, const Message& message) {
+std::unique_ptr<ReadMessage> read_message(const Reader* reader, const Message& message,
+                                          bool may_ask) {
   if (reader == nullptr || !reader->decodes()) return nullptr;
-  return std::make_unique<ReadMessage>(message, reader->read(message));
+  if (may_ask) return std::make_unique<ReadMessage>(message, reader->read(message));
+  auto known = reader->read_at_once(message);
+  if (!known)
+    known = Reading{.state = Reading::State::away,
+                    .reason = kRegistry,
+                    .detail = "the schema registry is asked for other schemas first"};
+  return std::make_unique<ReadMessage>(message, *std::move(known));
 }
 
 }  // namespace hapax::payload

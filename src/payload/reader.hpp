@@ -41,6 +41,9 @@ class Reader {
   // The same without asking the registry. Nothing: it must be asked.
   std::optional<Reading> read_at_once(const Message& message) const;
 
+  // Whether the registry answered when it was asked last. Nothing: there is none.
+  std::optional<bool> registry_is_up() const;
+
   // Why the handler must not get the message: its payload violates the schema. Nothing: it may.
   // Precondition: if decodes(), the message is decoded.
   std::optional<key::Refusal> violation(const Message& message) const;
@@ -58,7 +61,7 @@ class Reader {
   const std::shared_ptr<const JsonSchema> schema_;  // null: none
   // One lane asks, and the others find what it learned.
   mutable sync::Mutex asking_;
-  const std::unique_ptr<Registry> registry_ HAPAX_GUARDED_BY(asking_);  // null: none
+  const std::unique_ptr<Registry> registry_;  // null: none
   mutable sync::Mutex mutex_;
   mutable std::map<std::string, Known> decoders_ HAPAX_GUARDED_BY(mutex_);  // by Framed::schema
 };
@@ -66,7 +69,9 @@ class Reader {
 // Null if there is nothing to decode and to check. Throws: as Reader().
 std::shared_ptr<const Reader> make_reader(const config::Payload& payload);
 
-// Decodes the message if need be. Throws, Blocks: as Reader::read(). `reader` may be null.
-std::unique_ptr<ReadMessage> read_message(const Reader* reader, const Message& message);
+// Decodes the message if need be. `reader` may be null. If `may_ask` is false, a message whose
+// schema is not known waits, and the registry is not asked. Throws, Blocks: as Reader::read().
+std::unique_ptr<ReadMessage> read_message(const Reader* reader, const Message& message,
+                                          bool may_ask = true);
 
 }  // namespace hapax::payload

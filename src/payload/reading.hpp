@@ -9,6 +9,9 @@
 
 namespace hapax::payload {
 
+// The reason of a message that waits for its schema.
+inline constexpr const char* kRegistry = "registry";
+
 struct Reading {
   enum class State {
     readable,    // `json` is the decoded payload

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 // Of one schema; a registry could give them without end.
 constexpr std::size_t kMaxReferences = 100;
 
-// An unknown schema is logged once in so long, whichever it is.
+// An unknown schema is logged once in so long, whichever it is. So is one with trouble.
 constexpr std::chrono::minutes kTellAgain{1};
 
 // For a schema with all that it refers to. A lane waits meanwhile.
@@ -42,6 +42,10 @@ Registry::Found Registry::find(const std::string& path) {
   const auto now = now_();
   if (now < ask_not_before_)
     return NotNow{why_away_, std::chrono::ceil<milliseconds>(ask_not_before_ - now)};
+  if (const auto trouble = troubles_.find(path);
+      trouble != troubles_.end() && now < trouble->second.not_before)
+    return NotNow{trouble->second.why,
+                  std::chrono::ceil<milliseconds>(trouble->second.not_before - now)};
   if (const auto asked = unknown_.find(path);
       asked != unknown_.end() && now < asked->second.last + kAskAgain) {
     const bool may_come = now < asked->second.first + unknown_timeout_;
@@ -56,14 +60,42 @@ Registry::Found Registry::find(const std::string& path) {
 
 Registry::Found Registry::ask(const std::string& path) {
   auto answer = schema(path);
-  if (const auto* const away = std::get_if<Away>(&answer)) return went_away(away->why);
+  if (const auto* const away = std::get_if<Away>(&answer)) {
+    if (!answers()) return went_away(away->why);
+    came_back();
+    return has_trouble(path, away->why);
+  }
   came_back();
+  troubles_.erase(path);
   if (std::holds_alternative<Missing>(answer)) return unknown(path);
   unknown_.erase(path);
   return std::get<SchemaText>(std::move(answer));
 }
 
+bool Registry::answers() const { return !std::holds_alternative<Away>(answer(kProbe)); }
+
+// It answers, but not to this question: no other schema shall wait for this one.
+Registry::NotNow Registry::has_trouble(const std::string& path, const std::string& why) {
+  const auto now = now_();
+  if (troubles_.size() >= kMaxUnknown && !troubles_.contains(path))
+    troubles_.erase(troubles_.begin());  // it is only asked again too early
+  Trouble& trouble = troubles_[path];
+  if (now > trouble.not_before + kMaxTroubleWait) trouble.wait = milliseconds(0);
+  trouble.why = "the schema registry does not give out " + path + ": " + why;
+  trouble.wait = std::clamp(trouble.wait * 2, kMaxWait / 2, kMaxTroubleWait);
+  trouble.not_before = now + trouble.wait;
+  if (now >= tell_trouble_not_before_) {
+    tell_trouble_not_before_ = now + kTellAgain;
+    observe::log::warning(
+        "schema_not_given", {{"registry", name_}, {"schema", path}, {"error", why}},
+        "the schema registry answers, but does not give out a schema; its messages wait, "
+        "no attempt is counted, they go on by themselves");
+  }
+  return {trouble.why, trouble.wait};
+}
+
 Registry::NotNow Registry::went_away(const std::string& why) {
+  up_ = false;
   if (wait_.count() == 0)
     observe::log::warning("registry_down", {{"registry", name_}, {"error", why}},
                           "the schema registry is away; messages whose schema is not known wait, "
@@ -78,6 +110,7 @@ void Registry::came_back() {
   if (wait_.count() > 0)
     observe::log::info("registry_up", {{"registry", name_}}, "the schema registry is back");
   wait_ = milliseconds(0);
+  up_ = true;
 }
 
 Registry::Found Registry::unknown(const std::string& path) {
@@ -110,7 +143,8 @@ Registry::Found Registry::unknown(const std::string& path) {
   return NotNow{refused.why + " yet", std::chrono::ceil<milliseconds>(next - now)};
 }
 
-Registry::Document Registry::document(const std::string& path) const {
+// JSON, whatever it holds.
+Registry::Document Registry::answer(const std::string& path) const {
   HttpAnswer answer;
   try {
     answer = get_(path);
@@ -132,9 +166,16 @@ Registry::Document Registry::document(const std::string& path) const {
     return Away{"it answers HTTP " + std::to_string(answer.status)};
   if (answer.status != 200) return Missing{};
   json document = json::parse(answer.body, nullptr, false);
-  if (!document.is_object() || string_of(document, "schema", "").empty())
-    return Away{"what it answers is no schema"};
+  if (document.is_discarded()) return Away{"what it answers is no JSON"};
   return document;
+}
+
+Registry::Document Registry::document(const std::string& path) const {
+  auto read = answer(path);
+  const json* const document = std::get_if<json>(&read);
+  if (document != nullptr && (!document->is_object() || string_of(*document, "schema", "").empty()))
+    return Away{"what it answers is no schema"};
+  return read;
 }
 
 // With what it refers to, depth first. What is referred to twice is read once.

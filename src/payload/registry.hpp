@@ -1,12 +1,15 @@
 // What a schema registry knows, and what follows if it does not answer or does not know a schema.
 //
 // If it is away, messages wait as in an outage of PostgreSQL: no attempt is counted. It is asked
-// again after a wait that grows to kMaxWait; meanwhile nobody asks. If it does not know a schema,
+// again after a wait that grows to kMaxWait; meanwhile nobody asks. If it answers, but has trouble
+// with one schema, only the messages of that schema wait, because anybody may write any id: if a
+// question fails, kProbe tells which of the two it is. If it does not know a schema,
 // messages wait for `unknown_timeout` since it was asked first, because a producer may be quicker
 // than the registry's replica. Then they are refused, and the registry is asked again only every
 // kAskAgain.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -25,8 +28,12 @@ class Registry {
 
   static constexpr std::chrono::milliseconds kFirstWait{100};
   static constexpr std::chrono::milliseconds kMaxWait{2'000};
+  // For a schema that the registry has trouble with. Such a question may cost a lane seconds.
+  static constexpr std::chrono::milliseconds kMaxTroubleWait{30'000};
+  // Each registry answers it, whatever it holds.
+  static constexpr const char* kProbe = "/schemas/types";
   static constexpr std::chrono::milliseconds kAskAgain{5'000};
-  // Unknown schemas that are remembered. One more is refused at once.
+  // Unknown schemas that are remembered. One more is refused at once. As many with trouble.
   static constexpr std::size_t kMaxUnknown = 10'000;
 
   struct NotNow {
@@ -48,14 +55,22 @@ class Registry {
 
   // `path`: of the schema, as in Framed. One thread asks at a time, and others wait for its answer.
   // Throws: NotDecodable, if what the schema refers to is too much; std::bad_alloc.
-  // Blocks: at most 8 s, and as long for each thread that asks before.
+  // Blocks: at most 11 s, and as long for each thread that asks before.
   // Thread safety: safe.
   Found find(const std::string& path);
+
+  // False if it was away when it was asked last. Does not block. Thread safety: safe.
+  bool is_up() const { return up_; }
 
  private:
   struct Asked {
     Clock::time_point first;
     Clock::time_point last;
+  };
+  struct Trouble {
+    std::string why;
+    std::chrono::milliseconds wait{0};
+    Clock::time_point not_before{};
   };
   struct Away {
     std::string why;
@@ -64,8 +79,11 @@ class Registry {
   using Document = std::variant<nlohmann::json, Missing, Away>;
 
   Found ask(const std::string& path) HAPAX_REQUIRES(mutex_);
+  Document answer(const std::string& path) const;
   Document document(const std::string& path) const;
   std::variant<SchemaText, Missing, Away> schema(const std::string& path) const;
+  bool answers() const;
+  NotNow has_trouble(const std::string& path, const std::string& why) HAPAX_REQUIRES(mutex_);
   NotNow went_away(const std::string& why) HAPAX_REQUIRES(mutex_);
   void came_back() HAPAX_REQUIRES(mutex_);
   Found unknown(const std::string& path) HAPAX_REQUIRES(mutex_);
@@ -76,9 +94,12 @@ class Registry {
   const std::function<Clock::time_point()> now_;
   sync::Mutex mutex_;
   std::map<std::string, Asked> unknown_ HAPAX_GUARDED_BY(mutex_);
+  std::map<std::string, Trouble> troubles_ HAPAX_GUARDED_BY(mutex_);
+  std::atomic<bool> up_{true};
   std::chrono::milliseconds wait_ HAPAX_GUARDED_BY(mutex_){0};  // 0: it is not away
   Clock::time_point ask_not_before_ HAPAX_GUARDED_BY(mutex_){};
   Clock::time_point tell_not_before_ HAPAX_GUARDED_BY(mutex_){};
+  Clock::time_point tell_trouble_not_before_ HAPAX_GUARDED_BY(mutex_){};
   std::string why_away_ HAPAX_GUARDED_BY(mutex_);
 };
 

@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstReconnectWait{100};
 constexpr milliseconds kMaxReconnectWait{2000};
+// For so long a batch asks for schemas. Messages that are left then take another turn.
+constexpr milliseconds kMaxAsking{2000};
 
 }  // namespace
 
@@ -94,10 +96,12 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   for (const Work& work : batch.works) size += work.items.size();
   std::vector<flow::Job> jobs;
   jobs.reserve(size);
+  const auto ask_until = Clock::now() + kMaxAsking;
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (Item& item : batch.works[w].items) {
       if (const flow::Route& its = batch.works[w].partition->route(); must_be_read(its, item))
-        item.read = payload::read_message(its.payload.get(), item.record->message());
+        item.read = payload::read_message(its.payload.get(), item.record->message(),
+                                          Clock::now() < ask_until);
       jobs.push_back(
           {task_of(setup_, batch.works[w], item, batch.cautious), handlers_[route].get(), w});
     }

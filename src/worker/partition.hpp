@@ -122,6 +122,7 @@ class Partition {
     for (const Settled& message : messages) {
       watermark_->settle(message.offset);
       bytes_ -= message.bytes;
+      if (waits_ && waits_->first == message.offset) waits_.reset();
     }
     messages_ -= messages.size();
   }
@@ -189,6 +190,17 @@ class Partition {
     delayed_ = why;
   }
 
+  // For what its lowest message waits that needs a schema: a sentence. Empty: for none. Any thread.
+  std::string waits() const {
+    const sync::Lock lock(mutex_);
+    return waits_ ? waits_->second : std::string();
+  }
+  void waits(std::int64_t offset, const std::string& why) {
+    const sync::Lock lock(mutex_);
+    if (why.empty() && waits_ && waits_->first == offset) waits_.reset();
+    if (!why.empty() && (!waits_ || offset <= waits_->first)) waits_.emplace(offset, why);
+  }
+
   // The assignment is over: what is queued is dropped, what still runs settles into nothing.
   bool over() const { return over_; }
   void end() { over_ = true; }
@@ -216,6 +228,7 @@ class Partition {
   std::size_t messages_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::size_t bytes_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::string delayed_ HAPAX_GUARDED_BY(mutex_);
+  std::optional<std::pair<std::int64_t, std::string>> waits_ HAPAX_GUARDED_BY(mutex_);
   std::optional<store::WalPosition> seen_wal_ HAPAX_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "observe/log.hpp"
+#include "payload/reader.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -66,6 +67,7 @@ observe::PartitionReport PartitionReports::report_running(Partition& partition,
   shown.blocked = blocked_at(partition, progress.watermark);
   if (shown.blocked)
     report.reason = "paused: offset " + std::to_string(*shown.blocked) + " waits for a retry";
+  if (const std::string why = partition.waits(); !why.empty()) report.reason = why;
   report.in_flight = static_cast<std::int64_t>(progress.messages);
   // What runs may be of an assignment before.
   report.running = std::min(report.in_flight, running_[partition.id()]);
@@ -102,6 +104,8 @@ void PartitionReports::write(const std::vector<std::unique_ptr<Lane>>& lanes) {
       report.reason = partition->delayed();
     metrics_.partition_progress(id.first, id.second, shown);
     metrics_.partition_state(id.first, id.second, report.state);
+    if (const auto& payload = partition->route().payload)
+      if (const auto is_up = payload->registry_is_up()) metrics_.registry(id.first, *is_up);
     health_.partition_report(id.first, id.second, report);
   }
   for (const auto& [id, halt] : assignment_.halted()) {

@@ -4,6 +4,7 @@
 
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
+#include "payload/reading.hpp"
 #include "traces/carried.hpp"
 
 namespace hapax::worker {
@@ -87,6 +88,9 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
       work.partition->may_have_begun(left->record->message().offset());
     }
   count(work, *item, *outcome);
+  if (work.partition->route().payload != nullptr)
+    work.partition->waits(item->record->message().offset(),
+                          outcome->reason == payload::kRegistry ? outcome->detail : std::string());
   if (flow::is_halt(outcome->result)) {
     tell(*work.partition);
     ask_for_halt(work, *item, *outcome);

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "flow/flow_case.hpp"
+#include "flow/replay_case.hpp"
 #include "payload/reader.hpp"
 #include "sandbox/temporary_folder.hpp"
 
@@ -132,6 +133,46 @@ TEST_F(PayloadRules, TheSchemaIsOfTheDecodedPayload) {
   EXPECT_EQ(process({.key = "b", .payload = "?", .offset = 2}, book, {.reading = &bad}).reason,
             "schema_violation");
   EXPECT_EQ(effects(), "a=?");  // the payload stays the bytes
+}
+
+// A registry may take seconds. Meanwhile no lock of the letter is held, and no row keeps vacuum.
+class ReplayedPayload : public ReplayCase {
+ protected:
+  // Of a worker that has asked nothing yet.
+  Replayed run_with_registry(bool is_away) {
+    config::Payload rules;
+    rules.format = config::Payload::Format::avro;
+    route.payload = std::make_shared<const payload::Reader>(rules, [=, this](const std::string&) {
+      open = database.value(
+          "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+          "state <> 'idle' AND pid <> pg_backend_pid() AND backend_type = 'client backend'");
+      if (is_away) throw std::runtime_error("refused");
+      return payload::HttpAnswer{200, R"({"schema": "\"long\""})"};
+    });
+    return run_next([&](const Message& message, Context&) { read = message.json_text(); });
+  }
+
+  std::string open;  // transactions, while the registry was asked
+  std::string read;
+};
+
+TEST_F(ReplayedPayload, HoldsNoTransactionWhileTheRegistryIsAsked) {
+  const Reading unknown{
+      .state = Reading::State::unreadable, .reason = "unknown_schema", .detail = "no"};
+  EXPECT_EQ(
+      process({.payload = std::string("\0\0\0\0\7\x0e", 6)}, book, {.reading = &unknown}).result,
+      Result::failed);
+  want(1);
+  const Replayed later = run_with_registry(true);
+  EXPECT_EQ(later.result, ReplayResult::later);
+  EXPECT_EQ(later.detail, "the schema registry is away: refused");
+  EXPECT_EQ(open, "0");
+  EXPECT_EQ(runs, 0);
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  EXPECT_EQ(run_with_registry(false).result, ReplayResult::completed);
+  EXPECT_EQ(open, "0");
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(read, "7");
 }
 
 }  // namespace

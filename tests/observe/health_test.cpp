@@ -132,6 +132,10 @@ TEST(Stalled, OnlyWithWorkAndOnlyAfterTheBound) {
       {"its queue is full",
        {PartitionState::paused_full, "", 100, 900, 500},
        "payments/3: stalled: 0 running, 500 waiting, and the watermark has not moved for 61 s"},
+      {"waits for what it was told",
+       {PartitionState::running, "the schema registry is away", 100, 0, 1},
+       "payments/3: stalled: 0 running, 1 waiting, and the watermark has not moved for 61 s: the "
+       "schema registry is away"},
       {"behind, and receives nothing",
        {PartitionState::running, "", 100, 9, 0},
        "payments/3: stalled: 9 behind and the watermark has not moved for 61 s"},

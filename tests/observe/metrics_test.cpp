@@ -121,6 +121,14 @@ TEST(Metrics, CountsAnOutageOnceHoweverManyLanesSeeIt) {
   EXPECT_TRUE(shows(metrics, "hapax_postgres_outages_total 2"));
 }
 
+TEST(Metrics, ShowWhetherTheSchemaRegistryOfARouteIsUp) {
+  Metrics metrics(kVersions);
+  metrics.registry("payments", true);
+  EXPECT_TRUE(shows(metrics, R"(hapax_schema_registry_up{topic="payments"} 1)"));
+  metrics.registry("payments", false);
+  EXPECT_TRUE(shows(metrics, R"(hapax_schema_registry_up{topic="payments"} 0)"));
+}
+
 TEST(PartitionMetrics, ShowOffsetsExactlyAndOnlyWhereKnown) {
   Metrics metrics(kVersions);
   metrics.partition_assigned("payments", 3);

@@ -88,6 +88,24 @@ TEST(PayloadReader, ReadsAtOnceWhatNeedsNoQuestion) {
   });
 }
 
+TEST(PayloadReader, LeavesAMessageUnreadIfItMayNotAsk) {
+  int questions = 0;
+  const Reader reader(payload(Format::avro), [&](const std::string& path) {
+    ++questions;
+    return answer(path);
+  });
+  const SampleMessage sample{.payload = "\0\0\0\0\1\4p1\x0e"s};
+  sample.with([&](const Message& message) {
+    const auto unread = read_message(&reader, message, false);
+    EXPECT_EQ(unread->reading.state, Reading::State::away);
+    EXPECT_EQ(unread->reading.wait, std::chrono::milliseconds(0));
+    EXPECT_EQ(questions, 0);
+    reader.read(message);
+    EXPECT_TRUE(read_message(&reader, message, false)->reading.is_readable());
+    return 0;
+  });
+}
+
 TEST(PayloadReader, TakesTheFramingOffJsonWithoutARegistry) {
   const Reader reader(payload(Format::json));
   EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1{\"id\": 1}"s}), "{\"id\": 1}");

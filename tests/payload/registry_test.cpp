@@ -13,7 +13,7 @@ using std::chrono::seconds;
 
 // A registry in memory, and a clock that the test turns.
 struct Double {
-  std::map<std::string, HttpAnswer> answers;
+  std::map<std::string, HttpAnswer> answers = {{Registry::kProbe, {200, R"(["AVRO"])"}}};
   std::string away;  // why it does not answer
   int questions = 0;
   Registry::Clock::time_point now{};
@@ -59,7 +59,8 @@ TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndByNobodyMeanwhile) {
   a.away = "refused";
   EXPECT_EQ(a.find("/schemas/ids/1"), "wait 100");
   EXPECT_EQ(a.find("/schemas/ids/2"), "wait 100");
-  EXPECT_EQ(a.questions, 1);
+  EXPECT_EQ(a.questions, 2) << "the schema, and whether it answers at all";
+  EXPECT_FALSE(a.registry.is_up());
   for (const int wait : {200, 400, 800, 1600, 2000, 2000}) {
     a.now += seconds(2);
     EXPECT_EQ(a.find("/schemas/ids/1"), "wait " + std::to_string(wait));
@@ -67,12 +68,43 @@ TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndByNobodyMeanwhile) {
   a.away.clear();
   a.now += seconds(2);
   EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S");
+  EXPECT_TRUE(a.registry.is_up());
+}
+
+// Anybody may write any id, such as one whose schema is too large.
+TEST(Registry, ThatHasTroubleWithOneSchemaIsAskedForTheOthers) {
+  Double a;
+  a.answers["/schemas/ids/1"] = {500, ""};
+  a.answers["/schemas/ids/2"] = {200, R"({"schema": "S"})"};
+  EXPECT_EQ(a.find("/schemas/ids/1"), "wait 1000");
+  EXPECT_TRUE(a.registry.is_up());
+  EXPECT_EQ(a.find("/schemas/ids/2"), "AVRO:S");
+  const int before = a.questions;
+  EXPECT_EQ(a.find("/schemas/ids/1"), "wait 1000");
+  EXPECT_EQ(a.questions, before) << "nobody asks meanwhile";
+  for (const int wait : {2000, 4000, 8000, 16000, 30000, 30000}) {
+    a.now += seconds(30);
+    EXPECT_EQ(a.find("/schemas/ids/1"), "wait " + std::to_string(wait));
+  }
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "T"})"};
+  a.now += seconds(30);
+  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:T");
+}
+
+TEST(Registry, RemembersABoundedNumberOfSchemasWithTrouble) {
+  Double a;
+  for (std::size_t i = 0; i <= Registry::kMaxUnknown; ++i) {
+    const std::string path = "/schemas/ids/" + std::to_string(i);
+    a.answers[path] = {500, ""};
+    EXPECT_EQ(a.find(path), "wait 1000");
+  }
+  const int before = a.questions;
+  EXPECT_EQ(a.find("/schemas/ids/0"), "wait 1000");
+  EXPECT_EQ(a.questions, before + 2) << "the first was forgotten";
 }
 
 TEST(Registry, ThatAnswersWhatIsNoSchemaIsAway) {
   for (const HttpAnswer& answer : {HttpAnswer{200, "<html>"},
-                                   {200, "[]"},
-                                   {200, R"({"schema": 7})"},
                                    {302, ""},
                                    {404, "404 page not found"},  // of a proxy before it
                                    {407, "{}"},
@@ -82,8 +114,16 @@ TEST(Registry, ThatAnswersWhatIsNoSchemaIsAway) {
                                    {500, ""},
                                    {503, ""}}) {
     Double a;
-    a.answers["/schemas/ids/1"] = answer;
+    a.answers[Registry::kProbe] = a.answers["/schemas/ids/1"] = answer;
     EXPECT_EQ(a.find("/schemas/ids/1"), "wait 100") << answer.status << answer.body;
+  }
+}
+
+TEST(Registry, WaitsIfWhatItGivesOutIsNoSchema) {
+  for (const char* const body : {"[]", "{}", R"({"schema": 7})", "<html>"}) {
+    Double a;
+    a.answers["/schemas/ids/1"] = {200, body};
+    EXPECT_EQ(a.find("/schemas/ids/1"), "wait 1000") << body;
   }
 }
 

@@ -1,0 +1,129 @@
+// Whole workers whose schema registry goes away, comes back, or has trouble with one schema.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "support/schema_registry.hpp"
+#include "support/site.hpp"
+
+namespace hapax::support {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+std::string varint(std::int64_t value) {
+  std::string bytes;
+  auto rest = static_cast<std::uint64_t>(value) << 1;
+  for (; rest > 0x7f; rest >>= 7) bytes += static_cast<char>(0x80 | (rest & 0x7f));
+  return bytes + static_cast<char>(rest);
+}
+
+class RegistryOutage : public testing::Test {
+ protected:
+  void knows(int schema) {
+    registry.answer("/schemas/ids/" + std::to_string(schema), 200,
+                    json{{"schema", R"(
+        {"type": "record", "name": "Payment", "fields": [{"name": "id", "type": "string"},
+         {"name": "account", "type": "string"}, {"name": "amount_minor", "type": "long"}]})"}}
+                        .dump());
+  }
+
+  // As site.payment(), in Avro.
+  Outgoing payment(int number, int schema) const {
+    Outgoing record = site.payment(number);
+    std::string bytes{'\0', '\0', '\0', '\0', static_cast<char>(schema)};
+    for (const std::string& text :
+         {"p" + std::to_string(number), "a" + std::to_string(number % 10)})
+      bytes += varint(static_cast<std::int64_t>(text.size())) + text;
+    record.payload = bytes + varint(number + 1);
+    return record;
+  }
+
+  std::unique_ptr<WorkerProcess> worker(int batch = 1) const {
+    return site.worker(
+        "w", {{"route",
+               {{"payload", {{"format", "avro"}, {"registry", {{"url", registry.url()}}}}},
+                {"batch", batch}}}});
+  }
+
+  static void await_in_readiness(WorkerProcess& worker, const std::string& text,
+                                 bool is_there = true) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    std::string body;
+    while (((body = worker.get("/readyz").body).find(text) != body.npos) != is_there ||
+           body.empty()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << body;
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+
+  std::string up(int value) const {
+    return "hapax_schema_registry_up{topic=\"" + site.topic() + "\"} " + std::to_string(value);
+  }
+
+  Site site = Site::on_mock_cluster(1);
+  SchemaRegistry registry;
+};
+
+TEST_F(RegistryOutage, MakesMessagesOfNewSchemasWaitAndLosesNone) {
+  knows(1);
+  const auto worker = this->worker();
+  Producer producer(site.bootstrap());
+  for (int i = 0; i < 10; ++i) producer.send(payment(i, 1));
+  site.await_booked(10);
+  worker->await_metric(up(1));
+
+  registry.go_away();
+  for (int i = 10; i < 15; ++i) producer.send(payment(i, 2));
+  for (int i = 15; i < 20; ++i) producer.send(payment(i, 1));
+  worker->await("registry_down");
+  worker->await_metric(up(0));
+  await_in_readiness(*worker, "the schema registry is away");
+  site.await_booked(15);  // what needs no question goes on
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "15");
+
+  knows(2);
+  registry.come_back();
+  worker->await("registry_up");
+  worker->await_metric(up(1));
+  site.await_no_lag();
+  site.expect_exact(20);
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");
+  EXPECT_EQ(worker->count("attempt_failed"), 0U);
+  await_in_readiness(*worker, "the schema registry", false);
+  expect_leaves(*worker);
+}
+
+TEST_F(RegistryOutage, OfOneSchemaHoldsNoOther) {
+  for (const int schema : {1, 3}) knows(schema);
+  registry.answer("/schemas/ids/2", 500, "");
+  Producer producer(site.bootstrap());
+  producer.send(payment(0, 2));
+  for (int i = 1; i < 5; ++i) producer.send(payment(i, 1 + i % 2 * 2));
+  const auto worker = this->worker();
+  worker->await("schema_not_given", {{"schema", "/schemas/ids/2"}});
+  site.await_booked(4);
+  await_in_readiness(*worker, "does not give out /schemas/ids/2");
+  EXPECT_EQ(worker->count("registry_down"), 0U);
+  knows(2);
+  site.await_no_lag();
+  site.expect_exact(5);
+  expect_leaves(*worker);
+}
+
+TEST_F(RegistryOutage, IsNoneIfABatchNamesUnknownSchemas) {
+  for (const int schema : {1, 2}) knows(schema);
+  Producer producer(site.bootstrap());
+  for (int i = 0; i < 20; ++i) producer.produce(payment(i, 1 + i % 2));
+  producer.flush();
+  const auto worker = this->worker(20);
+  site.await_no_lag();
+  site.expect_exact(20);
+  EXPECT_EQ(registry.questions("/schemas/ids/1"), 1);
+  EXPECT_EQ(registry.questions("/schemas/ids/2"), 1);
+  expect_leaves(*worker);
+}
+
+}  // namespace
+}  // namespace hapax::support
