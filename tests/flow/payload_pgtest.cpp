@@ -149,7 +149,7 @@ class ReplayedPayload : public ReplayCase {
       if (is_away) throw std::runtime_error("refused");
       return payload::HttpAnswer{200, R"({"schema": "\"long\""})"};
     });
-    return run_next([&](const Message& message, Context&) { read = message.json_text(); });
+    return run_next([&](const Message& message, Context&) { read = message.json().dump(); });
   }
 
   std::string open;  // transactions, while the registry was asked
