@@ -65,6 +65,7 @@ Reading Reader::read(const Message& message) const {
   if (const auto decoder = known(found.schema)) return decoded(*decoder, found);
   try {
     auto answer = registry_->find(found.schema);
+    registry_is_up_ = registry_->is_up();
     if (auto* const not_now = std::get_if<Registry::NotNow>(&answer))
       return {.state = Reading::State::away,
               .reason = kRegistry,
@@ -80,7 +81,7 @@ Reading Reader::read(const Message& message) const {
 
 std::optional<bool> Reader::registry_is_up() const {
   if (!registry_) return std::nullopt;
-  return registry_->is_up();
+  return registry_is_up_;
 }
 
 std::optional<Reader::Known> Reader::known(const std::string& path) const {

@@ -2,6 +2,7 @@
 // them against the route's schema.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -61,7 +62,8 @@ class Reader {
   const std::shared_ptr<const JsonSchema> schema_;  // null: none
   // One lane asks, and the others find what it learned.
   mutable sync::Mutex asking_;
-  const std::unique_ptr<Registry> registry_;  // null: none
+  const std::unique_ptr<Registry> registry_ HAPAX_PT_GUARDED_BY(asking_);  // null: none
+  mutable std::atomic<bool> registry_is_up_{true};
   mutable sync::Mutex mutex_;
   mutable std::map<std::string, Known> decoders_ HAPAX_GUARDED_BY(mutex_);  // by Framed::schema
 };

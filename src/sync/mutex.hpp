@@ -12,6 +12,8 @@
 
 // Of a member: it is read and written only while `mutex` is held.
 #define HAPAX_GUARDED_BY(mutex) HAPAX_THREAD_SAFETY(guarded_by(mutex))
+// Of a pointer: what it points to.
+#define HAPAX_PT_GUARDED_BY(mutex) HAPAX_THREAD_SAFETY(pt_guarded_by(mutex))
 // Of a function: its caller holds `mutex`.
 #define HAPAX_REQUIRES(mutex) HAPAX_THREAD_SAFETY(requires_capability(mutex))
 

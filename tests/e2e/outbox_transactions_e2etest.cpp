@@ -173,12 +173,12 @@ TEST(TransactedChain, StandsABrokerThatIsRestarted) {
   const auto receiver = chain.receiver();
   const LogOfAFailure log{*payer};
   chain.pay(0, kPayments);
-  for (int round = 1; round <= 2; ++round) {
-    chain.await_receipts(round * kPayments / 10);
-    shared_kafka().stop();
-    shared_kafka().start();
-  }
   try {
+    for (int round = 1; round <= 2; ++round) {
+      chain.await_receipts(round * kPayments / 10);
+      shared_kafka().stop();
+      shared_kafka().start();
+    }
     chain.await_receipts(kPayments);
     chain.await_sent();
     chain.site().await_no_lag();
