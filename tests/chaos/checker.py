@@ -29,6 +29,8 @@ def without_keys(counts):
 
 
 class Checker:
+    shown = 0  # aborted messages that Kafka shows
+
     def __init__(self, site):
         self.site = site
         self.compacted = site.variant["compacted"]
