@@ -149,10 +149,10 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
   // marker of a transaction may stand there in another log.
   const bool doubted = doubted_.erase(partition->id()) > 0 || partition->handover.short_since;
   const auto is_another = [&](const ReadRecord& read) {
-    return message.offset() > read.offset
-               ? doubted
-               : read != ReadRecord{read.generation, message.offset(), store::timestamp_ms(message),
-                                    record.bytes()};
+    if (message.offset() > read.offset) return doubted;
+    // A checkpoint keeps no size (0).
+    return read.timestamp_ms != store::timestamp_ms(message) ||
+           (read.bytes != 0 && read.bytes != record.bytes());
   };
   const auto passed = std::ranges::upper_bound(before, message.offset(), {}, &ReadRecord::offset);
   const auto changed = std::find_if(before.begin(), passed, is_another);
