@@ -62,6 +62,12 @@ void PartitionErrors::serve(const kafka::PartitionError& error) {
   // Of one that has not started again yet it is the old fetch's.
   if (!partition) return log_error(error);
   if (error.kind == Kind::out_of_range && asks_again(partition, error.text)) return;
+  // Met only because a record below the start is read again: that record cannot be compared then.
+  auto& before = partition->handover.read_before;
+  if (error.offset >= 0 && error.offset < partition->beginning().offset && !before.empty()) {
+    before.clear();
+    return fetches_.started(partition->id());
+  }
   // librdkafka names the first offset of a record batch, which may be settled already.
   const std::int64_t offset = std::max(error.offset, partition->progress().next);
   const bool unreadable = error.kind != Kind::out_of_range;

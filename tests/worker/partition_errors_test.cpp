@@ -178,6 +178,19 @@ TEST_F(RewrittenLogTest, AnEarlierRecordLeavesTheQuestionOpen) {
   EXPECT_EQ(partitions.at(id(0))->handover.read_before.size(), 1U);
 }
 
+// An operator may have skipped it, or a retention of the log have left it.
+TEST_F(RewrittenLogTest, WhatCannotBeReadBelowTheStartIsPassedBy) {
+  const auto partition = run(0, 5);
+  partition->handover.read_before = {{1, 2, 0, 0}};
+  fail(Kind::unreadable, 3);
+  EXPECT_TRUE(keeper.halts.empty());
+  EXPECT_FALSE(partition->over());
+  fetches.turn();
+  EXPECT_EQ(consumer.fetched.at(id(0)), 5);
+  fail(Kind::unreadable, 3);
+  EXPECT_EQ(halt().offset, 5) << "its batch reaches beyond the start";
+}
+
 // Its size in memory may be another one in the next build.
 TEST_F(RewrittenLogTest, ARecordWithoutASizeIsComparedByItsTimestamp) {
   const auto partition = run(0, 3);
