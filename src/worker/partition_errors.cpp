@@ -161,7 +161,10 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
            (read.bytes != 0 && read.bytes != record.bytes());
   };
   const auto passed = std::ranges::upper_bound(before, message.offset(), {}, &ReadRecord::offset);
-  const auto changed = std::find_if(before.begin(), passed, is_another);
+  // If the last one stands there, those below it were compacted.
+  const bool is_there = passed != before.begin() && std::prev(passed)->offset == message.offset() &&
+                        !is_another(*std::prev(passed));
+  const auto changed = is_there ? passed : std::find_if(before.begin(), passed, is_another);
   if (changed == passed) {
     before.erase(before.begin(), passed);
     return false;

@@ -178,6 +178,15 @@ TEST_F(RewrittenLogTest, AnEarlierRecordLeavesTheQuestionOpen) {
   EXPECT_EQ(partitions.at(id(0))->handover.read_before.size(), 1U);
 }
 
+TEST_F(RewrittenLogTest, ACompactedRecordBelowOneThatStandsThereIsNoRewrite) {
+  const auto partition = run(0, 3);
+  partition->handover.short_since = Clock::now();
+  const auto found = record(0, 4, 10);
+  partition->handover.read_before = {{1, 2, 0, 0},
+                                     {1, 4, store::timestamp_ms(found->message()), found->bytes()}};
+  EXPECT_FALSE(errors.log_was_rewritten(partition, *found));
+}
+
 // An operator may have skipped it, or a retention of the log have left it.
 TEST_F(RewrittenLogTest, WhatCannotBeReadBelowTheStartIsPassedBy) {
   const auto partition = run(0, 5);
