@@ -22,6 +22,10 @@ using State = payload::Reading::State;
 
 constexpr std::size_t kMaxRemembered = 1000;  // replays whose uncounted runs are known
 
+// For a question to the registry, behind those of all lanes. If the worker dies meanwhile, another
+// one claims the replay that much later.
+constexpr std::chrono::seconds kAsking{120};
+
 store::ReplayNote put_back(std::chrono::milliseconds wait, const store::Fault& fault = {}) {
   return {.what = What::put_back, .text = fault.text, .sqlstate = fault.sqlstate, .wait = wait};
 }
@@ -189,6 +193,7 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
     }
     end_span(note);
     replayed.trace_id = current.trace_id;
+    replayed.awaits_schema = note && note->what == What::put_back && current.asked;
     ran_in_ = session_.number();
     if (setup_.running) setup_.running(nullptr, {});
     session_.clean();
@@ -257,6 +262,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const auto read = payload::read_message(route.payload.get(), original, false);
   if (read && read->reading.state == State::away && !std::exchange(current.asked, true)) {
     transaction.rollback();  // the registry may take seconds
+    store::extend_replay(*session_, current.claimed, kAsking);
     const auto reading = route.payload->read(original);
     return reading.is_readable() ? run(current) : unread(reading);
   }

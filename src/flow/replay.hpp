@@ -47,8 +47,9 @@ struct Replayed {
   std::string topic = {};
   std::string detail = {};  // for people; may quote the message, so never for the log
   std::string sqlstate = {};
-  std::string trace_id = {};  // of its run; "": none
-  bool halted = false;        // the handler ended its transaction: the route is halted
+  std::string trace_id = {};   // of its run; "": none
+  bool halted = false;         // the handler ended its transaction: the route is halted
+  bool awaits_schema = false;  // later: the schema registry was asked first
 };
 
 const char* name_of(Replayed::Result result);

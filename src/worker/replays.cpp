@@ -81,6 +81,8 @@ bool Replays::turn() {
   }
   said_.clear();
   if (replayed.result == Result::nothing) return false;
+  // The registry logs its outage once. Without a pause all open replays would be claimed in turn.
+  if (replayed.result == Result::later && replayed.awaits_schema) return false;
   if (replayed.result == Result::completed) metrics_.replay_ended(observe::ReplayEnd::completed);
   if (replayed.result == Result::refused) metrics_.replay_ended(observe::ReplayEnd::refused);
   if (replayed.result == Result::failed) metrics_.replay_ended(observe::ReplayEnd::failed);

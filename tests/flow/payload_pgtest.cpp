@@ -143,6 +143,8 @@ class ReplayedPayload : public ReplayCase {
     config::Payload rules;
     rules.format = config::Payload::Format::avro;
     route.payload = std::make_shared<const payload::Reader>(rules, [=, this](const std::string&) {
+      lasts =
+          database.value("SELECT claimed_until > now() + interval '1 minute' FROM hapax.replays");
       open = database.value(
           "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
           "state <> 'idle' AND pid <> pg_backend_pid() AND backend_type = 'client backend'");
@@ -152,7 +154,8 @@ class ReplayedPayload : public ReplayCase {
     return run_next([&](const Message& message, Context&) { read = message.json().dump(); });
   }
 
-  std::string open;  // transactions, while the registry was asked
+  std::string open;   // transactions, while the registry was asked
+  std::string lasts;  // then, whether the claim lasts as long as other lanes may ask before
   std::string read;
 };
 
@@ -166,7 +169,9 @@ TEST_F(ReplayedPayload, HoldsNoTransactionWhileTheRegistryIsAsked) {
   const Replayed later = run_with_registry(true);
   EXPECT_EQ(later.result, ReplayResult::later);
   EXPECT_EQ(later.detail, "the schema registry is away: refused");
+  EXPECT_TRUE(later.awaits_schema);
   EXPECT_EQ(open, "0");
+  EXPECT_EQ(lasts, "t");
   EXPECT_EQ(runs, 0);
   database.run("UPDATE hapax.replays SET next_try = now()");
   EXPECT_EQ(run_with_registry(false).result, ReplayResult::completed);
