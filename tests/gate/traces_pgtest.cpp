@@ -108,6 +108,15 @@ TEST_F(GateTraces, TheClientDecidesWhetherThereIsASpan) {
   EXPECT_EQ(collector.await(1, is_any).size(), 1U);
 }
 
+TEST_F(GateTraces, WhoMayNotCallDoesNotDecideWhetherThereIsASpan) {
+  config.base.traces.ratio = 0;
+  const Headers sampled = {{"traceparent", client("01")}};
+  EXPECT_EQ(ask(request("POST", "/accounts/a/payments", sampled)).status, 401);
+  EXPECT_EQ(pay("k1", sampled).status, 201);
+  one_span("executed");
+  EXPECT_EQ(collector.await(1, is_any).size(), 1U);
+}
+
 TEST_F(GateTraces, AnAcceptedRequestHandsItsSpanToTheWorker) {
   EXPECT_EQ(post("k1", "10", {{"traceparent", client("01")}}).status, 202);
   const json span = one_span("executed");
