@@ -11,9 +11,14 @@ using hapax::testing::Harness;
 using hapax::testing::Record;
 using hapax::testing::Result;
 
-Record request(const std::string& id, long amount) {
-  return {.payload = nlohmann::json{{"id", id}, {"account", "ada"}, {"amount", amount}}.dump(),
-          .headers = {{"idempotency-key", id}, {":method", "POST"}, {":path", "/@name@"}}};
+Record request(const std::string& key, long amount, const std::string& id = "",
+               const std::string& tenant = "shop") {
+  return {.payload = nlohmann::json{
+              {"id", id.empty() ? key : id}, {"account", "ada"}, {"amount", amount}}.dump(),
+          .headers = {{"idempotency-key", key},
+                      {":method", "POST"},
+                      {":path", "/@name@"},
+                      {":tenant", tenant}}};
 }
 
 class @Class@Test : public testing::Test {
@@ -36,6 +41,13 @@ TEST_F(@Class@Test, AddsUpDifferentRequests) {
   harness.deliver(request("r2", 12));
   EXPECT_EQ(harness.resend(request("r2", 12)).result, Result::duplicate);
   EXPECT_EQ(sum(), 42);
+}
+
+TEST_F(@Class@Test, RejectsAnIdThatItsTenantHasUnderAnotherKey) {
+  harness.deliver(request("key1", 30, "r1"));
+  EXPECT_EQ(harness.deliver(request("key2", 30, "r1")).reason, "rejected");
+  EXPECT_EQ(sum(), 30);
+  EXPECT_EQ(harness.deliver(request("key3", 30, "r1", "bank")).result, Result::completed);
 }
 
 TEST_F(@Class@Test, RejectsWhatCanNeverWork) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <hapax/outside.hpp>
 #include <memory>
+#include <stop_token>
 
 struct @Class@Payload {
   std::string id, account;
@@ -26,6 +27,8 @@ class @Class@ final : public hapax::OutsideHandler {
   // Runs without a transaction. Parse first: what fails before anything is sent is no doubt.
   nlohmann::json call(const hapax::Message& message, const hapax::Call& call) override {
     const auto payload = message.as<@Class@Payload>();
+    // Also if the other side sends a byte now and then, for ever.
+    const std::stop_callback end(call.stop_token(), [this] { client_->stop(); });
     client_->set_read_timeout(std::chrono::ceil<std::chrono::seconds>(
         call.deadline() - std::chrono::steady_clock::now()));
     const nlohmann::json body = {{"account", payload.account}, {"amount", payload.amount}};
