@@ -247,6 +247,15 @@ std::optional<std::string> Replayer::claim(const Run& current, const store::Repl
   return std::nullopt;
 }
 
+std::optional<store::ReplayNote> Replayer::ask_registry(Run& current,
+                                                        store::Transaction& transaction,
+                                                        const Message& original) {
+  transaction.rollback();  // the registry may take seconds
+  store::extend_replay(*session_, current.claimed, kAsking);
+  const auto reading = current.route.payload->read(original);
+  return reading.is_readable() ? run(current) : unread(reading);
+}
+
 std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const Route& route = current.route;
   store::Transaction transaction(*session_);
@@ -260,12 +269,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   std::vector<Header> headers;
   const Message original = original_of(*letter, headers);
   const auto read = payload::read_message(route.payload.get(), original, false);
-  if (read && read->reading.state == State::away && !std::exchange(current.asked, true)) {
-    transaction.rollback();  // the registry may take seconds
-    store::extend_replay(*session_, current.claimed, kAsking);
-    const auto reading = route.payload->read(original);
-    return reading.is_readable() ? run(current) : unread(reading);
-  }
+  if (read && read->reading.state == State::away && !std::exchange(current.asked, true))
+    return ask_registry(current, transaction, original);
   if (read && !read->reading.is_readable()) return unread(read->reading);
   const Message& message = read ? read->message : original;
   const key::Derived derived = key::identify(route.key, message, current.generation);

@@ -131,6 +131,9 @@ class Replayer {
   Replayed run_claimed(const Claimed& claimed);
   // What is to be noted of it; nothing if it completed.
   std::optional<Note> run(Run& current);
+  // For the schema of the message, without a transaction. Then it runs.
+  std::optional<Note> ask_registry(Run& current, store::Transaction& transaction,
+                                   const Message& original);
   static std::optional<std::string> claim(const Run& current, const store::ReplayedLetter& letter,
                                           const store::ClaimRequest& request,
                                           store::Transaction& transaction, std::string& nonce);

@@ -180,13 +180,14 @@ void Connection::on_head() {
   close_ = !parser_->get().keep_alive() || served_ >= limits.requests;
   if (shared_.spans.is_on()) begin_span(head);
   if (auto refusal = shared_.setup.admission.malformed(head)) {
-    distrust_trace();
+    if (served_as_) begin_span({});  // who may not call does not decide what is traced
     close_ = true;
     return answer(*std::move(refusal));
   }
   auto admitted = shared_.setup.admission.admit(std::move(head));
   if (auto* refusal = std::get_if<Answer>(&admitted)) {
-    if (refusal->response.status == 401 || refusal->response.status == 403) distrust_trace();
+    if (refusal->response.status == 401 || refusal->response.status == 403)
+      if (served_as_) begin_span({});
     close_ = close_ || has_body;  // which is not read
     return answer(std::move(*refusal));
   }
@@ -282,11 +283,6 @@ void Connection::begin_span(const Head& head) {
     if (name == traces::kTraceparent || name == traces::kTracestate)
       headers.push_back({name, value});
   served_as_ = shared_.spans.begin(headers);
-}
-
-// Who may not call does not decide what is traced either.
-void Connection::distrust_trace() {
-  if (served_as_) served_as_ = shared_.spans.begin({});
 }
 
 // `status`: 0 if the client was too slow for an answer.

@@ -72,7 +72,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void submit();
   void answer(Answer answer);
   void begin_span(const Head& head);
-  void distrust_trace();
   void account(observe::Answered how, int status);
   void write(const Answer& answer);
   template <class Message>
