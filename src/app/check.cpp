@@ -95,7 +95,7 @@ void advise_batch(const config::Route& route, Findings& findings) {
   findings.ok("batch of topic " + route.topic,
               "1, a transaction for each message. " +
                   std::string(route.tables.empty() ? "If the handler only inserts, it"
-                                                   : "The handler only inserts, so it") +
+                                                   : "It declares only INSERT and SELECT, so it") +
                   " is about ten times as fast with \"batch\": 100 (docs/performance.md)");
 }
 

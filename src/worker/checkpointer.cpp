@@ -14,17 +14,6 @@ namespace hapax::worker {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-namespace {
-
-// Without its size, which is that of a record in the memory of this build.
-std::string text_to_keep(std::optional<ReadRecord> record) {
-  if (!record) return {};
-  record->bytes = 0;
-  return record->text();
-}
-
-}  // namespace
-
 Checkpointer::Checkpointer(const KeeperSetup& setup, HeldPartitions& held, HaltWatch& halts,
                            Notices& notices, PostgresState& postgres, observe::Metrics& metrics)
     : setup_(setup),
@@ -95,7 +84,8 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
       asks_position = asks_position || partition->seen_wal();
       writes.push_back({partition->id(), partition->beginning().incarnation,
                         partition->beginning().epoch, partition->checkpointed(), watermark,
-                        key::is_by_position(partition->route().key), text_to_keep(last_record)});
+                        key::is_by_position(partition->route().key),
+                        last_record ? last_record->text() : ""});
     }
     if (writes.empty()) return;
     store::Session& session = session_.get();

@@ -156,7 +156,6 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
   const bool doubted = doubted_.erase(partition->id()) > 0 || partition->handover.short_since;
   const auto is_another = [&](const ReadRecord& read) {
     if (message.offset() > read.offset) return doubted;
-    // A checkpoint keeps no size (0).
     return read.timestamp_ms != store::timestamp_ms(message) ||
            (read.bytes != 0 && read.bytes != record.bytes());
   };

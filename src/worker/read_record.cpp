@@ -9,13 +9,16 @@ namespace {
 // Offsets below the start.
 constexpr std::int64_t kMostReadAgain = 1000;
 
-// Takes a number and the slash behind it off the front, or the last number.
+// Takes a number off the front.
 template <class Number>
-bool take(std::string_view& text, Number& number, bool is_last = false) {
+bool take(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (is_last) return text.empty();
+  return true;
+}
+
+bool take_slash(std::string_view& text) {
   if (!text.starts_with('/')) return false;
   text.remove_prefix(1);
   return true;
@@ -25,18 +28,16 @@ bool take(std::string_view& text, Number& number, bool is_last = false) {
 
 std::string ReadRecord::text() const {
   return std::to_string(generation) + "/" + std::to_string(offset) + "/" +
-         (timestamp_ms ? std::to_string(*timestamp_ms) : "") + "/" + std::to_string(bytes);
+         (timestamp_ms ? std::to_string(*timestamp_ms) : "");
 }
 
 std::optional<ReadRecord> ReadRecord::parse(std::string_view text) {
   ReadRecord record;
-  if (!take(text, record.generation) || !take(text, record.offset)) return std::nullopt;
-  if (text.starts_with('/'))
-    text.remove_prefix(1);
-  else if (!take(text, record.timestamp_ms.emplace()))
+  if (!take(text, record.generation) || !take_slash(text) || !take(text, record.offset) ||
+      !take_slash(text))
     return std::nullopt;
-  if (!take(text, record.bytes, true)) return std::nullopt;
-  return record;
+  if (!text.empty() && !take(text, record.timestamp_ms.emplace())) return std::nullopt;
+  return text.empty() ? std::optional(record) : std::nullopt;
 }
 
 std::vector<ReadRecord> comparable(std::vector<ReadRecord> records, std::int32_t generation,

@@ -17,9 +17,9 @@ struct ReadRecord {
   std::int32_t generation = 1;
   std::int64_t offset = -1;
   std::optional<std::int64_t> timestamp_ms;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // in the memory of this process; 0: not known
 
-  // "1/41/1795548286966/120"; without a timestamp "1/41//120".
+  // Without the size: "1/41/1795548286966"; without a timestamp "1/41/".
   std::string text() const;
   // Nothing if it is no such text.
   static std::optional<ReadRecord> parse(std::string_view text);

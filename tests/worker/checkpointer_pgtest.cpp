@@ -109,10 +109,10 @@ TEST_F(CheckpointerCase, KeepsTheLastRecordBelowTheWatermark) {
   const Partition::Settled second{43, 9};
   start(kOften);
   partition->settle(std::span(&first, 1));
-  database.wait_until("SELECT next_offset, last_record FROM hapax.checkpoints", "43|1/40/1000/0");
+  database.wait_until("SELECT next_offset, last_record FROM hapax.checkpoints", "43|1/40/1000");
   partition->settle(std::span(&second, 1));
-  database.wait_until("SELECT next_offset, last_record FROM hapax.checkpoints", "44|1/43//0");
-  EXPECT_EQ(store::read_checkpoint(session, "group", {"payments", 0})->last_record, "1/43//0");
+  database.wait_until("SELECT next_offset, last_record FROM hapax.checkpoints", "44|1/43/");
+  EXPECT_EQ(store::read_checkpoint(session, "group", {"payments", 0})->last_record, "1/43/");
 }
 
 TEST_F(CheckpointerCase, PostsThatAPartitionWasTakenThoughItHasNothingToWrite) {

@@ -6,18 +6,20 @@
 namespace hapax::worker {
 namespace {
 
-TEST(ReadRecord, ComesBackFromItsText) {
-  const ReadRecord read{2, 41, 1795548286966, 120};
-  EXPECT_EQ(read.text(), "2/41/1795548286966/120");
+// Its size in memory may be another one in the next build.
+TEST(ReadRecord, ComesBackFromItsTextButForItsSize) {
+  EXPECT_EQ(ReadRecord::parse(ReadRecord{1, 2, 3, 120}.text()), (ReadRecord{1, 2, 3, 0}));
+  const ReadRecord read{2, 41, 1795548286966};
+  EXPECT_EQ(read.text(), "2/41/1795548286966");
   EXPECT_EQ(ReadRecord::parse(read.text()), read);
-  const ReadRecord without_time{1, 0, {}, 0};
-  EXPECT_EQ(without_time.text(), "1/0//0");
+  const ReadRecord without_time{1, 0, {}};
+  EXPECT_EQ(without_time.text(), "1/0/");
   EXPECT_EQ(ReadRecord::parse(without_time.text()), without_time);
 }
 
 TEST(ReadRecord, IsNothingFromAnotherText) {
-  for (const char* text : {"", "1", "1/2", "1/2/3", "1/2/3/", "1/2/3/4/", "a/2/3/4", "1/2/x/4",
-                           "1/2/3/-4", "99999999999/2/3/4", " 1/2/3/4"})
+  for (const char* text : {"", "1", "1/2", "/2/3", "1//3", "a/2/3", "1/2/x", "1/2/3/", "1/2/3/4",
+                           "99999999999/2/3", " 1/2/3"})
     EXPECT_EQ(ReadRecord::parse(text), std::nullopt) << text;
 }
 
