@@ -3,6 +3,7 @@
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 error, $7 SQLSTATE or NULL,
 -- $8 handler, $9 seconds from now to the next try, $10 epoch of the partition (0: no worker has it).
 -- One row, or none: the count with this one, and the milliseconds from the first to this one.
+-- An announcement is no failure, so the first counts from itself.
 -- If the partition is taken while this runs, last_at is still from before that.
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   last_error, sqlstate, handler, next_try)
@@ -11,5 +12,6 @@ WHERE $10::bigint = 0 OR $10::bigint = (SELECT c.epoch FROM hapax.checkpoints c
   WHERE c.group_id = $1 AND c.topic = $2 AND c.partition = $4)
 ON CONFLICT (group_id, topic, generation, partition, kafka_offset) DO UPDATE
 SET count = a.count + 1, last_error = excluded.last_error, sqlstate = excluded.sqlstate,
-    handler = excluded.handler, last_at = now(), next_try = excluded.next_try
+    handler = excluded.handler, last_at = now(), next_try = excluded.next_try,
+    first_at = CASE WHEN a.count = 0 THEN now() ELSE a.first_at END
 RETURNING count, (extract(epoch FROM last_at - first_at) * 1000)::bigint AS lasting_ms

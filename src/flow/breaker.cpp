@@ -1,5 +1,6 @@
 #include "flow/breaker.hpp"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -9,6 +10,9 @@ namespace {
 // Of a cause that is made of an error's text.
 constexpr std::size_t kMaxCause = 200;
 
+// The second byte of a character in UTF-8, or a later one.
+bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
 }  // namespace
 
 std::string cause_of(const Outcome& outcome) {
@@ -17,7 +21,9 @@ std::string cause_of(const Outcome& outcome) {
   if (outcome.result != Result::failed || !ran) return {};
   if (!outcome.sqlstate.empty()) return outcome.reason + " (SQLSTATE " + outcome.sqlstate + ")";
   std::string cause = outcome.reason + ":";
-  std::istringstream words(outcome.detail.substr(0, kMaxCause));
+  std::size_t end = std::min(outcome.detail.size(), kMaxCause);
+  while (end > 0 && end < outcome.detail.size() && is_inside_character(outcome.detail[end])) --end;
+  std::istringstream words(outcome.detail.substr(0, end));
   for (std::string word; words >> word;)
     if (word.find_first_of("0123456789") == std::string::npos) cause += " " + word;
   return cause;
@@ -36,15 +42,16 @@ void Breaker::learn(const Outcome& outcome) {
   cause_ = cause;
   if (count_ < limit_) return;
   count_ = 0;
-  told_ = false;
+  untold_ = cause_;
+  has_untold_ = true;
   open_ = true;
 }
 
 std::optional<std::string> Breaker::take_cause() {
-  if (!open_) return std::nullopt;
+  if (!has_untold_) return std::nullopt;
   const sync::Lock lock(mutex_);
-  if (!open_ || std::exchange(told_, true)) return std::nullopt;
-  return cause_;
+  has_untold_ = false;
+  return std::exchange(untold_, std::nullopt);
 }
 
 void Breaker::close() {

@@ -29,7 +29,8 @@ class Breaker {
   // From the limit-th dead letter in a row until close(): no message of the route may run.
   bool is_open() const { return open_; }
 
-  // The cause, for the one who asks for the halt; nothing to everybody else.
+  // The cause, for the one who asks for the halt; nothing to everybody else. A close() before that
+  // takes nothing back: the halt that it opened for has not been asked for.
   std::optional<std::string> take_cause();
 
   // A partition of the route starts, so no halt of it stands any more.
@@ -39,8 +40,9 @@ class Breaker {
   const int limit_;
   sync::Mutex mutex_;
   std::string cause_ HAPAX_GUARDED_BY(mutex_);
-  bool told_ HAPAX_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> untold_ HAPAX_GUARDED_BY(mutex_);
   // Written under mutex_.
+  std::atomic<bool> has_untold_{false};
   std::atomic<int> count_{0};
   std::atomic<bool> open_{false};
 };

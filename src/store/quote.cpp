@@ -154,4 +154,13 @@ std::string execute_literals(const std::string& name, std::span<const std::strin
   return text;
 }
 
+std::string storable(std::string_view text) {
+  std::string cut(text.substr(0, kMaxErrorText));
+  std::erase(cut, '\0');
+  // nlohmann replaces what is not UTF-8 with U+FFFD.
+  const std::string quoted =
+      nlohmann::json(cut).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json::parse(quoted).get<std::string>();
+}
+
 }  // namespace hapax::store

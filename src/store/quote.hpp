@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -56,6 +57,11 @@ std::string execute_literals(const std::string& name, std::span<const std::strin
 
 // "name" of an identifier with any content.
 std::string quoted_name(std::string_view name);
+
+// UTF-8 that PostgreSQL text can hold: NUL left out, invalid bytes replaced, cut at kMaxErrorText.
+// For words of others: errors, reasons, what they quote.
+std::string storable(std::string_view text);
+inline constexpr std::size_t kMaxErrorText = 8192;  // bytes
 
 // The bytes that encode(…, 'hex') spells.
 std::string bytes_of_hex(std::string_view hex);

@@ -32,7 +32,11 @@ std::string id_or_nothing(const kafka::Consumer& consumer, const std::string& to
 // Without topic ids only the group's offsets tell, so this worker commits none before a look has
 // shown that they are still there.
 bool LogWatch::looked_at(steady_clock::time_point since) {
-  if (looked_.load() > std::max(since, steady_clock::now() - kLookHolds)) return true;
+  const auto began = looked_.load();  // written last
+  const auto answered = answered_.load();
+  if (began > since && answered > steady_clock::now() - kLookHolds &&
+      answered - began < kLookTimeout + kLookHolds)
+    return true;
   wanted_ = true;
   return false;
 }
@@ -44,6 +48,7 @@ void LogWatch::look() {
   try {
     for (const auto& partition : with_another_log(held_.all(), kLookTimeout))
       notices_.post(LogDoubted{partition});
+    answered_ = steady_clock::now();
     looked_ = now;
   } catch (const std::exception&) {
     // Kafka is away, and the poll thread reports that. The next look comes soon.

@@ -34,7 +34,10 @@ class LogWatch {
   kafka::Consumer& consumer_;
   Notices& notices_;
   std::atomic<bool> wanted_{false};
+  // The last look that found no fault: when it began, and when Kafka had answered all of it.
   std::atomic<std::chrono::steady_clock::time_point> looked_{
+      std::chrono::steady_clock::time_point{}};
+  std::atomic<std::chrono::steady_clock::time_point> answered_{
       std::chrono::steady_clock::time_point{}};
   std::chrono::steady_clock::time_point next_{};  // of the thread that looks
 };

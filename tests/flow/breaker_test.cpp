@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "observe/escape.hpp"
+
 namespace hapax::flow {
 namespace {
 
@@ -47,6 +49,24 @@ TEST(Breaker, OpensAtItsLimitSaysItsCauseOnceAndStaysOpenUntilItIsClosed) {
     EXPECT_TRUE(breaker.is_open());
     breaker.close();
     EXPECT_FALSE(breaker.is_open());
+  }
+}
+
+TEST(Breaker, SaysItsCauseThoughAPartitionStartedMeanwhile) {
+  Breaker breaker(1);
+  breaker.learn(gave_up("rejected", "x"));
+  breaker.close();
+  EXPECT_FALSE(breaker.is_open());
+  EXPECT_EQ(breaker.take_cause(), "rejected: x");
+  EXPECT_EQ(breaker.take_cause(), std::nullopt);
+}
+
+TEST(Breaker, CutsACauseBetweenTwoCharacters) {
+  std::string text;
+  for (int n = 0; n < 100; ++n) text += "\u20ac";  // of three bytes
+  for (int shift = 0; shift < 3; ++shift, text.insert(0, "a")) {
+    const std::string cause = cause_of(gave_up("rejected", text));
+    EXPECT_EQ(observe::to_valid_utf8(cause), cause) << shift;
   }
 }
 

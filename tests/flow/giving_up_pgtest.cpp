@@ -66,6 +66,14 @@ TEST_F(GivingUp, ByMaxElapsedNeedsAFailureThatLate) {
   EXPECT_EQ(runs, 0);
 }
 
+TEST_F(GivingUp, ByMaxElapsedCountsFromAFailureAndNotFromAnAnnouncement) {
+  route.retry = {.max_attempts = 100, .max_elapsed = std::chrono::hours(1)};
+  announce_crashes(1);
+  database.run("UPDATE hapax.attempts SET first_at = first_at - interval '2h'");
+  EXPECT_EQ(process({}, refuse, {.cautious = true}).result, Result::retry);
+  EXPECT_EQ(count("hapax.dead_letters"), 0);
+}
+
 // `keys forget` and a rewind: the same message runs once more, and fails otherwise.
 TEST_F(GivingUp, OfAMessageWhoseKeyWasForgottenOpensItsLetterAgainAndKeepsBothErrors) {
   const auto reject = [](const char* why) {

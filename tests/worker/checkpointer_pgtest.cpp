@@ -176,6 +176,17 @@ TEST_F(CheckpointerCase, RecordsANewHaltBeforeItLeaves) {
   EXPECT_EQ(database.value("SELECT count(*) FROM hapax.halts"), "1");
 }
 
+TEST_F(CheckpointerCase, RecordsAHaltThatQuotesBytesWhichAreNoTextAndTheOneBehindIt) {
+  Checkpointer& checkpointer = start(kNever);
+  store::Halt quoting = halt(3);
+  quoting.detail = std::string("a\xC3\0b", 4);
+  halts.add(quoting, false);
+  halts.add(halt(4), false);
+  EXPECT_TRUE(checkpointer.release({}, true, kPatient));
+  EXPECT_EQ(database.value("SELECT string_agg(detail, '|' ORDER BY partition) FROM hapax.halts"),
+            "a\uFFFDb|");
+}
+
 TEST_F(CheckpointerCase, PostsTheHaltOfARouteByAnotherWorker) {
   const auto partition = hold();
   store::Halt others = halt(7);

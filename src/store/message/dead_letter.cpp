@@ -1,6 +1,7 @@
 #include "store/message/dead_letter.hpp"
 
 #include "sql_statements.hpp"
+#include "store/quote.hpp"
 
 namespace hapax::store {
 namespace {
@@ -44,15 +45,6 @@ std::optional<std::string> facts_of(const DeadLetter& letter) {
 }
 
 }  // namespace
-
-std::string storable(std::string_view text) {
-  std::string cut(text.substr(0, kMaxErrorText));
-  std::erase(cut, '\0');
-  // nlohmann replaces what is not UTF-8 with U+FFFD.
-  const std::string quoted =
-      nlohmann::json(cut).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return nlohmann::json::parse(quoted).get<std::string>();
-}
 
 std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   const Message& message = letter.message;

@@ -72,8 +72,4 @@ std::optional<int> announce_run(Session& session, const Source& source, const st
                                 std::int64_t epoch);
 void withdraw_run(Session& session, const Source& source);
 
-// UTF-8 that PostgreSQL text can hold: NUL and invalid bytes replaced, cut at kMaxErrorText.
-std::string storable(std::string_view text);
-inline constexpr std::size_t kMaxErrorText = 8192;
-
 }  // namespace hapax::store

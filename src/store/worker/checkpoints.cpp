@@ -4,6 +4,7 @@
 
 #include "sql_statements.hpp"
 #include "store/array.hpp"
+#include "store/quote.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/doubts.hpp"
 #include "store/worker/settled_positions.hpp"
@@ -249,7 +250,7 @@ void open_halt(Session& session, const std::string& group, const Halt& halt) {
 void add_halt(Transaction& transaction, const std::string& group, const Halt& halt) {
   transaction.run(sql::kOpenHalt,
                   {group, halt.topic, halt.partition, halt.whole_route, halt.generation,
-                   Parameter(halt.offset), halt.reason, halt.detail, halt.halted_by});
+                   Parameter(halt.offset), halt.reason, storable(halt.detail), halt.halted_by});
 }
 
 std::vector<Halt> read_halts(Session& session, const std::string& group) {

@@ -178,16 +178,16 @@ std::set<std::string> new_outbox_topics(Session& session, const std::string& gro
 bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& halt,
                  const std::string& relay) {
   constexpr std::chrono::seconds kAsLong{10};
+  const std::string detail = storable(halt.detail);
   Transaction transaction(session);
   if (!fence_outbox(transaction, lease, kAsLong)) return false;
   const bool is_told =
       !halt.batch.empty() &&
-      !transaction
-           .run(sql::kAmendOutboxHalt, {lease.group, halt.topic, halt.reason, halt.detail, relay})
+      !transaction.run(sql::kAmendOutboxHalt, {lease.group, halt.topic, halt.reason, detail, relay})
            .empty();
   if (!is_told)
     transaction.run(sql::kInsertOutboxHalt,
-                    {lease.group, halt.topic, halt.row, halt.reason, halt.detail, relay});
+                    {lease.group, halt.topic, halt.row, halt.reason, detail, relay});
   if (!halt.batch.empty())
     settle_batch(transaction, lease.group,
                  {.topic = halt.topic, .token = halt.batch, .halted = true});
