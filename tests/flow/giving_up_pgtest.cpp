@@ -70,7 +70,7 @@ TEST_F(GivingUp, ByMaxElapsedCountsFromAFailureAndNotFromAnAnnouncement) {
   route.retry = {.max_attempts = 100, .max_elapsed = std::chrono::hours(1)};
   announce_crashes(1);
   database.run("UPDATE hapax.attempts SET first_at = first_at - interval '2h'");
-  EXPECT_EQ(process({}, refuse, {.cautious = true}).result, Result::retry);
+  EXPECT_EQ(process({}, refuse).result, Result::retry);
   EXPECT_EQ(count("hapax.dead_letters"), 0);
 }
 
