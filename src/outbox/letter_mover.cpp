@@ -1,6 +1,5 @@
 #include "outbox/letter_mover.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "observe/log.hpp"
@@ -13,10 +12,6 @@ namespace {
 constexpr auto kAskLetters = std::chrono::seconds(1);
 
 }  // namespace
-
-bool LetterMover::is_for_letters(const std::string& topic) const {
-  return std::ranges::any_of(letters_, [&](const auto& l) { return l.second == topic; });
-}
 
 LetterMover::Moved LetterMover::move(store::Session& session, const store::OutboxLease& lease,
                                      std::chrono::seconds time, const std::string& store_id,

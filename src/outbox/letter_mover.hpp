@@ -21,9 +21,6 @@ class LetterMover {
   LetterMover(std::string group, std::map<std::string, std::string> letters)
       : group_(std::move(group)), letters_(std::move(letters)) {}
 
-  const std::map<std::string, std::string>& letters() const { return letters_; }
-  bool is_for_letters(const std::string& topic) const;
-
   // Looks again at once.
   void look_again() { move_at_ = {}; }
 

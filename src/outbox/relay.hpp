@@ -7,39 +7,23 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
-#include <future>
-#include <map>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <stop_token>
-#include <string>
-#include <vector>
 
-#include "kafka/consumer.hpp"
 #include "observe/metrics.hpp"
-#include "outbox/endings.hpp"
 #include "outbox/gauges.hpp"
 #include "outbox/letter_mover.hpp"
-#include "outbox/low_water.hpp"
-#include "outbox/stream.hpp"
+#include "outbox/outbound_topics.hpp"
+#include "outbox/relay_lease.hpp"
+#include "outbox/relay_setup.hpp"
+#include "outbox/sweep.hpp"
+#include "outbox/unremoved.hpp"
 #include "store/worker/outbox.hpp"
 #include "sync/mutex.hpp"
 
 namespace hapax::outbox {
-
-struct RelaySetup {
-  std::string group;
-  std::string name;  // shown to operators
-  std::function<store::Session()> connect;
-  std::function<kafka::Properties()> properties;           // the consumer's, as they stand now
-  std::map<std::string, std::size_t, std::less<>> topics;  // → the largest record that each takes
-  std::chrono::seconds lease{10};
-  std::chrono::seconds sweep{60};                   // between two looks below the low-water marks
-  std::map<std::string, std::string> letters = {};  // consumed topic → its dead letter topic
-  bool transactions = false;                        // publish.transactions
-};
 
 // Thread safety: run() belongs to one thread; nudge() may be called from any.
 class Relay {
@@ -56,57 +40,28 @@ class Relay {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Topic {
-    std::unique_ptr<Stream, EndsLater> stream;
-    LowWater low_water = {};
-    bool more = false;  // the last read was bounded
-  };
 
   void turn();
   bool leads();
-  void take_over();
   void forget();
-  bool lease_is_fresh() const { return Clock::now() - fenced_at_ < setup_.lease; }
-  void collect_answers();
-  void hold_back();
-  void take_news(const std::string& topic, const Stream::News& news);
-  bool has_answers() const { return !acknowledged_.empty() || !settled_.empty(); }
-  void halt(const store::OutboxHalt& halt);
-  bool is_due();
-  void sweep();
-  store::OutboxStep next_step();
-  void propose(store::OutboxStep& step);
-  void opened(const store::OutboxStep& step, const store::OutboxRead& read);
-  bool a_halt_ended(const store::OutboxRead& read);
-  void send(store::OutboxRead read, const store::OutboxStep& step);
   void move_letters();
-  void look_for_topics();
+  void send();
+  void halt(const store::OutboxHalt& halt);
+  std::optional<store::OutboxStep> due_step();
+  bool a_halt_ended(const store::OutboxRead& read);
   void measure();
   void rest(const std::stop_token& stop);
   void leave();
-  bool has_records() const;
-  Topic& topic(const std::string& name);
-  static std::int64_t mark_of(const Topic& topic);
 
   const RelaySetup setup_;
-  const std::string holder_;  // of the lease: unlike setup_.name, no other process has it
-  observe::Metrics& metrics_;
   Gauges gauges_;
   LetterMover letters_;
-
-  std::optional<store::Session> session_;
-  std::optional<store::OutboxLease> lease_;
-  Endings endings_;
-  std::map<std::string, Topic> topics_;
-  std::vector<std::pair<std::string, std::int64_t>> acknowledged_;  // and not removed
-  std::vector<store::SettledBatch> settled_;                        // and not written down
-  std::map<std::string, store::OpenBatch> open_batches_;            // that earlier relays left
-  std::set<std::int64_t> halts_;                                    // that were open
-  std::future<std::set<std::string>> sweep_;                        // topics that it has found
-  Clock::time_point fenced_at_{}, ask_lease_{}, look_again_{}, sweep_at_{}, peek_at_{},
-      removing_since_{};
-  std::string store_id_;
-  std::string said_;  // why PostgreSQL does not let it work
+  RelayLease lease_;
+  OutboundTopics topics_;
+  Unremoved unremoved_;
+  Sweep sweep_;
+  std::set<std::int64_t> halts_;  // that were open
+  Clock::time_point peek_at_{};
 
   sync::Mutex mutex_;
   std::condition_variable_any woken_;

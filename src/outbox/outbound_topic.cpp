@@ -1,0 +1,40 @@
+#include "outbox/outbound_topic.hpp"
+
+#include <algorithm>
+
+namespace hapax::outbox {
+
+// A cursor behind what is in hand would not do: a record may become visible below it, and its
+// successor above it. So what is in hand is left out.
+void OutboundTopic::ask(const std::string& name, store::OutboxStep& step) {
+  const auto& in_hand = stream_->in_hand();
+  if (!stream_->takes_rows() || in_hand.size() > step.most_rows ||
+      stream_->bytes_in_hand() > step.most_bytes)
+    return;
+  low_water_.mark();
+  step.topics.emplace(name, mark());
+  for (const auto& [id, bytes] : in_hand) step.in_hand.push_back(id);
+}
+
+std::int64_t OutboundTopic::mark() const {
+  const std::int64_t mark = low_water_.last_mark();
+  if (stream_->is_empty()) return mark;
+  return std::min(mark, stream_->in_hand().begin()->first - 1);
+}
+
+void OutboundTopic::take(std::vector<store::OutboxRow> rows, const std::string& name,
+                         const store::OutboxStep& step, const store::OutboxRead& read) {
+  std::size_t bytes = 0;
+  for (const store::OutboxRow& row : rows)
+    bytes += row.key.value_or("").size() + row.payload.value_or("").size();
+  has_more_ = rows.size() >= step.most_rows || bytes >= step.most_bytes;
+  const std::int64_t mark = step.topics.at(name);
+  const auto newest = read.newest.find(name);
+  const std::int64_t upto = has_more_                     ? rows.back().id
+                            : newest == read.newest.end() ? mark
+                                                          : std::max(mark, newest->second);
+  low_water_.read(upto, read.writers);
+  stream_->offer(std::move(rows));
+}
+
+}  // namespace hapax::outbox

@@ -1,0 +1,110 @@
+#include "outbox/relay_lease.hpp"
+
+#include <random>
+#include <utility>
+
+#include "flow/crash_point.hpp"
+#include "observe/log.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+namespace log = observe::log;
+
+constexpr int kRenewals = 5;  // while it lasts
+constexpr auto kAsk = 1s;     // while another relay has it
+
+std::string with_nonce(const std::string& name) {
+  std::random_device random;
+  return name + " " + std::to_string(random()) + std::to_string(random());
+}
+
+}  // namespace
+
+RelayLease::RelayLease(const RelaySetup& setup)
+    : group_(setup.group),
+      holder_(with_nonce(setup.name)),
+      connect_(setup.connect),
+      time_(setup.lease) {}
+
+bool RelayLease::must_be_renewed() const {
+  return Clock::now() > good_until_ - time_ + std::chrono::milliseconds(time_) / kRenewals;
+}
+
+std::optional<RelayLease::OpenBatches> RelayLease::seek() {
+  if (!session_) session_.emplace(connect_());
+  if (lease_ || Clock::now() < ask_at_) return std::nullopt;
+  ask_at_ = Clock::now() + kAsk;
+  const auto store = look_at_store();
+  if (!store) return std::nullopt;
+  const auto asked = Clock::now();
+  auto lease = store::take_outbox_lease(*session_, group_, holder_, store->incarnation, time_);
+  if (!lease) return std::nullopt;
+  // Before the lease counts: if this fails, it is taken once more, and the batches read again.
+  auto open_batches = store::read_open_batches(*session_, group_);
+  lease_ = std::move(lease);
+  store_id_ = store->id;
+  renewed(asked);
+  log::info("outbox_taken", {{"group", group_}, {"epoch", lease_->epoch}},
+            "this relay sends the group's published records");
+  flow::crash_point("outbox_taken");
+  return open_batches;
+}
+
+// Nothing if the relay must not work with this database. A copy must not publish the original's
+// records, so that is asked before each take-over.
+std::optional<store::StoreIdentity> RelayLease::look_at_store() {
+  if (!store::has_outbox(*session_)) return std::nullopt;
+  store::StoreIdentity store = store::read_store(*session_);
+  if (store.copied) {
+    wait("copied", [&] {
+      log::warning("outbox_copied", {{"found", store.facts}},
+                   "the database is a copy, so nothing is published; see store_copied in the docs");
+    });
+    return std::nullopt;
+  }
+  if (!store::may_read_batches(*session_)) {
+    wait("batches", [] {
+      log::warning("outbox_waits", {{"error", "no SELECT on hapax.outbox_batches"}},
+                   "a batch may be open that this relay must not send again; run sql/roles.sql");
+    });
+    return std::nullopt;
+  }
+  return store;
+}
+
+// The next session may be another database's.
+void RelayLease::wait(const std::string& why, const std::function<void()>& tell) {
+  if (std::exchange(said_, why) != why) tell();
+  session_.reset();
+}
+
+void RelayLease::renewed(Clock::time_point time) {
+  good_until_ = time + time_;
+  said_.clear();
+}
+
+void RelayLease::lost() {
+  log::warning("outbox_lost", {{"group", group_}},
+               "another relay has the lease, or PostgreSQL was restarted: beginning again");
+  lease_.reset();
+}
+
+// The lease stays: the next step finds out whether it is still ours.
+void RelayLease::failed(const std::string& error) {
+  session_.reset();
+  if (std::exchange(said_, error).empty())
+    log::warning("outbox_waits", {{"error", error}},
+                 "PostgreSQL does not let the relay work; it tries again");
+}
+
+void RelayLease::release() {
+  try {
+    if (lease_ && session_) store::release_outbox_lease(*session_, *lease_);
+  } catch (const store::DatabaseError&) {
+    // It ends by itself.
+  }
+}
+
+}  // namespace hapax::outbox

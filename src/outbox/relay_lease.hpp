@@ -1,0 +1,64 @@
+// Whether this relay may work: its session with PostgreSQL, and the lease of its group's outbox.
+//
+// Thread safety: none; it belongs to the relay's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "outbox/relay_setup.hpp"
+#include "store/session.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/outbox.hpp"
+
+namespace hapax::outbox {
+
+class RelayLease {
+ public:
+  explicit RelayLease(const RelaySetup& setup);
+
+  // Connects if there is no session. Takes the lease if it is free, and asks for it once a second.
+  // Returns the batches that earlier relays left open if this call has taken the lease.
+  // Throws: DatabaseError. Blocks: as a connect does.
+  using OpenBatches = std::map<std::string, store::OpenBatch>;
+  std::optional<OpenBatches> seek();
+
+  bool is_held() const { return lease_.has_value(); }
+  // What is in hand may be sent: no other relay can have taken over.
+  bool is_fresh() const { return Clock::now() < good_until_; }
+  bool must_be_renewed() const;
+
+  // Precondition of these three: is_held(), and seek() has returned since failed().
+  store::Session& session() { return *session_; }
+  const store::OutboxLease& proof() const { return *lease_; }
+  const std::string& store_id() const { return store_id_; }  // as it was at the take-over
+
+  // A step with PostgreSQL has renewed it at `time`.
+  void renewed(std::chrono::steady_clock::time_point time);
+  // Another relay has it, or ids may name other rows after PostgreSQL lost its tail.
+  void lost();
+  // A step with PostgreSQL ended with this error.
+  void failed(const std::string& error);
+  // Another relay may take it at once. Throws: nothing. If PostgreSQL is away, it ends by itself.
+  void release();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::optional<store::StoreIdentity> look_at_store();
+  void wait(const std::string& why, const std::function<void()>& tell);
+
+  const std::string group_;
+  const std::string holder_;  // unlike the setup's name, no other process has it
+  const std::function<store::Session()> connect_;
+  const std::chrono::seconds time_;
+  std::optional<store::Session> session_;
+  std::optional<store::OutboxLease> lease_;
+  std::string store_id_;
+  Clock::time_point good_until_{}, ask_at_{};
+  std::string said_;  // why PostgreSQL does not let it work
+};
+
+}  // namespace hapax::outbox

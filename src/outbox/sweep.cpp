@@ -1,0 +1,31 @@
+#include "outbox/sweep.hpp"
+
+#include "store/fault.hpp"
+#include "store/worker/outbox.hpp"
+
+namespace hapax::outbox {
+
+Sweep::Sweep(const RelaySetup& setup)
+    : group_(setup.group), connect_(setup.connect), every_(setup.sweep) {}
+
+std::set<std::string> Sweep::turn(
+    const std::function<std::map<std::string, std::int64_t>()>& marks) {
+  std::set<std::string> found;
+  if (running_.valid() && running_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    try {
+      found = running_.get();
+    } catch (const store::DatabaseError&) {
+      // There is another sweep in a minute.
+    }
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (running_.valid() || now < next_at_) return found;
+  next_at_ = now + every_;
+  running_ = std::async(std::launch::async, [connect = connect_, group = group_, below = marks()] {
+    store::Session session(connect());
+    return store::find_behind_marks(session, group, below);
+  });
+  return found;
+}
+
+}  // namespace hapax::outbox
