@@ -259,6 +259,37 @@ TEST_F(OutsideCallsInSql, DoNotEndWhatAnotherHolderHas) {
   EXPECT_EQ(key("status"), "started");
 }
 
+TEST_F(OutsideCallsInSql, DoNotBookUnderTheTokenOfAnEarlierTake) {
+  const std::int64_t first = taken(request("k"), me).token;
+  release(request("k"), me, false);
+  const std::int64_t second = taken(request("k"), me).token;
+  EXPECT_TRUE(keep(request("k"), second, "{}"));
+  const auto is_lost = [&](std::int64_t token) {
+    Transaction transaction(session);
+    return claim_answered(transaction, request("k").claim, token).lost;
+  };
+  EXPECT_TRUE(is_lost(first));
+  EXPECT_FALSE(is_lost(second));
+}
+
+// A call depends on each of them. If PostgreSQL loses one in a crash, the call may happen twice.
+TEST_F(OutsideCallsInSql, CommitTakesAnswersAndEndsSynchronouslyThoughTheDatabaseDoesNot) {
+  database.run(
+      "CREATE TABLE commits (status text, setting text); GRANT INSERT ON commits TO hapax_worker;"
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO commits "
+      "VALUES (NEW.status, current_setting('synchronous_commit')); RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER last AFTER INSERT OR UPDATE ON hapax.idempotency_keys "
+      "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note();"
+      "ALTER DATABASE " +
+      database.name() + " SET synchronous_commit = off");
+  session = Session(database.worker());
+  keep(request("k"), taken(request("k"), me).token, "{}");
+  const std::int64_t unanswered = taken(request("j", 8), me).token;
+  EXPECT_TRUE(end_replayed_call(session, request("j", 8).claim, unanswered, CallEnd::unknown, "?"));
+  EXPECT_EQ(database.value("SELECT status, setting FROM commits GROUP BY 1, 2 ORDER BY 1"),
+            "answered|on\nstarted|on\nunknown|on");
+}
+
 // A lane books the key, for example, and takes its time.
 TEST_F(OutsideCallsInSql, WaitForNoKeyThatATransactionHas) {
   taken(request("k"), me);
