@@ -1,6 +1,5 @@
 #include "outbox/relay_lease.hpp"
 
-#include <random>
 #include <utility>
 
 #include "flow/crash_point.hpp"
@@ -12,28 +11,27 @@ namespace {
 using namespace std::chrono_literals;
 namespace log = observe::log;
 
-constexpr int kRenewals = 5;  // while it lasts
-constexpr auto kAsk = 1s;     // while another relay has it
-
-std::string with_nonce(const std::string& name) {
-  std::random_device random;
-  return name + " " + std::to_string(random()) + std::to_string(random());
-}
+constexpr int kRenewals = 10;  // while it lasts
+constexpr auto kAsk = 1s;      // while another relay has it
 
 }  // namespace
 
 RelayLease::RelayLease(const RelaySetup& setup)
     : group_(setup.group),
-      holder_(with_nonce(setup.name)),
+      holder_(store::outbox_holder(setup.name)),
       connect_(setup.connect),
       time_(setup.lease) {}
 
 bool RelayLease::must_be_renewed() const {
-  return Clock::now() > good_until_ - time_ + std::chrono::milliseconds(time_) / kRenewals;
+  return Clock::now() - renewed_at_ > std::chrono::milliseconds(time_) / kRenewals;
 }
 
 std::optional<RelayLease::OpenBatches> RelayLease::seek() {
-  if (!session_) session_.emplace(connect_());
+  if (!session_) {
+    store::Session session(connect_());
+    store::show_relay(session, holder_);
+    session_.emplace(std::move(session));
+  }
   if (lease_ || Clock::now() < ask_at_) return std::nullopt;
   ask_at_ = Clock::now() + kAsk;
   const auto store = look_at_store();
@@ -81,7 +79,8 @@ void RelayLease::wait(const std::string& why, const std::function<void()>& tell)
 }
 
 void RelayLease::renewed(Clock::time_point time) {
-  good_until_ = time + time_;
+  renewed_at_ = time;
+  lasts_ = time_;
   said_.clear();
 }
 
@@ -94,6 +93,7 @@ void RelayLease::lost() {
 // The lease stays: the next step finds out whether it is still ours.
 void RelayLease::failed(const std::string& error) {
   session_.reset();
+  lasts_ = store::while_unseen(time_);
   if (std::exchange(said_, error).empty())
     log::warning("outbox_waits", {{"error", error}},
                  "PostgreSQL does not let the relay work; it tries again");

@@ -21,6 +21,7 @@ class RelayLease {
   explicit RelayLease(const RelaySetup& setup);
 
   // Connects if there is no session. Takes the lease if it is free, and asks for it once a second.
+  // Other relays see by the session that this one lives.
   // Returns the batches that earlier relays left open if this call has taken the lease.
   // Throws: DatabaseError. Blocks: as a connect does.
   using OpenBatches = std::map<std::string, store::OpenBatch>;
@@ -28,7 +29,7 @@ class RelayLease {
 
   bool is_held() const { return lease_.has_value(); }
   // What is in hand may be sent: no other relay can have taken over.
-  bool is_fresh() const { return Clock::now() < good_until_; }
+  bool is_fresh() const { return Clock::now() - renewed_at_ < lasts_; }
   bool must_be_renewed() const;
 
   // Precondition of these three: is_held(), and seek() has returned since failed().
@@ -40,7 +41,8 @@ class RelayLease {
   void renewed(std::chrono::steady_clock::time_point time);
   // Another relay has it, or ids may name other rows after PostgreSQL lost its tail.
   void lost();
-  // A step with PostgreSQL ended with this error.
+  // A step with PostgreSQL ended with this error. Until the lease is renewed, it lasts only
+  // store::while_unseen().
   void failed(const std::string& error);
   // Another relay may take it at once. Throws: nothing. If PostgreSQL is away, it ends by itself.
   void release();
@@ -57,8 +59,9 @@ class RelayLease {
   std::optional<store::Session> session_;
   std::optional<store::OutboxLease> lease_;
   std::string store_id_;
-  Clock::time_point good_until_{}, ask_at_{};
-  std::string said_;  // why PostgreSQL does not let it work
+  Clock::time_point renewed_at_{}, ask_at_{};
+  std::chrono::milliseconds lasts_{0};  // from renewed_at_
+  std::string said_;                    // why PostgreSQL does not let it work
 };
 
 }  // namespace hapax::outbox

@@ -143,7 +143,7 @@ MUTANTS = {
         "std::erase_if(wanted_, [&](const Wanted& wanted) { return taken.contains("
         "wanted.partition); });", "wanted_.clear();")], partitions=400),
     "relay-without-barrier": Mutant([(
-        "src/store/worker/outbox.cpp", 'transaction.add("SET LOCAL synchronous_commit = on");\n'
+        "src/store/worker/outbox_lease.cpp", 'transaction.add("SET LOCAL synchronous_commit = on");\n'
         '  transaction.add("SET LOCAL idle', 'transaction.add("SET LOCAL synchronous_commit = off");\n'
         '  transaction.add("SET LOCAL idle')],
         POSTGRES, {"batch": 1, "lose_tail": True}, world="publish"),

@@ -87,7 +87,6 @@ TEST(OutboxChain, StandsThroughKillsOfBothItsWorkers) {
     chain.await_receipts(round * 500 + 50);
     payer->kill();
     receiver->kill();
-    chain.site().end_leases();
     payer->start_again();
     receiver->start_again();
   }

@@ -94,7 +94,6 @@ TEST(TransactedChain, StandsKillsOfTheRelayUnderLoad) {
     chain.pay(round * 500, 500);
     chain.await_receipts(round * 500 + 50);
     payer->kill();
-    chain.site().end_leases();
     payer->start_again();
   }
   chain.await_receipts(kPayments);

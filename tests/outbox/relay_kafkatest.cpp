@@ -264,6 +264,29 @@ TEST_F(RelayCase, OfTwoRelaysOneWorksAndTheOtherTakesOverAtOnce) {
   EXPECT_EQ(database.value("SELECT epoch FROM hapax.leases"), "2");
 }
 
+TEST_F(RelayCase, TakesOverLongBeforeALeaseEndsWhoseRelayHasNoSession) {
+  database.run(
+      "INSERT INTO hapax.leases (name, holder, until, epoch) VALUES "
+      "('outbox of g', 'dead session-1', now() + interval '1 hour', 1)");
+  database.run(rows("audit", 0, 10));
+  RelaySetup patient = setup();
+  patient.lease = 2h;
+  Running relay(std::move(patient), "w");
+  await_sent();
+  expect_exact("audit", 10);
+}
+
+TEST_F(RelayCase, ShowsOthersThatItLivesInEachOfItsSessions) {
+  const std::string shown =
+      "FROM pg_locks WHERE locktype = 'advisory' AND database = "
+      "(SELECT oid FROM pg_database WHERE datname = current_database())";
+  const auto relay = run();
+  database.wait_until("SELECT count(*) " + shown, "1");
+  const std::string before = database.value("SELECT pid " + shown);
+  database.run("SELECT pg_terminate_backend(" + before + ")");
+  database.wait_until("SELECT count(*) " + shown + " AND pid <> " + before, "1");
+}
+
 TEST_F(RelayCase, SendsNothingFromACopyOfTheDatabase) {
   database.run(rows("receipts", 0, 10));
   const auto copy = database.copy();

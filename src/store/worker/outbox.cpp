@@ -10,8 +10,6 @@ namespace {
 using Text = std::optional<std::string>;
 using Marks = std::map<std::string, std::int64_t>;
 
-std::string lease_name(const std::string& group) { return "outbox of " + group; }
-
 template <class Value>
 std::string outbox_array(const std::vector<Value>& values) {
   std::string array = "{";
@@ -62,46 +60,11 @@ void begin_reading(Transaction& transaction) {
   transaction.add("SET LOCAL jit = off");
 }
 
-bool renew(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
-  return !transaction
-              .run(sql::kFenceOutbox, {lease_name(lease.group), lease.holder, lease.epoch,
-                                       lease.incarnation, time.count()})
-              .empty();
-}
-
 }  // namespace
 
 bool has_outbox(Session& session) {
   Transaction transaction(session);
   return !transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null();
-}
-
-std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string& group,
-                                             const std::string& holder,
-                                             const std::string& incarnation,
-                                             std::chrono::seconds time) {
-  Transaction transaction(session);
-  transaction.add("SET LOCAL synchronous_commit = on");
-  const Rows rows =
-      transaction.run(sql::kTakeOutboxLease, {lease_name(group), holder, time.count()});
-  transaction.commit();
-  if (rows.empty()) return std::nullopt;
-  return OutboxLease{group, holder, rows[0][0].as<std::int64_t>(), incarnation};
-}
-
-// Its COMMIT is synchronous under any setting of the server. A relay that wants the lease waits for
-// this transaction's end. So PostgreSQL ends it if this process stands still.
-bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time) {
-  transaction.add("SET LOCAL synchronous_commit = on");
-  transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
-                  std::to_string(time.count()) + "s'");
-  return renew(transaction, lease, time);
-}
-
-void release_outbox_lease(Session& session, const OutboxLease& lease) {
-  Transaction transaction(session);
-  transaction.run(sql::kReleaseOutboxLease, {lease_name(lease.group), lease.holder, lease.epoch});
-  transaction.commit();
 }
 
 bool peek_outbox(Session& session, const std::string& group, const Marks& topics,
@@ -155,7 +118,7 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
   for (const Row row : transaction.run(sql::kReadOpenOutboxHalts, {lease.group}))
     read.halts.insert(row["id"].as<std::int64_t>());
   read.fenced_at = std::chrono::steady_clock::now();
-  if (!renew(transaction, lease, step.lease)) return std::nullopt;
+  if (!renew_outbox_lease(transaction, lease, step.lease)) return std::nullopt;
   transaction.commit();
   return read;
 }

@@ -1,4 +1,4 @@
-// The outbox as the relay sees it: the lease, the records that wait, the halts.
+// The outbox as the relay sees it: the records that wait, the halts.
 //
 // Thread safety: none; each call uses the caller's session.
 // Throws: DatabaseError (Phase::account), from all of them.
@@ -16,33 +16,12 @@
 #include "store/session.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/outbox_batches.hpp"
+#include "store/worker/outbox_lease.hpp"
 
 namespace hapax::store {
 
 // False on a schema older than kOutboxSchema.
 bool has_outbox(Session& session);
-
-// Proves that this relay is the only one of its group.
-struct OutboxLease {
-  std::string group;
-  std::string holder;       // no other relay has this name
-  std::int64_t epoch = 0;   // raised by each take-over
-  std::string incarnation;  // of PostgreSQL, as read_store() told before the take-over
-};
-
-// Nothing if another relay has it. Otherwise every older lease of the group is fenced.
-std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string& group,
-                                             const std::string& holder,
-                                             const std::string& incarnation,
-                                             std::chrono::seconds time);
-
-// The first statement of a transaction that only the lease's holder may commit: renews the lease,
-// and locks it until the end. False if the lease or the incarnation is another one. The COMMIT will
-// be synchronous, and PostgreSQL ends the transaction if this process stands still for `time`.
-bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time);
-
-// Another relay may take it at once.
-void release_outbox_lease(Session& session, const OutboxLease& lease);
 
 // A record as its row has it.
 struct OutboxRow {

@@ -1,0 +1,80 @@
+// When a relay may take over from one that has gone: sql/worker/take_outbox_lease.sql.
+#include "store/worker/outbox_lease.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+class LeaseOfARelay : public testing::Test {
+ protected:
+  LeaseOfARelay() { show_relay(*relay, holder); }
+
+  // As if the relay had renewed it so long ago. A lease of 10 s.
+  void hold(int seconds_ago, const std::string& by) {
+    ASSERT_TRUE(take_outbox_lease(*relay, "g", by, "", 10s));
+    database.run("UPDATE hapax.leases SET until = clock_timestamp() + interval '" +
+                 std::to_string(10 - seconds_ago) + " s'");
+  }
+  bool is_free() { return take_outbox_lease(other, "g", "other", "", 10s).has_value(); }
+  // PostgreSQL ends a session a moment after its client has gone.
+  void end(std::optional<Session>& session, const std::string& left) {
+    session.reset();
+    database.wait_until(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+        "(SELECT oid FROM pg_database WHERE datname = current_database())",
+        left);
+  }
+
+  test::Database database;
+  const std::string holder = outbox_holder("one");
+  std::optional<Session> relay{std::in_place, database.worker()};
+  Session other{database.worker()};
+};
+
+TEST_F(LeaseOfARelay, IsNotFreeWhileItsSessionLives) {
+  hold(9, holder);
+  EXPECT_FALSE(is_free());
+}
+
+TEST_F(LeaseOfARelay, IsFreeOnceItsSessionHasEndedForAWhile) {
+  hold(3, holder);
+  end(relay, "0");
+  EXPECT_TRUE(is_free());
+}
+
+// It may have lost its connection only. Then it comes back, and renews the lease at once.
+TEST_F(LeaseOfARelay, IsNotFreeWhenItsSessionHasJustEnded) {
+  hold(1, holder);
+  end(relay, "0");
+  EXPECT_FALSE(is_free());
+}
+
+TEST_F(LeaseOfARelay, IsNotFreeOnceTheRelayIsBackInAnotherSession) {
+  hold(9, holder);
+  std::optional<Session> next(std::in_place, database.worker());
+  show_relay(*next, holder);  // while PostgreSQL still has the session before
+  end(relay, "1");
+  EXPECT_FALSE(is_free());
+}
+
+// It shows no session, alive or not.
+TEST_F(LeaseOfARelay, IsNotFreeBeforeItsEndIfTheRelayIsOfAnOlderRelease) {
+  hold(9, "one 12345");
+  end(relay, "0");
+  EXPECT_FALSE(is_free());
+}
+
+TEST_F(LeaseOfARelay, IsFreeAtItsEndThoughASessionLives) {
+  hold(10, holder);
+  EXPECT_TRUE(is_free());
+}
+
+}  // namespace
+}  // namespace hapax::store
