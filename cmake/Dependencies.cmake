@@ -9,6 +9,10 @@ find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 CONFIG REQUIRED)  # headers only
 find_path(VALIJSON valijson/validator.hpp REQUIRED)  # headers only
 find_package(CURL REQUIRED)
+# Linked statically, so that no plugin meets it: a plugin may bring another version of its own.
+set(Protobuf_USE_STATIC_LIBS ON)
+find_package(Protobuf 3.21 REQUIRED)
+find_path(PROTOBUF_PARSER google/protobuf/compiler/parser.h REQUIRED)
 pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka>=2.0.2)
 pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx>=6.4)
 pkg_check_modules(PQ REQUIRED IMPORTED_TARGET libpq>=14)

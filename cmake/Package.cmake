@@ -69,7 +69,7 @@ set(CPACK_DEBIAN_LIBHAPAX-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBHAPAX-DEV_PACKAGE_DEPENDS "nlohmann-json3-dev (>= 3.11)")
 # For what is more than a plugin: tests, and handlers linked into a binary of their own.
 set(CPACK_DEBIAN_LIBHAPAX-DEV_PACKAGE_RECOMMENDS "cmake, pkgconf, libcpp-httplib-dev, libcurl4-openssl-dev, libpq-dev, \
-libpqxx-dev, prometheus-cpp-dev, librdkafka-dev, libspdlog-dev, libssl-dev, postgresql")
+libpqxx-dev, libprotobuf-dev, prometheus-cpp-dev, librdkafka-dev, libspdlog-dev, libssl-dev, postgresql")
 set(CPACK_DEBIAN_LIBHAPAX-DEV_DESCRIPTION "handlers for hapax: headers, library, test kit
  What a handler of hapax is built and tested with: headers, a CMake package
  with hapax_add_handler(), the static library and the test kit.")

@@ -11,7 +11,8 @@ set -eu
 
 build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-dev librdkafka-dev
   libpqxx-dev libpq-dev libssl-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
-  libcpp-httplib-dev libboost-dev libvalijson-dev libcurl4-openssl-dev postgresql'
+  libcpp-httplib-dev libboost-dev libvalijson-dev libcurl4-openssl-dev libprotoc-dev
+  postgresql'
 test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
 lint='clang clang-format clang-tidy'
 fuzz='clang libclang-rt-dev'

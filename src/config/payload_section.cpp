@@ -10,6 +10,10 @@ namespace {
 using namespace std::chrono_literals;
 using Format = Payload::Format;
 
+std::string name_of(Format format) {
+  return format == Format::json ? "json" : format == Format::avro ? "avro" : "protobuf";
+}
+
 struct RegistryUrl {
   std::optional<std::string> operator()(Reader& reader, const Value& value) const {
     const std::string allowed =
@@ -67,27 +71,33 @@ void read_payload(Object& route, Route& into) {
   if (!route.find("payload")) return;
   Payload& payload = into.payload;
   route.section("payload", [&](Object& section) {
-    section.read("format", payload.format,
-                 Choice<Format>{{{"json", Format::json}, {"avro", Format::avro}}});
+    const bool has_format = section.read(
+        "format", payload.format,
+        Choice<Format>{
+            {{"json", Format::json}, {"avro", Format::avro}, {"protobuf", Format::protobuf}}});
     if (section.find("registry"))
       section.section("registry",
                       [&](Object& registry) { read_registry(registry, payload.registry); });
     section.read("schema", payload.schema, Text{"the path of a JSON Schema"});
     section.finish();
-    const bool asks = payload.format == Format::avro;
+    const bool asks = payload.format == Format::avro || payload.format == Format::protobuf;
     if (asks && !section.find("registry"))
       section.reader().problem(section.path(),
-                               "\"format\": \"avro\" needs \"registry\": {\"url\": …}");
-    if (!asks && section.find("registry"))
-      section.reader().problem(member_path(section.path(), "registry"),
-                               "is asked for \"format\": \"avro\" only; leave it out");
+                               "\"format\": \"" + name_of(payload.format) +
+                                   "\" needs \"registry\": {\"url\": …}, which knows the schemas");
+    // A format that does not exist is a problem already, and may be meant to ask.
+    const bool is_known = !has_format || payload.format != Format::plain;
+    if (!asks && is_known && section.find("registry"))
+      section.reader().problem(
+          member_path(section.path(), "registry"),
+          "is asked for \"format\": \"avro\" or \"protobuf\" only; leave it out");
     if (section.members().empty())
       section.reader().problem(section.path(),
                                "is empty; add \"schema\" or \"format\", or leave "
                                "it out");
   });
   if (payload.format == Format::plain) return;
-  into.key.format = payload.format == Format::json ? "json" : "avro";
+  into.key.format = name_of(payload.format);
   // Bytes hold the schema's id, which may change while the operation is the same.
   if (!route.find("fingerprint") && !key::is_by_position(into.key))
     into.key.fingerprint.kind = key::FingerprintRule::Kind::json;

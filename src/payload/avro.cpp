@@ -1,15 +1,10 @@
 #include "payload/avro.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 
-#include "key/base64.hpp"
+#include "payload/json_text.hpp"
 #include "payload/varint.hpp"
 
 namespace hapax::payload {
@@ -20,9 +15,9 @@ using Kind = AvroType::Kind;
 constexpr std::size_t kMaxLevels = 2 * kMaxJsonDepth;  // a union is a level without a bracket
 constexpr std::size_t kMaxDecimal = 128;               // bytes: 308 digits
 
-[[noreturn]] void does_not_fit(const std::string& why) {
-  throw NotDecodable("the payload does not fit its Avro schema: " + why);
-}
+constexpr const char* kNoFit = "the payload does not fit its Avro schema: ";
+
+[[noreturn]] void does_not_fit(const std::string& why) { throw NotDecodable(kNoFit + why); }
 
 // The two's complement of `bytes`, in decimal.
 std::string decimal_text(std::string_view bytes, int scale) {
@@ -56,32 +51,32 @@ std::string decimal_text(std::string_view bytes, int scale) {
 
 class Decoding {
  public:
-  Decoding(std::string_view bytes, std::size_t max) : rest_(bytes), max_(max) {}
+  Decoding(std::string_view bytes, std::size_t max) : rest_(bytes), json_(max, kNoFit) {}
 
   std::string whole(const AvroType& type) {
     value(type, 0);
     if (!rest_.empty()) does_not_fit(std::to_string(rest_.size()) + " bytes are left over");
-    return std::move(text_);
+    return json_.take();
   }
 
  private:
   void value(const AvroType& type, std::size_t level) {
     if (level > kMaxLevels) does_not_fit("it nests too deep");
     switch (type.kind) {
-      case Kind::null: return add("null");
+      case Kind::null: return json_.add("null");
       case Kind::boolean: return boolean();
       case Kind::int32:
-        return add(std::to_string(number(std::numeric_limits<std::int32_t>::min(),
-                                         std::numeric_limits<std::int32_t>::max())));
+        return json_.number(number(std::numeric_limits<std::int32_t>::min(),
+                                   std::numeric_limits<std::int32_t>::max()));
       case Kind::int64:
-        return add(std::to_string(number(std::numeric_limits<std::int64_t>::min(),
-                                         std::numeric_limits<std::int64_t>::max())));
+        return json_.number(number(std::numeric_limits<std::int64_t>::min(),
+                                   std::numeric_limits<std::int64_t>::max()));
       case Kind::float32: return floating<float, std::uint32_t>();
       case Kind::float64: return floating<double, std::uint64_t>();
       case Kind::bytes: return binary(type, take(length()));
       case Kind::fixed: return binary(type, take(type.size));
-      case Kind::string: return string(take(length()));
-      case Kind::enumeration: return add(type.names[index(type.names.size(), "an enum")]);
+      case Kind::string: return json_.string(take(length()));
+      case Kind::enumeration: return json_.add(type.names[index(type.names.size(), "an enum")]);
       case Kind::record: return record(type, level);
       case Kind::array: return blocks(type, level, '[', ']');
       case Kind::map: return blocks(type, level, '{', '}');
@@ -92,7 +87,7 @@ class Decoding {
   void boolean() {
     const char byte = take(1)[0];
     if (byte != 0 && byte != 1) does_not_fit("a boolean is neither 0 nor 1");
-    add(byte == 1 ? "true" : "false");
+    json_.add(byte == 1 ? "true" : "false");
   }
 
   std::int64_t number(std::int64_t least, std::int64_t most) {
@@ -108,12 +103,7 @@ class Decoding {
     Bits bits = 0;
     for (std::size_t i = bytes.size(); i-- > 0;)
       bits = static_cast<Bits>(bits << 8 | static_cast<unsigned char>(bytes[i]));
-    const auto read = std::bit_cast<Float>(bits);
-    if (std::isnan(read)) return add("\"NaN\"");
-    if (std::isinf(read)) return add(read > 0 ? "\"Infinity\"" : "\"-Infinity\"");
-    std::array<char, 64> buffer;
-    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), read).ptr;
-    add({buffer.data(), end});
+    json_.number(std::bit_cast<Float>(bits));
   }
 
   std::size_t length() {
@@ -135,33 +125,26 @@ class Decoding {
   }
 
   void binary(const AvroType& type, std::string_view bytes) {
-    add("\"");
-    add(type.is_decimal ? decimal_text(bytes, type.scale) : key::base64(bytes));
-    add("\"");
-  }
-
-  void string(std::string_view bytes) {
-    try {
-      add(nlohmann::json(bytes).dump());
-    } catch (const nlohmann::json::type_error&) {
-      does_not_fit("a string is not UTF-8");
-    }
+    if (!type.is_decimal) return json_.base64(bytes);
+    json_.add("\"");
+    json_.add(decimal_text(bytes, type.scale));
+    json_.add("\"");
   }
 
   void record(const AvroType& type, std::size_t level) {
-    add("{");
+    json_.add("{");
     for (std::size_t i = 0; i < type.parts.size(); ++i) {
-      if (i > 0) add(",");
-      add(type.names[i]);
-      add(":");
+      if (i > 0) json_.add(",");
+      json_.add(type.names[i]);
+      json_.add(":");
       value(*type.parts[i], level + 1);
     }
-    add("}");
+    json_.add("}");
   }
 
   // Blocks of elements, each with a count; a negative count is followed by the bytes of its block.
   void blocks(const AvroType& type, std::size_t level, char open, char close) {
-    add({&open, 1});
+    json_.add({&open, 1});
     bool is_first = true;
     for (;;) {
       constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -172,36 +155,29 @@ class Decoding {
         length();
       }
       for (; count > 0; --count) {
-        if (!std::exchange(is_first, false)) add(",");
+        if (!std::exchange(is_first, false)) json_.add(",");
         if (type.kind == Kind::map) {
-          string(take(length()));
-          add(":");
+          json_.string(take(length()));
+          json_.add(":");
         }
         value(*type.parts[0], level + 1);
       }
     }
-    add({&close, 1});
+    json_.add({&close, 1});
   }
 
   void choice(const AvroType& type, std::size_t level) {
     const AvroType& branch = *type.parts[index(type.parts.size(), "a union")];
     if (!type.is_named || branch.kind == Kind::null) return value(branch, level + 1);
-    add("{");
-    string(branch.name);
-    add(":");
+    json_.add("{");
+    json_.string(branch.name);
+    json_.add(":");
     value(branch, level + 1);
-    add("}");
-  }
-
-  void add(std::string_view text) {
-    if (text_.size() + text.size() > max_)
-      does_not_fit("its JSON would have more than " + std::to_string(max_) + " bytes");
-    text_ += text;
+    json_.add("}");
   }
 
   std::string_view rest_;
-  const std::size_t max_;
-  std::string text_;
+  JsonText json_;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct SchemaText {
   struct Reference {
     std::string name;
     std::string text;
+    bool is_direct = false;  // the schema itself names it
   };
   std::vector<Reference> references;
 };

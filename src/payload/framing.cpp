@@ -30,7 +30,7 @@ bool read_indexes(std::string_view& bytes, std::vector<int>& indexes) {
 }
 
 // Takes the id off the front. Nothing: there is none.
-std::optional<Framed> read_id(std::string_view& bytes, bool has_indexes) {
+std::optional<Framed> read_id(std::string_view& bytes) {
   Framed framed;
   if (bytes.size() >= 5 && bytes[0] == 0) {
     std::uint32_t id = 0;
@@ -43,7 +43,6 @@ std::optional<Framed> read_id(std::string_view& bytes, bool has_indexes) {
   } else {
     return std::nullopt;
   }
-  if (has_indexes && !read_indexes(bytes, framed.indexes)) return std::nullopt;
   return framed;
 }
 
@@ -59,17 +58,14 @@ std::variant<Framed, NotFramed> unframe(const Message& message, bool has_indexes
     id = header.value;
   }
   std::string_view payload = *message.payload();
-  if (!id) {
-    auto framed = read_id(payload, has_indexes);
-    if (!framed)
-      return NotFramed{
-          "the payload does not begin with the id of a schema, and there is no header " +
-          std::string(kHeader)};
-    framed->body = payload;
-    return *std::move(framed);
-  }
-  auto framed = read_id(*id, has_indexes);
-  if (!framed || !id->empty())
+  std::string_view& framing = id ? *id : payload;
+  auto framed = read_id(framing);
+  if (!framed && !id)
+    return NotFramed{"the payload does not begin with the id of a schema, and there is no header " +
+                     std::string(kHeader)};
+  if (framed && has_indexes && !read_indexes(framing, framed->indexes))
+    return NotFramed{"behind the id of the schema there are no indexes of a Protobuf message"};
+  if (!framed || (id && !id->empty()))
     return NotFramed{"the header " + std::string(kHeader) + " is not the id of a schema"};
   framed->body = payload;
   return *std::move(framed);

@@ -1,6 +1,7 @@
 #include "payload/reader.hpp"
 
 #include "payload/avro.hpp"
+#include "payload/protobuf/decoder.hpp"
 
 namespace hapax::payload {
 namespace {
@@ -18,7 +19,8 @@ std::shared_ptr<const Decoder> make_decoder(Format format, const SchemaText& sch
   if (schema.type != wanted)
     throw NotDecodable("the schema is of type " + schema.type + ", and payload.format wants " +
                        wanted);
-  return std::make_shared<const AvroDecoder>(schema);
+  if (format == Format::avro) return std::make_shared<const AvroDecoder>(schema);
+  return std::make_shared<const ProtobufDecoder>(schema);
 }
 
 std::unique_ptr<Registry> registry_of(const config::Payload& payload, HttpGet get) {

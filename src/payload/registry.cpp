@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "observe/log.hpp"
 
@@ -185,10 +184,11 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
   struct Open {
     json document;
     std::string name;
+    std::string path;
     std::size_t next = 0;
   };
   std::vector<Open> open;
-  std::set<std::string> seen;
+  std::map<std::string, std::size_t> seen;  // the place in schema.references, once it is known
   std::string wanted = path;
   std::string name;
   const auto began = now_();
@@ -200,7 +200,7 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
       auto read = document(wanted);
       if (std::holds_alternative<Missing>(read)) return Missing{};
       if (auto* const away = std::get_if<Away>(&read)) return std::move(*away);
-      open.push_back({std::get<json>(std::move(read)), name});
+      open.push_back({std::get<json>(std::move(read)), name, wanted});
       wanted.clear();
     }
     Open& last = open.back();
@@ -209,7 +209,11 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
       const json& reference = references[last.next++];
       const std::string its = path_of(reference);
       if (its.empty()) throw NotDecodable("the schema has a reference that names no subject");
-      if (!seen.insert(its).second) continue;
+      if (const auto known = seen.find(its); known != seen.end()) {
+        if (open.size() == 1) schema.references[known->second].is_direct = true;
+        continue;
+      }
+      seen.emplace(its, 0);
       if (seen.size() > kMaxReferences)
         throw NotDecodable("the schema refers to more than " + std::to_string(kMaxReferences) +
                            " others");
@@ -223,7 +227,8 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
       schema.text = std::move(text);
       return schema;
     }
-    schema.references.push_back({last.name, std::move(text)});
+    seen[last.path] = schema.references.size();
+    schema.references.push_back({last.name, std::move(text), open.size() == 2});
     open.pop_back();
   }
 }

@@ -44,7 +44,7 @@ LIBRARIES = {
     r"openssl/": {"key", "gate"},  # digests | TLS
     r"(prometheus/|httplib|spdlog/|fmt/)": {"observe"},
     r"boost/": {"gate"},
-    r"(curl|valijson)/": {"payload"},
+    r"(curl|valijson|google/protobuf)/": {"payload"},
     r"CLI/": {"cli", "inspect", "tools", "app"},
 }
 # What a plugin is built with is part of its ABI.

@@ -27,6 +27,10 @@ TEST(PayloadSection, ReadsFormatRegistryAndSchema) {
   const Route avro = route(kAvro);
   EXPECT_EQ(avro.payload.format, Payload::Format::avro);
   EXPECT_EQ(avro.payload.registry.url, "https://registry:8081");
+  json protobuf = kAvro;
+  protobuf["format"] = "protobuf";
+  EXPECT_EQ(route(protobuf).payload.format, Payload::Format::protobuf);
+  EXPECT_EQ(route(protobuf).key.format, "protobuf");
 }
 
 // Bytes hold the id of the schema, which is no part of an operation.
@@ -44,10 +48,14 @@ TEST(PayloadSection, ComparesDecodedPayloads) {
 
 TEST(PayloadSection, RefusesWhatDoesNothingOrIsMissing) {
   EXPECT_TRUE(has(problem(json::object(), ""), "is empty"));
-  EXPECT_TRUE(has(problem({{"format", "avro"}}, ""), "needs \"registry\""));
+  EXPECT_TRUE(has(problem({{"format", "avro"}}, ""), "\"avro\" needs \"registry\""));
+  EXPECT_TRUE(has(problem({{"format", "protobuf"}}, ""), "\"protobuf\" needs \"registry\""));
   json framed = kAvro;
   framed["format"] = "json";
   EXPECT_TRUE(has(problem(framed, ".registry"), "leave it out"));
+  framed["format"] = "thrift";  // it may be meant to ask
+  EXPECT_EQ(problem(framed, ".registry"), "");
+  EXPECT_NE(problem(framed, ".format"), "");
   json document = with("/routes/0/payload", kAvro);
   document["routes"][0]["outside"] = {{"repeat", "never"}};
   EXPECT_TRUE(has(problem_at(load(document), "routes[0].outside"), "payload.format"));

@@ -57,6 +57,29 @@ TEST(PayloadReader, DecodesEachPayloadByTheSchemaThatItNames) {
   EXPECT_EQ(read(reader, {.payload = std::nullopt}), "");  // a tombstone
 }
 
+TEST(PayloadReader, DecodesProtobufByTheMessageThatTheIndexesName) {
+  const Reader reader(payload(Format::protobuf), [](const std::string& path) {
+    if (path != "/schemas/ids/1" && path != "/schemas/guids/01000000-0000-0000-0000-000000000002")
+      return answer(path);
+    return HttpAnswer{200, nlohmann::json{{"schemaType", "PROTOBUF"},
+                                          {"schema",
+                                           "syntax = 'proto3'; message A { string id = 1; }"
+                                           " message B { int64 amount = 1; }"}}
+                               .dump()};
+  });
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\0\x0a\2p1"s}), R"({"id":"p1"})");
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\2\2\x08\7"s}), R"({"amount":7})");
+  const std::string guid = "\1\1"s + std::string(14, '\0') + "\2"s;
+  EXPECT_EQ(read(reader, {.payload = guid + "\2\2\x08\7"s}), R"({"amount":7})");
+  EXPECT_EQ(read(reader, {.headers = {{"__value_schema_id", guid + "\2\2"}}, .payload = "\x08\7"}),
+            R"({"amount":7})");
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\2\6\x08\7"s}),
+            "not_decodable: /schemas/ids/1: the schema has no message with the index 3");
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\2\0"s}),
+            "not_decodable: /schemas/ids/2: the schema is of type AVRO, and payload.format wants "
+            "PROTOBUF");
+}
+
 TEST(PayloadReader, TellsWhyAPayloadCannotBeDecoded) {
   const Reader reader(payload(Format::avro), answer);
   for (const auto& [bytes, why] : std::vector<std::pair<std::string, std::string>>{

@@ -35,7 +35,8 @@ struct Double {
     if (std::holds_alternative<Registry::Unknown>(found)) return "unknown";
     const auto& schema = std::get<SchemaText>(found);
     std::string text = schema.type + ":" + schema.text;
-    for (const auto& [name, its] : schema.references) text += " " + name + "=" + its;
+    for (const auto& [name, its, is_direct] : schema.references)
+      text += " " + name + "=" + its + (is_direct ? "!" : "");
     return text;
   }
 };
@@ -50,7 +51,18 @@ TEST(Registry, GivesASchemaAfterAllThatItRefersTo) {
       {"name": "c", "subject": "c", "version": 1}]})"};
   a.answers["/subjects/c/versions/1"] = {200, R"({"schema": "C", "references": [
       {"name": "b", "subject": "b/1", "version": 2}]})"};  // in a circle
-  EXPECT_EQ(a.find("/schemas/ids/2"), "PROTOBUF:T c=C b=B");
+  EXPECT_EQ(a.find("/schemas/ids/2"), "PROTOBUF:T c=C! b=B!");
+}
+
+TEST(Registry, TellsWhatTheSchemaNamesItself) {
+  Double a;
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S", "references": [
+      {"name": "b", "subject": "b", "version": 1}, {"name": "c", "subject": "c", "version": 2}]})"};
+  a.answers["/subjects/b/versions/1"] = {200, R"({"schema": "B", "references": [
+      {"name": "c", "subject": "c", "version": 1}]})"};
+  a.answers["/subjects/c/versions/1"] = {200, R"({"schema": "C1"})"};
+  a.answers["/subjects/c/versions/2"] = {200, R"({"schema": "C2"})"};
+  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S c=C1 b=B! c=C2!");
 }
 
 TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndByNobodyMeanwhile) {
