@@ -61,12 +61,15 @@ class Reader:
 
     def end_of(self, partition):
         """Where the partition ends, control records included."""
-        for last in (False,) * 4 + (True,):
+        deadline = time.monotonic() + 30
+        while True:
             try:
                 return self.consumer.get_watermark_offsets(TopicPartition(self.topic, partition),
                                                            timeout=5)[1]
-            except KafkaException:  # a leader that is not there yet says so in many ways
-                if last:
+            # A leader that is not there yet says so in many ways. On a busy machine the client may
+            # also not know yet of a partition that was added.
+            except KafkaException:
+                if time.monotonic() > deadline:
                     raise
                 time.sleep(0.3)
 

@@ -77,7 +77,10 @@ class World:
         return []
 
 
-def name_for(seed, seconds):
-    """The world that a seed draws for a run so long."""
-    fitting = [name for name in sorted(WORLDS) if WORLDS[name].shortest_s <= seconds]
-    return random.Random(f"{seed} world").choice(fitting)
+def draw(seed, seconds):
+    """The world that a seed draws, and the seconds that its run takes: longer, if the world needs it."""
+    longer = [name for name in sorted(WORLDS) if WORLDS[name].shortest_s > seconds]
+    if random.Random(f"{seed} longer").randrange(len(WORLDS)) < len(longer):
+        name = random.Random(f"{seed} world").choice(longer)
+        return name, WORLDS[name].shortest_s
+    return random.Random(f"{seed} world").choice(sorted(set(WORLDS) - set(longer))), seconds
