@@ -44,7 +44,8 @@ struct Outcome {
   bool lost_in_handler = false;  // the connection broke while the handler ran, or at its COMMIT
   bool in_doubt = false;         // its transaction may have been committed, or may still be
   bool announced = false;        // a cautious run that could not be withdrawn
-  bool of_batch = false;         // a halt of all that shared the transaction, not of this message
+  int crashes = 0;  // it is given up for so many deaths of the process, and that is not written yet
+  bool of_batch = false;  // a halt of all that shared the transaction, not of this message
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
   std::int64_t dead_letter = 0;              // failed: the id of its new letter
   bool to_call = false;  // of an outside route: its key must be taken, or taken again

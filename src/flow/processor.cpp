@@ -75,6 +75,21 @@ void forget_attempts(Attempt& attempt) {
   }
 }
 
+// Its letter takes the key, unless it was the look for the key that killed the process last.
+Outcome give_up_crashed(Attempt& attempt, int crashes) {
+  const Task& task = attempt.task;
+  if (crashes == task.route.retry.max_crashes) name_letter(attempt);
+  Outcome outcome = give_up(attempt, gave_up(kCrashed,
+                                             "the worker process ended " + std::to_string(crashes) +
+                                                 " times while this message ran; it was not run "
+                                                 "again",
+                                             task.attempts));
+  if (outcome.result == Result::duplicate) forget_attempts(attempt);
+  // If PostgreSQL was away: announced once more, it would look like one that the name kills.
+  if (!is_settled(outcome.result)) outcome.crashes = crashes;
+  return outcome;
+}
+
 }  // namespace
 
 Outcome Processor::process(const Task& task, Handler& handler, const Next& next) {
@@ -117,6 +132,7 @@ Outcome Processor::process_once(Attempt& attempt, Handler& handler, const Next& 
   } catch (...) {
     return bookkeeping_failed(attempt, std::current_exception());
   }
+  if (task.crashes > 0) return give_up_crashed(attempt, task.crashes);
   if (task.cautious)
     if (auto decided = announce(attempt)) return *decided;
   if (task.skip != nullptr) {
@@ -147,15 +163,7 @@ std::optional<Outcome> Processor::announce(Attempt& attempt) {
   const int crashes = *announced - 1;
   if (crashes < task.route.retry.max_crashes) return std::nullopt;
   session_.take_announced();  // it stays in hapax.attempts
-  // If the process dies of that, too, the letter has no key.
-  if (crashes == task.route.retry.max_crashes) name_letter(attempt);
-  Outcome outcome = give_up(attempt, gave_up(kCrashed,
-                                             "the worker process ended " + std::to_string(crashes) +
-                                                 " times while this message ran; it was not run "
-                                                 "again",
-                                             task.attempts));
-  if (outcome.result == Result::duplicate) forget_attempts(attempt);
-  return outcome;
+  return give_up_crashed(attempt, crashes);
 }
 
 Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next& next) {

@@ -20,8 +20,9 @@ constexpr std::chrono::hours kUntilHalted{24};
 
 // What only process(task) can do right: history, a guard, an operator's word.
 bool must_run_alone(const Task& task) {
-  return task.cautious || task.skip != nullptr || task.is_in_attempts() || task.outages > 0 ||
-         task.settled || task.in_doubt || task.message.offset() < task.guard_below || unread(task);
+  return task.cautious || task.crashes > 0 || task.skip != nullptr || task.is_in_attempts() ||
+         task.outages > 0 || task.settled || task.in_doubt ||
+         task.message.offset() < task.guard_below || unread(task);
 }
 
 // A claimed key would tell whether the transaction was committed; an offset is asked for alone.

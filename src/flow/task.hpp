@@ -42,6 +42,7 @@ struct Task {
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
   std::string_view incarnation = {};     // of PostgreSQL at the partition's start; empty: any
   bool announced = false;      // by this process, in a cautious run that could not be withdrawn
+  int crashes = 0;             // see Outcome: the run before this one in this process gave it up
   bool remembered = false;     // in hapax.attempts at the partition's start
   Breaker* breaker = nullptr;  // of the route, in this process
   int agains = 0;              // runs in a row that ended in Result::again, in this process

@@ -42,6 +42,7 @@ struct Item {
   int agains = 0;                                   // runs again at once, in a row
   bool in_doubt = false;                            // a transaction with it may have been committed
   bool announced = false;                           // in a cautious run that could not be withdrawn
+  int crashes = 0;                                  // given up for so many, and not written yet
   bool remembered = false;                          // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
   Clock::time_point not_before{};        // waits until then, first of its order key

@@ -61,6 +61,7 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .failing = item.failing,
           .incarnation = beginning.incarnation,
           .announced = item.announced,
+          .crashes = item.crashes,
           .remembered = item.remembered,
           .breaker = &setup.breakers[partition.route_index()],
           .agains = item.agains,

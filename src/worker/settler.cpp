@@ -36,6 +36,7 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
     ++item.outages;
   }
   if (outcome.result != Result::waits) item.announced = outcome.announced;
+  item.crashes = std::max(item.crashes, outcome.crashes);
   if (outcome.to_call) {
     item.for_lane = false;
     item.answered.reset();

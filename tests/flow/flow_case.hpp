@@ -41,6 +41,7 @@ struct Given {
   std::chrono::milliseconds failing{0};
   std::string incarnation = "";
   bool announced = false;
+  int crashes = 0;
   bool remembered = false;
   int agains = 0;
   std::int64_t epoch = 0;
@@ -112,6 +113,7 @@ class FlowCase : public testing::Test {
                     .failing = given.failing,
                     .incarnation = given.incarnation,
                     .announced = given.announced,
+                    .crashes = given.crashes,
                     .remembered = given.remembered,
                     .agains = given.agains,
                     .epoch = given.epoch,

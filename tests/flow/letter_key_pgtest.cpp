@@ -42,6 +42,23 @@ TEST_F(LetterKey, KeepsItWithoutItsKeyIfThatKillsTheProcess) {
   EXPECT_EQ(key_row(), "");
 }
 
+// It was named, and the process lived. Only the letter could not be written then.
+TEST_F(LetterKey, KeepsItThoughPostgreSQLWasAwayWhenItWasGivenUp) {
+  announce_crashes(route.retry.max_crashes);
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE 'away' USING ERRCODE = '57P01'; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT ON hapax.dead_letters "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  const Outcome away = process({}, book, {.cautious = true});
+  EXPECT_EQ(away.result, Result::outage);
+  EXPECT_EQ(away.crashes, route.retry.max_crashes);
+  database.run("DROP TRIGGER refuse ON hapax.dead_letters");
+  EXPECT_EQ(process({}, book, {.crashes = away.crashes}).reason, "crashed") << "caution has ended";
+  EXPECT_EQ(key_row(), "failed@0");
+  EXPECT_EQ(runs, 0);
+}
+
 // The partition is another worker's: what that one announced stays.
 TEST_F(LetterKey, AnnouncesNoRunInAPartitionThatItLost) {
   take(3);
