@@ -82,6 +82,19 @@ TEST(CheckTables, NamesATableAndARightThatAreMissing) {
               HasSubstr("ok    routes[].tables: all there"));
 }
 
+TEST(CheckKeys, TellThatCoordinatesNameAMessageOfOneLogOnly) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  nlohmann::json config = site.options("w").config;
+  constexpr const char* kTold = "A mirror of the topic, or the topic made again, is another log";
+  std::ofstream(file) << config;
+  EXPECT_THAT(hapax({"check"}, file).text, testing::Not(HasSubstr(kTold)));
+  config["routes"][0]["missing_key"] = "coordinates";
+  std::ofstream(file) << config;
+  EXPECT_THAT(hapax({"check"}, file).text, HasSubstr(kTold));
+}
+
 TEST(CheckBatch, IsAdvisedIfTheHandlerMayOnlyInsert) {
   Site site = Site::on_mock_cluster(1);
   const sandbox::TemporaryFolder folder("check");

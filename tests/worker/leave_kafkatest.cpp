@@ -158,6 +158,15 @@ TEST(Leave, IsCleanWhereNothingRunsSoAChangedKeySpecIsLetIn) {
   expect_leaves(*changed);
 }
 
+TEST(Leave, BeforeItHasJoinedIsNoLeaveOfTheGroup) {
+  Site site = Site::on_mock_cluster(1);
+  const auto worker = site.worker(
+      "w", {{"kafka", {{"bootstrap.servers", "127.0.0.1:1"}, {"wait_for_topics", true}}}});
+  worker->await("waiting_for_kafka");
+  expect_leaves(*worker);
+  EXPECT_EQ(worker->count("stopping"), 0U) << worker->output();
+}
+
 TEST(Leave, OfAHandlerThatCallsExitIsAFailure) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
