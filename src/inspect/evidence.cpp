@@ -75,7 +75,7 @@ Standing read_standing(store::Session& session, const std::string& group,
   if (const auto row = store::read_checkpoint(session, group, standing.partition)) {
     standing.generation = row->generation;
     standing.checkpoint = row->next_offset;
-    standing.other_keys = !row->key_spec.empty() && row->key_spec != key::spec_digest(route.key);
+    standing.other_keys = !row->accepts(key::spec_digest(route.key));
   }
   standing.left_out =
       LeftOut(store::read_jumps(session, group, standing.partition, standing.generation));

@@ -18,12 +18,18 @@ bool take(std::string_view& text, std::string_view name, std::string_view& value
   return true;
 }
 
+template <class Number>
+bool read(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 }  // namespace
 
 std::string Provenance::text() const {
   return std::string(kPrefix) + "store=" + store_id + " cluster=" + cluster_id +
          " epoch=" + std::to_string(epoch) + (wal.empty() ? "" : " wal=" + wal) +
-         (first ? " first=1" : "");
+         (first > 0 ? " first=" + std::to_string(first) : "");
 }
 
 std::optional<Provenance> Provenance::parse(std::string_view text) {
@@ -34,14 +40,12 @@ std::optional<Provenance> Provenance::parse(std::string_view text) {
     return std::nullopt;
   std::string_view wal;
   if (text.starts_with("wal=") && (!take(text, "wal", wal) || wal.empty())) return std::nullopt;
+  Provenance provenance{std::string(store), std::string(cluster), 0, 0, std::string(wal)};
   std::string_view first;
-  if (!text.empty() && (!take(text, "first", first) || first != "1" || !text.empty()))
+  if (!text.empty() && (!take(text, "first", first) || !text.empty() ||
+                        !read(first, provenance.first) || provenance.first < 1))
     return std::nullopt;
-  Provenance provenance{std::string(store), std::string(cluster), 0, !first.empty(),
-                        std::string(wal)};
-  const auto [end, error] =
-      std::from_chars(epoch.data(), epoch.data() + epoch.size(), provenance.epoch);
-  if (error != std::errc() || end != epoch.data() + epoch.size()) return std::nullopt;
+  if (!read(epoch, provenance.epoch)) return std::nullopt;
   return provenance;
 }
 

@@ -14,12 +14,14 @@ struct Provenance {
   std::string store_id;
   std::string cluster_id;
   std::int64_t epoch = 0;
-  bool first = false;  // the partition's first run starts here: nothing of it is settled yet
+  // The partition's first run in a log starts here: nothing of it is settled yet. Behind the
+  // decision `recreated` it is the generation that the decision gave, else 1; 0: it is no such run.
+  std::int32_t first = 0;
   // PostgreSQL's position at least (store::WalPosition), without a space. Only of routes that call
   // to the outside: a hapax from before these would take such a commit for a foreign one.
   std::string wal = {};
 
-  // "hapax/1 store=… cluster=… epoch=…", " wal=…" if it is known, and " first=1" if it is
+  // "hapax/1 store=… cluster=… epoch=…", " wal=…" if it is known, and " first=1" if it is one
   std::string text() const;
 
   // Nothing if the text is not ours.

@@ -12,9 +12,14 @@ constexpr std::chrono::seconds kRefusedAgainAfter{5};
 
 // A record that was read before is looked at again first.
 std::int64_t fetched_from(const Partition& partition) {
+  if (const auto& record = partition.polling.looks_for) return record->offset;
   const std::int64_t next = partition.progress().next;
   const auto& before = partition.handover.read_before;
   return before.empty() ? next : std::min(next, before.front().offset);
+}
+
+bool is_fetched(const Partition& partition) {
+  return !partition.over() && (partition.polling.started || partition.polling.looks_for);
 }
 
 }  // namespace
@@ -47,8 +52,7 @@ void Fetches::turn() {
   const auto positions_of = [&](const auto& wanted) {
     std::vector<kafka::Position> positions;
     for (const auto& [id, partition] : partitions_)
-      if (!partition->over() && partition->polling.started && wanted(id))
-        positions.push_back({id, fetched_from(*partition)});
+      if (is_fetched(*partition) && wanted(id)) positions.push_back({id, fetched_from(*partition)});
     return positions;
   };
   const auto starting = positions_of([&](const auto& id) { return to_start_.contains(id); });
@@ -90,6 +94,7 @@ void Fetches::pause_all() {
 }
 
 void Fetches::stop(Partition& partition) {
+  partition.polling.looks_for.reset();
   forget_pause(partition);
   consumer_.pause({partition.id()});
   forget_start(partition.id());

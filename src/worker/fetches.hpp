@@ -25,6 +25,16 @@ class Fetches {
   // The start of this partition is agreed: fetch it at the next turn.
   void started(const TopicPartition& partition) { to_start_.insert(partition); }
 
+  // Before it starts: fetches this record, and what follows, until stop().
+  void look(Partition& partition, const ReadRecord& record) {
+    partition.polling.looks_for = record;
+    to_start_.insert(partition.id());
+  }
+  // Whether what comes of it was fetched for that.
+  bool looks(const Partition& partition) const {
+    return partition.polling.looks_for && !to_start_.contains(partition.id());
+  }
+
   // Kafka does not let us read it, and why. It is started again after a while.
   void refused(Partition& partition, const std::string& why);
 

@@ -10,9 +10,10 @@ using Generation = std::optional<std::int32_t>;
 
 struct Found {
   Generation generation;
-  bool by_id = false;        // known by the cluster and the topic's id
-  bool agreed = false;       // and hapax.logs has it under this very name
-  std::int64_t reached = 0;  // the highest checkpoint of another group in it
+  bool by_id = false;              // known by the cluster and the topic's id
+  bool agreed = false;             // and hapax.logs has it under this very name
+  std::int64_t reached = 0;        // the highest checkpoint of another group in it
+  std::optional<ReadRecord> last;  // that another group read last: the highest that can stand here
 };
 
 // Another id has this number in the same cluster: a client that could not tell ids meant that one.
@@ -22,6 +23,18 @@ bool is_anothers(const std::vector<KnownLog>& known, const KnownLog& unnamed,
     return other.cluster_id == unnamed.cluster_id && other.generation == unnamed.generation &&
            !other.topic_id.empty() && other.topic_id != topic_id;
   });
+}
+
+// What other groups tell of the log that has the number.
+void add_readings(Found& found, const std::vector<KnownLog>& known, const LogFacts& facts) {
+  for (const KnownLog& log : known) {
+    if (log.cluster_id != facts.cluster_id || log.generation != found.generation) continue;
+    found.reached = std::max(found.reached, log.reached);
+    const auto last = ReadRecord::parse(log.last_record);
+    if (last && last->generation == log.generation && last->offset >= facts.log_begin &&
+        last->offset < facts.log_end && (!found.last || found.last->offset < last->offset))
+      found.last = last;
+  }
 }
 
 // What is known under this name. Without an id it is the cluster's newest.
@@ -45,9 +58,7 @@ Found find(const std::vector<KnownLog>& known, const LogFacts& facts) {
     return log.agreed && log.cluster_id == facts.cluster_id && log.topic_id == facts.topic_id &&
            log.generation == found.generation;
   });
-  for (const KnownLog& log : known)
-    if (log.cluster_id == facts.cluster_id && log.generation == found.generation)
-      found.reached = std::max(found.reached, log.reached);
+  add_readings(found, known, facts);
   return found;
 }
 
@@ -69,9 +80,27 @@ LogNumber unused(const LogFacts& facts) {
 // The other groups have read on further than this log goes: theirs was another one.
 bool is_shorter(const LogFacts& facts, const Found& found) { return found.reached > facts.log_end; }
 
+// A topic that was made again may have grown past all that was read of the old one. Then no
+// offset tells, but the record does that another group read last.
+enum class Proof { none_needed, wanted, refuted };
+
+Proof proof(const LogFacts& facts, const Found& found) {
+  if (found.by_id || !found.last) return Proof::none_needed;
+  if (!facts.look || facts.look->wanted.generation != *found.generation) return Proof::wanted;
+  return facts.look->is_another() ? Proof::refuted : Proof::none_needed;
+}
+
+LogDisputed another_stands(const LogFacts& facts, const Found& found) {
+  return {"another group of scope \"" + facts.scope + "\" has read the record at offset " +
+              std::to_string(facts.look->wanted.offset) +
+              ", and another record stands there now: the topic was made again, or its log lost "
+              "its end. Keys are made of coordinates, which would mean the old messages. Decide "
+              "`recreated` for both groups",
+          *found.generation};
+}
+
 // The group begins this log, and has nothing of it yet.
-std::variant<LogNumber, LogDisputed> first_number(const LogFacts& facts,
-                                                  const std::vector<KnownLog>& known) {
+NumberedLog first_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
   if (const Found found = find(known, facts); found.generation) {
     if (is_shorter(facts, found))
       return LogDisputed{
@@ -81,6 +110,9 @@ std::variant<LogNumber, LogDisputed> first_number(const LogFacts& facts,
               ": the topic was made again, or its log lost its end. Keys are made of coordinates, "
               "which would mean the old messages. Decide `recreated` for both groups",
           *found.generation, true};
+    const Proof proven = proof(facts, found);
+    if (proven == Proof::wanted) return LogUnproven{*found.last};
+    if (proven == Proof::refuted) return another_stands(facts, found);
     return LogNumber{*found.generation, !found.agreed};
   }
   if (known.empty())
@@ -91,13 +123,16 @@ std::variant<LogNumber, LogDisputed> first_number(const LogFacts& facts,
 }
 
 // An operator decided that the topic was made again; perhaps for another group before this one.
-LogNumber next_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
+NumberedLog next_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
   const std::int32_t before = facts.row->generation - 1;  // the decision raised it
   const Found found = find(known, facts);
-  if (found.generation && !is_shorter(facts, found) &&
-      (found.by_id ? *found.generation != before : *found.generation > before))
-    return {*found.generation, !found.agreed};
-  return unused(facts);
+  if (!found.generation || is_shorter(facts, found) ||
+      (found.by_id ? *found.generation == before : *found.generation <= before))
+    return unused(facts);
+  const Proof proven = proof(facts, found);
+  if (proven == Proof::wanted) return LogUnproven{*found.last};
+  if (proven == Proof::refuted) return unused(facts);
+  return LogNumber{*found.generation, !found.agreed};
 }
 
 // `recreated` was decided, and since then perhaps also an offset.
@@ -110,16 +145,22 @@ bool begins_anew(const LogFacts& facts) {
 
 }  // namespace
 
-std::variant<LogNumber, LogDisputed> number_of_log(const LogFacts& facts) {
+NumberedLog number_of_log(const LogFacts& facts) {
   const std::vector<KnownLog> known = of_scope(facts);
   if (begins_anew(facts)) return next_number(facts, known);
   if (!facts.row || !facts.row->next_offset) return first_number(facts, known);
   const std::int32_t own = facts.row->generation;
   const Found found = find(known, facts);
   if (!found.generation) return LogNumber{own, true};
-  if (*found.generation == own) return LogNumber{own, !found.agreed};
   // Under another scope all keys are new; what this group alone knows of the log stays behind.
-  if (facts.row->scope != facts.scope) return LogNumber{*found.generation, !found.agreed};
+  if (facts.row->scope != facts.scope) {
+    NumberedLog number = first_number(facts, known);
+    const auto* const disputed = std::get_if<LogDisputed>(&number);
+    // The checkpoint is of this log: the others' was another one.
+    if (disputed != nullptr && !disputed->is_of_short_log) return unused(facts);
+    return number;
+  }
+  if (*found.generation == own) return LogNumber{own, !found.agreed};
   // `same_topic` leaves out which cluster and topic the checkpoint is of.
   if (facts.row->start_as == "checkpoint" && !facts.row->cluster_id)
     return LogNumber{*found.generation, !found.agreed, true};

@@ -2,7 +2,8 @@
 // groups of a scope must give one log one number, and two logs two.
 //
 // A log is known by its cluster and the topic's id. If the client cannot tell the id, it is known
-// by what operators decided. A number is kept for good: keys and dead letters are found by it.
+// by what operators decided, and by the records that other groups read last. A number is kept for
+// good: keys and dead letters are found by it.
 //
 // Pure.
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "store/worker/checkpoints.hpp"
 #include "store/worker/logs.hpp"
+#include "worker/read_record.hpp"
 
 namespace hapax::worker {
 
@@ -25,6 +27,8 @@ struct LogFacts {
   std::optional<store::CheckpointRow> row;
   std::vector<store::KnownLog> known;  // of this partition, in all scopes
   std::int64_t log_end = 0;            // asked for after `known`
+  std::int64_t log_begin = 0;
+  std::optional<RecordLook> look;  // if there was one
 };
 
 struct LogNumber {
@@ -41,7 +45,15 @@ struct LogDisputed {
   bool is_of_short_log = false;
 };
 
+// The log would get a number by its name alone. Whether this record, which another group read last
+// under that number, stands in it must be looked at before.
+struct LogUnproven {
+  ReadRecord last;
+};
+
+using NumberedLog = std::variant<LogNumber, LogDisputed, LogUnproven>;
+
 // Only for keys that may be made of coordinates.
-std::variant<LogNumber, LogDisputed> number_of_log(const LogFacts& facts);
+NumberedLog number_of_log(const LogFacts& facts);
 
 }  // namespace hapax::worker

@@ -20,6 +20,13 @@ struct Started {
   std::shared_ptr<Partition> partition;
 };
 
+// The start is not decided: whether this record still stands in the log shall be looked at first.
+// Then the partition is acquired again.
+struct LookWanted {
+  std::shared_ptr<Partition> partition;
+  ReadRecord record;
+};
+
 // A partition must stop; the halt is still to be recorded where `recorded` is false.
 struct HaltWanted {
   std::shared_ptr<Partition> partition;
@@ -54,8 +61,8 @@ struct ClientBroken {
   std::string topic;
 };
 
-using Notice =
-    std::variant<Started, HaltWanted, HaltEnded, Fenced, NobodyHas, LogDoubted, ClientBroken>;
+using Notice = std::variant<Started, LookWanted, HaltWanted, HaltEnded, Fenced, NobodyHas,
+                            LogDoubted, ClientBroken>;
 
 class Notices {
  public:

@@ -60,7 +60,7 @@ class Partition {
   std::size_t route_index() const { return route_index_; }
 
   // Owned by the poll thread. The keeper has it from KeeperInterface::acquire() until it posts
-  // Started or HaltWanted.
+  // Started, LookWanted or HaltWanted.
   struct Handover {
     // Read by this worker in the assignment before, so that the log must hold it.
     std::int64_t reached = 0;
@@ -70,6 +70,8 @@ class Partition {
     std::vector<ReadRecord> read_before;
     // Since when Kafka's log has seemed to end below that, or below the checkpoint.
     std::optional<std::chrono::steady_clock::time_point> short_since;
+    // What the start wanted to know of the log.
+    std::optional<RecordLook> look;
     // Of PostgreSQL, as this process saw it in an assignment before.
     std::optional<store::WalPosition> seen_wal;
   };
@@ -78,6 +80,7 @@ class Partition {
   // Owned by the poll thread.
   struct Polling {
     bool started = false;  // its start is agreed; from here on everything may be used
+    std::optional<ReadRecord> looks_for;  // before it starts: only this one is fetched
     bool paused = false;
     std::optional<std::int64_t> blocked;  // an episode: paused for a retry of this offset
     bool at_end = false;                  // the last thing that came was the end of the partition

@@ -25,6 +25,7 @@ PollThread::PollThread(PollThreadSetup setup)
                   setup_.health, setup_.lanes.metrics),
       partition_errors_(setup_.settings.name, setup_.earliest_when_out_of_range, partitions_,
                         assignment_, fetches_, setup_.now),
+      record_looks_(partitions_, fetches_, setup_.keeper, setup_.now),
       offset_commits_(partitions_, setup_.consumer, setup_.keeper, setup_.lanes.metrics, setup_.now,
                       setup_.lanes.tracer),
       membership_(setup_.consumer, setup_.now),
@@ -47,13 +48,16 @@ void PollThread::receive(std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
   // Null if it was revoked or halted meanwhile, or fetched before the partition starts again.
   const auto partition = find_running(partitions_, std::pair(message.topic(), message.partition()));
-  if (!partition || partition_errors_.log_was_rewritten(partition, *record)) return;
+  if (!partition) return record_looks_.serve(*record);
+  if (partition_errors_.log_was_rewritten(partition, *record)) return;
   intake_.receive(partition, std::move(record));
 }
 
 void PollThread::serve(const kafka::EndOfPartition& end) {
   if (const auto partition = find_running(partitions_, end.partition))
     intake_.reached_end(*partition, end.offset);
+  else
+    record_looks_.serve(end);
 }
 
 void PollThread::serve(const kafka::PartitionError& error) {
@@ -61,7 +65,7 @@ void PollThread::serve(const kafka::PartitionError& error) {
       error.kind == kafka::PartitionError::Kind::refused && error.partition.first.empty();
   if (of_group)
     setup_.kafka_health.refused_by_group(error.text);
-  else
+  else if (!record_looks_.serve(error))
     partition_errors_.serve(error);
 }
 

@@ -27,6 +27,7 @@
 #include "worker/partition_errors.hpp"
 #include "worker/partition_reports.hpp"
 #include "worker/partitions.hpp"
+#include "worker/record_looks.hpp"
 
 namespace hapax::worker {
 
@@ -90,6 +91,7 @@ class PollThread {
   void serve(const kafka::PartitionError& error);
   void serve_posted();
   void serve(const Started& started);
+  void serve(const LookWanted& wanted) { record_looks_.begin(wanted); }
   void serve(const HaltWanted& wanted) { assignment_.halt(wanted); }
   void serve(const HaltEnded& ended) { assignment_.halt_ended(ended); }
   void serve(const Fenced& fenced) { assignment_.fenced(fenced); }
@@ -104,6 +106,7 @@ class PollThread {
   Intake intake_;
   Assignment assignment_;
   PartitionErrors partition_errors_;
+  RecordLooks record_looks_;
   OffsetCommits offset_commits_;
   GroupMembership membership_;
   PartitionReports partition_reports_;

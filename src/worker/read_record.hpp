@@ -4,6 +4,7 @@
 // Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,16 @@ struct ReadRecord {
   static std::optional<ReadRecord> parse(std::string_view text);
 
   bool operator==(const ReadRecord&) const = default;
+};
+
+// What a look at one offset of the log has found (record_looks.hpp).
+struct RecordLook {
+  ReadRecord wanted;                // that another group of the scope read last
+  std::optional<ReadRecord> found;  // nothing: none stands there that can be read
+  std::chrono::steady_clock::time_point at;
+
+  // Nothing stands there if compaction removed it, so that proves nothing.
+  bool is_another() const { return found && found->timestamp_ms != wanted.timestamp_ms; }
 };
 
 // Those that a start at `offset` can compare, ascending: of its generation, not below `low`, where

@@ -7,7 +7,7 @@
 namespace hapax::worker {
 namespace {
 
-using Start = std::variant<StartAt, StartHalt>;
+using Start = std::variant<StartAt, StartHalt, StartLook>;
 using store::Jump;
 
 std::string text(std::int64_t offset) { return std::to_string(offset); }
@@ -52,8 +52,7 @@ std::optional<StartHalt> recreated(const StartFacts& facts) {
 // run again.
 std::optional<StartHalt> key_spec_changed(const StartFacts& facts) {
   const store::CheckpointRow& row = *facts.row;
-  if (row.key_spec == facts.key_spec || row.key_spec.empty() || !row.next_offset)
-    return std::nullopt;
+  if (row.accepts(facts.key_spec) || !row.next_offset) return std::nullopt;
   // Written by a clean leave, and gone once another start is agreed. Not by the owner: who
   // has taken the partition, and not begun, has settled nothing.
   const bool drained = row.highest_settled && *row.highest_settled <= *row.next_offset;
@@ -104,6 +103,20 @@ Start with_row(const StartFacts& facts, bool here, bool ours) {
                        "topic was made again; this librdkafka cannot tell which"};
 }
 
+// `recreated` was decided, and nothing has started since.
+bool starts_new_log(const StartFacts& facts) {
+  return facts.row && facts.row->start_as == "initial";
+}
+
+// If a worker was killed between its commit to Kafka and the row, the start goes on there. By now
+// `kafka.initial: latest` would mean a later offset.
+Start first_of_new_log(const StartFacts& facts, bool ours) {
+  const bool was_committed = ours && facts.committed && *facts.committed <= facts.high &&
+                             facts.provenance->first == facts.row->generation;
+  return was_committed ? in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start)
+                       : Start(initial(facts));
+}
+
 // The offset; the log's number is another matter.
 Start decide_offset(const StartFacts& facts) {
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
@@ -114,7 +127,7 @@ Start decide_offset(const StartFacts& facts) {
                            : Start(initial(facts));
   }
   const std::string decided = facts.row->start_as.value_or("");
-  if (decided == "initial") return initial(facts);
+  if (starts_new_log(facts)) return first_of_new_log(facts, ours);
   // An operator decides on the offset. That the offsets and the keys still mean the same is no
   // part of it.
   if (auto halt = recreated(facts)) return *halt;
@@ -134,8 +147,9 @@ Start decide_offset(const StartFacts& facts) {
 // With the log's number, by which keys of coordinates are made.
 Start number_log(const StartFacts& facts, StartAt start) {
   if (!facts.key_may_be_coordinates) return start;
-  const auto number = number_of_log(
-      {facts.scope, facts.cluster_id, facts.topic_id, facts.row, facts.known_logs, facts.high});
+  const auto number = number_of_log({facts.scope, facts.cluster_id, facts.topic_id, facts.row,
+                                     facts.known_logs, facts.high, facts.low, facts.look});
+  if (const auto* unproven = std::get_if<LogUnproven>(&number)) return StartLook{unproven->last};
   if (const auto* disputed = std::get_if<LogDisputed>(&number))
     return StartHalt{"topic_recreated", disputed->why, disputed->generation,
                      disputed->is_of_short_log};
@@ -185,7 +199,7 @@ store::Doubt question(const StartFacts& facts, std::int64_t run) {
 // What is in doubt since an earlier start, and was not passed since.
 std::int64_t still_in_doubt(const StartFacts& facts) {
   // Of a log that was made again nothing was ever in doubt.
-  if (facts.row && facts.row->start_as == "initial") return 0;
+  if (starts_new_log(facts)) return 0;
   const std::int64_t below = facts.doubt.below;
   return facts.row && facts.row->highest.value_or(0) >= below ? 0 : below;
 }
@@ -219,6 +233,25 @@ Start doubt_calls(const StartFacts& facts, StartAt at) {
 }
 
 }  // namespace
+
+std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
+                                   std::vector<ReadRecord> before) {
+  const auto& row = facts.row;
+  if (row && row->start_as == "checkpoint" && !row->cluster_id) return {};
+  if (row && row->last_record)
+    if (const auto last = ReadRecord::parse(*row->last_record)) before.push_back(*last);
+  return comparable(std::move(before), at.generation, facts.low, at.offset);
+}
+
+std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at) {
+  const store::Doubt& doubt = facts.doubt;
+  const bool was = doubt.below > 0 || doubt.asked > 0 || !doubt.decided.empty();
+  return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
+}
+
+std::int32_t first_generation(const StartFacts& facts) {
+  return starts_new_log(facts) ? facts.row->generation : 1;
+}
 
 std::int64_t settled_before(const StartFacts& facts, const StartAt& at) {
   if (!facts.row || !facts.row->next_offset) return at.offset;

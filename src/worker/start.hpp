@@ -16,6 +16,7 @@
 #include "store/worker/doubts.hpp"
 #include "store/worker/logs.hpp"
 #include "store/worker/wal_position.hpp"
+#include "worker/read_record.hpp"
 
 namespace hapax::worker {
 
@@ -42,6 +43,7 @@ struct StartFacts {
   bool key_may_be_coordinates = false;
   std::string scope;
   std::vector<store::KnownLog> known_logs;  // of the partition
+  std::optional<RecordLook> look;           // for the log's number
 };
 
 struct StartAt {
@@ -65,7 +67,23 @@ struct StartHalt {
   std::int64_t asks_run = 0;     // and this run had committed Kafka's offset; 0: none
 };
 
-std::variant<StartAt, StartHalt> decide_start(const StartFacts& facts);
+// Not decided: the record that another group read last must be looked at first (log_number.hpp).
+struct StartLook {
+  ReadRecord record;
+};
+
+std::variant<StartAt, StartHalt, StartLook> decide_start(const StartFacts& facts);
+
+// The records that the start reads again, ascending: of those that this process has read before,
+// and the last one below the checkpoint. None if an operator decided `same_topic`. Pure.
+std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
+                                   std::vector<ReadRecord> before);
+
+// The calls in doubt, to be written: nothing if none was in doubt, and none is. Pure.
+std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at);
+
+// What Kafka's offset tells of a first start: see kafka::Provenance::first. Pure.
+std::int32_t first_generation(const StartFacts& facts);
 
 // One more than the highest offset that an owner before may have settled, or the start if none has.
 // If the last owner did not leave cleanly, it is the end of the log. Under another key spec what

@@ -23,6 +23,9 @@ constexpr std::size_t kStartsAtOnce = 100;
 // After a start that could not be agreed.
 constexpr milliseconds kStartAgain{500};
 
+// Longer ago, the topic may have been made again since.
+constexpr std::chrono::seconds kLookHolds{10};
+
 // Longer than brokers take to learn that they lead no more.
 constexpr std::chrono::seconds kDoubted{10};
 
@@ -38,13 +41,6 @@ bool is_anothers(const StartFacts& facts) {
 // Kafka's offset is to be committed before PostgreSQL is told.
 bool is_committed_first(const StartFacts& facts, const StartAt& at) {
   return at.first || is_anothers(facts);
-}
-
-// Nothing if nothing was in doubt, and nothing is.
-std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at) {
-  const store::Doubt& doubt = facts.doubt;
-  const bool was = doubt.below > 0 || doubt.asked > 0 || !doubt.decided.empty();
-  return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
 }
 
 }  // namespace
@@ -185,7 +181,8 @@ std::map<TopicPartition, std::string> Starts::commit_first(const std::vector<Sta
   std::vector<kafka::Commit> first;
   for (const Starting& one : starting) {
     if (!is_committed_first(one.facts, one.at)) continue;
-    kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch, one.at.first};
+    kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch};
+    if (one.at.first) provenance.first = first_generation(one.facts);
     // The loss must still show if this start is not agreed.
     if (one.facts.wal)
       provenance.wal =
@@ -261,7 +258,15 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
   // Whether it is the same topic would go unasked.
   if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
     throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
+  facts.look = std::exchange(partition->handover.look, std::nullopt);
+  if (facts.look && facts.look->at + kLookHolds < steady_clock::now()) facts.look.reset();
   const auto decision = decide_start(facts);
+  if (const auto* look = std::get_if<StartLook>(&decision)) {
+    partition->delayed("looks whether the record at offset " + std::to_string(look->record.offset) +
+                       " is the one that another group read there");
+    notices_.post(LookWanted{partition, look->record});
+    return std::nullopt;
+  }
   if (const auto* refused = std::get_if<StartHalt>(&decision)) {
     if (may_be_outdated(*partition, *refused)) {
       acquire({partition}, kStartAgain);
@@ -368,9 +373,7 @@ void Starts::begin(const Starting& starting, const std::string& incarnation, std
   beginning.doubt_below = starting.at.doubt_below;
   beginning.ahead = std::move(ahead);
   auto& before = partition->handover.read_before;
-  if (facts.row && facts.row->last_record)
-    if (const auto last = ReadRecord::parse(*facts.row->last_record)) before.push_back(*last);
-  before = comparable(std::move(before), beginning.generation, facts.low, beginning.offset);
+  before = read_again(facts, starting.at, std::move(before));
   if (facts.wal) partition->saw(*facts.wal);
   partition->begin(std::move(beginning));
   held_.add(partition);

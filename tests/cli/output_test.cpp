@@ -63,7 +63,7 @@ TEST(Decisions, FitTheirReasons) {
       {"offset_unproven", "retry, same_topic, recreated"},
       {"topic_recreated", "retry, same_topic, recreated"},
       {"other_cluster", "retry, same_topic, recreated"},
-      {"offset_above_end", "retry, recreated"},
+      {"offset_above_end", "retry, same_topic, recreated"},
       {"offset_out_of_range", "retry, recreated, earliest"},
       {"key_spec_changed", "retry, accept"},
       {"tail_in_doubt", "retry, call, as_unknown"},

@@ -161,5 +161,27 @@ TEST(RemadeTopic, IsNotTakenForTheOldOneByAGroupThatBeginsThere) {
   expect_leaves(*renamed);
 }
 
+// The new log is longer than the old one was, so only its records tell.
+TEST(RemadeTopic, IsNotTakenForTheOldOneByAGroupThatBeginsThereThoughItIsLonger) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  nlohmann::json patch = {{"route", {{"key", "coordinates"}}}};
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 20);
+  const auto worker = site.worker("w", patch);
+  site.await_no_lag();
+  expect_leaves(*worker);
+  make_again(site);
+  patch["kafka"] = {{"group.id", site.group() + "-renamed"}};
+  const auto renamed = site.worker("renamed", patch);
+  if (!kafka::can_tell_topic_ids()) {
+    renamed->await("halted", {{"reason", "topic_recreated"}});
+    accept(site, *renamed);
+  }
+  site.await_booked(80);
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.dead_letters"), 0);
+  expect_leaves(*renamed);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -107,6 +107,76 @@ TEST(LogNumber, OfAShorterLogIsNotThatOfTheGroupsThatReadTheLongerOne) {
   EXPECT_EQ(number(begins), 4) << "and of another scope it is no name for this one";
 }
 
+// Who cannot tell ids, in a log that has grown past all that was read of the old one.
+struct ProofOfALog : testing::Test {
+  // Another group has read up to 20.
+  LogFacts begins = [] {
+    LogFacts all =
+        facts({}, {{"s", "c1", "", 3, true}, {"s", "c1", "", 3, false, 20, "3/19/1000"}});
+    all.log_end = 60;
+    return all;
+  }();
+  // What stands at offset 19 now.
+  void look(std::optional<std::int64_t> timestamp_ms, std::int32_t generation = 3) {
+    const ReadRecord wanted{generation, 19, 1000, 0};
+    begins.look = RecordLook{wanted, {}, {}};
+    if (timestamp_ms) begins.look->found = ReadRecord{generation, 19, *timestamp_ms, 0};
+  }
+  bool asks() const { return std::holds_alternative<LogUnproven>(number_of_log(begins)); }
+};
+
+TEST_F(ProofOfALog, IsTheRecordThatAnotherGroupReadLast) {
+  ASSERT_TRUE(asks());
+  EXPECT_EQ(std::get<LogUnproven>(number_of_log(begins)).last, (ReadRecord{3, 19, 1000, 0}));
+  look(1000);
+  EXPECT_EQ(number(begins), 3);
+  look(2000);
+  const auto disputed = std::get<LogDisputed>(number_of_log(begins));
+  EXPECT_EQ(disputed.generation, 3);
+  EXPECT_FALSE(disputed.is_of_short_log);
+  look({});
+  EXPECT_EQ(number(begins), 3) << "compaction may have removed it";
+  look(2000, 2);
+  EXPECT_TRUE(asks()) << "that look was for another number";
+}
+
+TEST_F(ProofOfALog, IsNotWantedIfNoRecordCanTell) {
+  begins.log_begin = 20;
+  EXPECT_EQ(number(begins), 3) << "retention has removed it";
+  begins.log_begin = 0;
+  begins.known[1].last_record = "2/19/1000";  // from before a decision
+  EXPECT_EQ(number(begins), 3);
+  begins.known[1].last_record = "3/19/1000";
+  begins.known[0].topic_id = begins.known[1].topic_id = begins.topic_id = "x";
+  EXPECT_EQ(number(begins), 3) << "the topic's id tells";
+  begins.known[0].scope = begins.known[1].scope = "other";
+  begins.topic_id.clear();
+  EXPECT_EQ(number(begins), 3) << "nobody shares its keys";
+}
+
+TEST_F(ProofOfALog, IsWantedThoughOnlyTheNewGroupCanTellIds) {
+  begins.topic_id = "x";
+  EXPECT_TRUE(asks());
+}
+
+TEST_F(ProofOfALog, TellsTheSecondGroupOfADecisionFromOneThatReadALogInBetween) {
+  begins.row = recreated(1);
+  EXPECT_TRUE(asks());
+  look(1000);
+  EXPECT_EQ(number(begins), 3);
+  look(2000);
+  EXPECT_EQ(number(begins), 4);
+}
+
+TEST_F(ProofOfALog, IsWantedOfAGroupThatComesFromAnotherScope) {
+  begins.row = worker::logs_row(3);
+  EXPECT_EQ(number(begins), 3) << "it has read this log";
+  begins.row->scope = "other";
+  EXPECT_TRUE(asks());
+  look(2000);
+  EXPECT_EQ(number(begins), 4) << "it goes on at its checkpoint, under keys that nobody has";
+}
+
 TEST(LogNumber, OfWhoCannotTellIdsIsKeptWhereSomebodyLearnsTheId) {
   const auto decided =
       std::get<LogNumber>(number_of_log(facts(logs_row(3), {{"s", "c1", "", 3}}, "c1", "x")));

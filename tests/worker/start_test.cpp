@@ -88,6 +88,30 @@ TEST(Start, AFirstAssignmentKilledHalfWayFindsItsWay) {
   EXPECT_EQ(at(committed), (StartAt{7, false, 0, Jump::first_start}));
 }
 
+// With `latest` the end of the log has moved since the worker died.
+TEST(Start, ANewLogsFirstStartKilledHalfWayGoesOnAtTheOffsetThatKafkaHas) {
+  store::CheckpointRow decided = row(std::nullopt);
+  decided.start_as = "initial";
+  decided.generation = 2;
+  StartFacts all = with(40, true, decided);
+  all.initial_latest = true;
+  EXPECT_EQ(first_generation(all), 2);
+  EXPECT_EQ(at(all).offset, 100) << "that commit was of the log before";
+  all.provenance->first = 1;
+  EXPECT_EQ(at(all).offset, 100) << "and that one, too";
+  all.provenance->first = 2;
+  EXPECT_EQ(at(all).offset, 40);
+  EXPECT_FALSE(at(all).first);
+  all.low = 41;
+  EXPECT_EQ(halt(all), "offset_out_of_range");
+  all.low = 0;
+  all.high = 39;
+  EXPECT_EQ(at(all).offset, 39) << "the topic was made again once more";
+  all.high = 100;
+  all.provenance->store_id = "another";
+  EXPECT_EQ(at(all).offset, 100);
+}
+
 TEST(Start, AnotherClusterHaltsWhateverKafkaSays) {
   StartFacts all = with(60, true, row(50));
   all.cluster_id = "cluster-2";
@@ -207,6 +231,18 @@ TEST(Start, AnOperatorsDecisionIsFollowed) {
   all.row->start_as = "kafka";
   all.committed = 70;
   EXPECT_EQ(at(all), (StartAt{70, false, 0, Jump::decision}));
+}
+
+TEST(Start, ReadsAgainWhatWasReadBeforeUnlessAnOperatorSaysThatItIsTheSame) {
+  const ReadRecord seen{1, 41, 1000, 10};
+  StartFacts all = with(42, true, row(42));
+  all.row->last_record = "1/40/900";
+  EXPECT_EQ(read_again(all, at(all), {seen}), (std::vector{ReadRecord{1, 40, 900, 0}, seen}));
+  all.row->start_as = "checkpoint";  // an operator has moved it
+  EXPECT_EQ(read_again(all, at(all), {seen}).size(), 2U);
+  all.row->cluster_id.reset();
+  all.row->topic_id.reset();
+  EXPECT_TRUE(read_again(all, at(all), {seen}).empty());
 }
 
 TEST(Start, OnlyKeysOfCoordinatesAskForTheLogsNumber) {

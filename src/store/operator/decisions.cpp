@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kCheckpointMissing[] = {"checkpoint_missing"};
 constexpr std::string_view kSameTopic[] = {"offset_unproven", "topic_recreated", "other_cluster",
-                                           "other_store"};
+                                           "other_store", "offset_above_end"};
 constexpr std::string_view kRecreated[] = {"offset_unproven", "topic_recreated", "other_cluster",
                                            "offset_above_end", "offset_out_of_range"};
 constexpr std::string_view kEarliest[] = {"offset_out_of_range", "checkpoint_missing"};
@@ -27,7 +27,9 @@ constexpr Decision kAll[] = {
      "is known. Not after a restore of PostgreSQL: it took back effects before that, too"},
     {"same_topic", kSameTopic, true,
      "it is the same topic with the same offsets, and this database is the one that counts: go on "
-     "at the checkpoint. Not in a mirror: its offsets differ, so messages would be left out"},
+     "at the checkpoint. Not in a mirror: its offsets differ, so messages would be left out. If "
+     "Kafka "
+     "has written other records below the checkpoint, these are left out"},
     {"recreated", kRecreated, true,
      "the topic was made again: a new generation starts at kafka.initial, and the old checkpoint "
      "no "

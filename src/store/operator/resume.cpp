@@ -71,6 +71,12 @@ Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const
   if (decision == "accept_kafka")
     return need(transaction.run(sql::kStartAtKafka, with({wanted.scope})),
                 "there is a checkpoint now; decide `retry`");
+  if (decision == "same_topic" && halt.reason == "offset_above_end" && !halt.offset)
+    throw Refused(
+        name_of(halt) +
+        ": the log ends below the checkpoint, so nothing can go on there. Decide `recreated`, "
+        "then type `hapax offsets skip` with the end of the log. If an operator moved the "
+        "checkpoint too far: `hapax offsets rewind`, then decide `retry`");
   if (decision == "same_topic")
     return need(transaction.run(sql::kStartAtCheckpoint, row),
                 "no start was ever agreed here, so there is no checkpoint to go on at; decide "

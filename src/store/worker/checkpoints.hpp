@@ -43,6 +43,12 @@ struct CheckpointRow {
   int started_runs = 0;
   std::optional<std::string> start_as;     // an operator's decision for this start
   std::optional<std::string> last_record;  // below next_offset (worker::ReadRecord)
+
+  // Whether a start under this key spec may go on here: nothing was settled under another one, or
+  // an operator has accepted that. (An empty key_spec tells a start that begins a log.)
+  bool accepts(const std::string& spec) const {
+    return key_spec.empty() || key_spec == "accepted" || key_spec == spec;
+  }
 };
 
 struct Halt {

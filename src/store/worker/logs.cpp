@@ -1,5 +1,7 @@
 #include "store/worker/logs.hpp"
 
+#include <optional>
+
 #include "sql_statements.hpp"
 #include "store/array.hpp"
 
@@ -25,7 +27,8 @@ KnownLogs read_logs(Transaction& transaction, const std::string& group,
     known[{row["topic"].text(), row["partition"].as<std::int32_t>()}].push_back(
         {row["scope"].text(), row["cluster_id"].text(), row["topic_id"].text(),
          row["generation"].as<std::int32_t>(), row["agreed"].as<bool>(),
-         row["reached"].as<std::int64_t>()});
+         row["reached"].as<std::int64_t>(),
+         row["last_record"].as<std::optional<std::string>>().value_or("")});
   return known;
 }
 

@@ -19,7 +19,9 @@ struct KnownLog {
   std::string topic_id;  // "": the client could not tell
   std::int32_t generation = 1;
   bool agreed = true;        // false: only by another group's checkpoint
-  std::int64_t reached = 0;  // the highest such checkpoint
+  std::int64_t reached = 0;  // that checkpoint
+  // The last record below it (worker::ReadRecord); empty: not known.
+  std::string last_record = {};
 
   // The same fact. Checkpoints move all the time.
   bool operator==(const KnownLog& other) const {

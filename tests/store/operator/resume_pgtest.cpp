@@ -8,6 +8,7 @@
 #include "store/operator/decisions.hpp"
 #include "store/operator/inspect.hpp"
 #include "support/database.hpp"
+#include "worker/log_number.hpp"
 
 namespace hapax::store {
 namespace {
@@ -86,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"topic_recreated", "same_topic", kAtCheckpoint},
                     Case{"other_store", "same_topic", kAtCheckpoint},
                     Case{"other_cluster", "same_topic", kAtCheckpoint},
+                    Case{"offset_above_end", "same_topic", kAtCheckpoint},
                     Case{"offset_unproven", "recreated", kNewGeneration},
                     Case{"topic_recreated", "recreated", kNewGeneration},
                     Case{"other_cluster", "recreated", kNewGeneration},
@@ -93,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"offset_out_of_range", "recreated", kNewGeneration},
                     Case{"offset_out_of_range", "earliest",
                          "100|150|140|2|8|spec|tid|cid|earliest|0"},
-                    Case{"key_spec_changed", "accept", "100|150|140|2|8||tid|cid|null|0"},
+                    Case{"key_spec_changed", "accept", "100|150|140|2|8|accepted|tid|cid|null|0"},
                     Case{"unknown_below_highest", "run", "100|42|140|2|8|spec|tid|cid|null|0"},
                     Case{"unknown_below_highest", "skip", kFenced},
                     Case{"handler_ended_transaction", "skip", kFenced},
@@ -149,6 +151,13 @@ TEST_F(Resume, RefusesSameTopicWhereNoStartWasAgreed) {
   EXPECT_EQ(open_halts(), 1);
 }
 
+TEST_F(Resume, RefusesSameTopicWhereTheLogEndsBelowTheCheckpoint) {
+  checkpoint();
+  halt("offset_above_end");
+  EXPECT_THROW(end("same_topic"), Refused);
+  EXPECT_EQ(row(), kUntouched);
+}
+
 TEST_F(Resume, MakesACheckpointWhereTheDecisionNeedsOne) {
   halt("offset_out_of_range", "NULL", 0);
   end("earliest");
@@ -188,6 +197,23 @@ TEST_F(Resume, RecreatedNumbersTheLogAtOnceIfNoClientCanTellItsId) {
   halt("offset_unproven");  // decided again before it has begun
   end("recreated");
   EXPECT_EQ(logs(), changed);
+}
+
+// In either order. Else the log would get a new number, and what was settled beyond the checkpoint
+// would run again.
+TEST_F(Resume, SameTopicAndAcceptGoOnUnderTheNumberOfTheirLog) {
+  for (const bool accept_first : {false, true}) {
+    checkpoint();
+    for (const bool accept : {accept_first, !accept_first}) {
+      halt(accept ? "key_spec_changed" : "topic_recreated");
+      end(accept ? "accept" : "same_topic");
+    }
+    const auto row = read_checkpoint(session, "g", {"t", 0});
+    EXPECT_TRUE(row->accepts("another"));
+    const worker::LogFacts facts{"scope", "cid", "", row, {{"scope", "cid", "", 2}}};
+    EXPECT_EQ(std::get<worker::LogNumber>(worker::number_of_log(facts)).generation, 2);
+    database.run("DELETE FROM hapax.checkpoints");
+  }
 }
 
 TEST_F(Resume, DryRunChangesNothing) {
