@@ -1,5 +1,7 @@
 #include "payload/reader.hpp"
 
+#include <algorithm>
+
 #include "payload/avro.hpp"
 #include "payload/protobuf/decoder.hpp"
 
@@ -89,13 +91,17 @@ std::optional<bool> Reader::registry_is_up() const {
 std::optional<Reader::Known> Reader::known(const std::string& path) const {
   const sync::Lock lock(mutex_);
   const auto found = decoders_.find(path);
-  return found == decoders_.end() ? std::nullopt : std::optional(found->second);
+  if (found == decoders_.end()) return std::nullopt;
+  found->second.last_use = ++uses_;
+  return found->second.known;
 }
 
 Reader::Known Reader::learn(const std::string& path, Known known) const {
   const sync::Lock lock(mutex_);
-  if (decoders_.size() >= kMaxDecoders) decoders_.erase(decoders_.begin());
-  return decoders_.insert_or_assign(path, std::move(known)).first->second;
+  if (decoders_.size() >= kMaxDecoders)
+    decoders_.erase(std::ranges::min_element(
+        decoders_, {}, [](const auto& entry) { return entry.second.last_use; }));
+  return decoders_.insert_or_assign(path, Kept{std::move(known), ++uses_}).first->second.known;
 }
 
 Reading Reader::decoded(const Known& known, const Framed& framed) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,7 +26,7 @@ namespace hapax::payload {
 // Thread safety: all of it.
 class Reader {
  public:
-  // Decoders that are kept; one more takes the place of another.
+  // Decoders that are kept; one more takes the place of the one that was used least recently.
   static constexpr std::size_t kMaxDecoders = 200;
 
   // Throws: std::runtime_error if payload.schema cannot be used; how to fix it.
@@ -52,6 +53,10 @@ class Reader {
  private:
   // A schema that cannot be used is remembered as the reason.
   using Known = std::variant<std::shared_ptr<const Decoder>, std::string>;
+  struct Kept {
+    Known known;
+    std::uint64_t last_use = 0;
+  };
 
   std::variant<Reading, Framed> frame(const Message& message) const;
   std::optional<Known> known(const std::string& path) const;
@@ -65,7 +70,8 @@ class Reader {
   const std::unique_ptr<Registry> registry_ HAPAX_PT_GUARDED_BY(asking_);  // null: none
   mutable std::atomic<bool> registry_is_up_{true};
   mutable sync::Mutex mutex_;
-  mutable std::map<std::string, Known> decoders_ HAPAX_GUARDED_BY(mutex_);  // by Framed::schema
+  mutable std::map<std::string, Kept> decoders_ HAPAX_GUARDED_BY(mutex_);  // by Framed::schema
+  mutable std::uint64_t uses_ HAPAX_GUARDED_BY(mutex_) = 0;
 };
 
 // Null if there is nothing to decode and to check. Throws: as Reader().

@@ -183,6 +183,28 @@ TEST(PayloadReader, AsksOnceForWhatSeveralLanesMiss) {
   EXPECT_EQ(questions, 1);
 }
 
+// Schemas in use stay, though hostile ids without end were looked up meanwhile.
+TEST(PayloadReader, ForgetsTheSchemaThatWasUsedLeastRecently) {
+  std::map<std::string, int> questions;
+  const Reader reader(payload(Format::avro), [&](const std::string& path) {
+    ++questions[path];
+    return HttpAnswer{200, nlohmann::json{{"schema", "\"long\""}}.dump()};
+  });
+  const auto use = [&](std::size_t id) {
+    const std::string bytes{'\0', '\0', '\0', static_cast<char>(id >> 8), static_cast<char>(id), 2};
+    EXPECT_EQ(read(reader, {.payload = bytes}), "1");
+  };
+  for (std::size_t id = 1; id <= 3 * Reader::kMaxDecoders; ++id) {
+    use(id);
+    use(1);
+  }
+  EXPECT_EQ(questions["/schemas/ids/1"], 1);
+  use(3 * Reader::kMaxDecoders);
+  EXPECT_EQ(questions["/schemas/ids/600"], 1);
+  use(2);
+  EXPECT_EQ(questions["/schemas/ids/2"], 2);
+}
+
 // The client that is not in memory: user and password, a status, a body that is too large.
 TEST(PayloadReader, AsksARegistryByHttp) {
   httplib::Server server;
