@@ -138,6 +138,9 @@ TEST(ProtobufSchema, IsBounded) {
   std::string many = "message M {}";
   for (int i = 0; i < 50'000; ++i) many += "message M" + std::to_string(i) + "{}";
   expect_refused(decoded(many, ""), "more than 50000");
+  std::string ranges = "message M { reserved 1";
+  for (int i = 1; i < 3'000; ++i) ranges += "," + std::to_string(2 * i + 1);
+  expect_refused(decoded(ranges + "; }", ""), "more than 50000");
   expect_refused(decoded("//" + std::string(4 << 20, 'x'), ""), "more than 4194304 bytes");
 }
 

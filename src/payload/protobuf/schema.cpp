@@ -29,10 +29,16 @@ class FirstProblem : public pb::DescriptorPool::ErrorCollector {
   std::optional<std::string> text;
 };
 
-int elements_of(const pb::EnumDescriptorProto& type) { return 1 + type.value_size(); }
+// libprotobuf compares ranges ("reserved 7 to 9") with each other and with each field.
+constexpr int kRange = 20;
+
+int elements_of(const pb::EnumDescriptorProto& type) {
+  return 1 + type.value_size() + kRange * type.reserved_range_size();
+}
 
 int elements_of(const pb::DescriptorProto& type) {
-  int count = 1 + type.field_size() + type.extension_size();
+  int count = 1 + type.field_size() + type.extension_size() +
+              kRange * (type.reserved_range_size() + type.extension_range_size());
   for (const auto& nested : type.enum_type()) count += elements_of(nested);
   for (const auto& nested : type.nested_type()) count += elements_of(nested);
   return count;

@@ -89,8 +89,10 @@ template <class Element>
 void drop_options(Element& element) {
   if (!element.has_options()) return;
   auto& options = *element.mutable_options()->mutable_uninterpreted_option();
-  for (int i = options.size(); i-- > 0;)
-    if (!is_needed(options[i])) options.DeleteSubrange(i, 1);
+  pb::RepeatedPtrField<pb::UninterpretedOption> needed;
+  for (pb::UninterpretedOption& option : options)
+    if (is_needed(option)) *needed.Add() = std::move(option);
+  options.Swap(&needed);
 }
 
 void clean(pb::EnumDescriptorProto& type) {
