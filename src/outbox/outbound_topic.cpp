@@ -25,8 +25,7 @@ std::int64_t OutboundTopic::mark() const {
 void OutboundTopic::take(std::vector<store::OutboxRow> rows, const std::string& name,
                          const store::OutboxStep& step, const store::OutboxRead& read) {
   std::size_t bytes = 0;
-  for (const store::OutboxRow& row : rows)
-    bytes += row.key.value_or("").size() + row.payload.value_or("").size();
+  for (const store::OutboxRow& row : rows) bytes += row.bytes;
   has_more_ = rows.size() >= step.most_rows || bytes >= step.most_bytes;
   const std::int64_t mark = step.topics.at(name);
   const auto newest = read.newest.find(name);

@@ -17,9 +17,8 @@ constexpr auto kAnswerIsOld = std::chrono::seconds(30);  // no broker has answer
 void Stream::offer(std::vector<store::OutboxRow> rows) {
   if (is_empty()) moved_at_ = Clock::now();
   for (store::OutboxRow& row : rows) {
-    const std::size_t bytes = row.key.value_or("").size() + row.payload.value_or("").size();
-    in_hand_.emplace(row.id, bytes);
-    bytes_ += bytes;
+    in_hand_.emplace(row.id, row.bytes);
+    bytes_ += row.bytes;
     waiting_.push_back(std::move(row));
   }
 }

@@ -27,7 +27,7 @@ class Stream {
 
   // Whether Kafka has acknowledged all that was offered.
   bool is_empty() const { return in_hand_.empty(); }
-  // What was offered and not acknowledged: ids, and the bytes of keys and payloads.
+  // What was offered and not acknowledged: ids, and OutboxRow::bytes.
   const std::map<std::int64_t, std::size_t>& in_hand() const { return in_hand_; }
   std::size_t bytes_in_hand() const { return bytes_; }
   // Whether an answer of Kafka's may still come.

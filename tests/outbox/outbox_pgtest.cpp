@@ -103,6 +103,27 @@ TEST_F(Outbox, IsBoundedByRecordsAndByBytesOfATopicButOneComesInAnyCase) {
   EXPECT_EQ(ids(step_outbox(session, lease(), step)), (Ids{1, 6}));
 }
 
+// A stranger's correlation id is handed on in them, byte for byte. Control bytes are six bytes each
+// in the text, and equal bytes are few on disk.
+TEST_F(Outbox, IsBoundedByTheBytesOfHeaders) {
+  const auto with_headers = [&](const std::string& value) {
+    database.run(rows("a", 5, "NULL", "''") +
+                 "UPDATE hapax.outbox SET headers = json_build_array(" +
+                 "json_build_array('correlation-id', " + value + "));");
+    OutboxStep step = reading({{"a", 0}});
+    step.most_bytes = 2'500'000;
+    const auto read = step_outbox(session, lease(), step);
+    const auto kept = database.count("SELECT max(octet_length(headers::text)) FROM hapax.outbox");
+    EXPECT_EQ(read->rows.at(0).bytes, static_cast<std::size_t>(kept));
+    database.run("DELETE FROM hapax.outbox");
+    return read->rows.size();
+  };
+  EXPECT_EQ(with_headers("repeat('x', 1000000)"), 3U);
+  EXPECT_EQ(with_headers("repeat(chr(1), 200000)"), 3U);
+  EXPECT_EQ(with_headers("(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 31250) n)"),
+            3U);
+}
+
 // A cursor over ids would pass over a row whose transaction commits late.
 TEST_F(Outbox, NamesTheTransactionsThatMayStillLeaveALowerId) {
   Session late(database.worker());

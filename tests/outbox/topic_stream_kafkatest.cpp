@@ -71,6 +71,7 @@ struct ForgetfulBroker {
     row.topic = "receipts";
     row.key = "k";
     row.payload = std::string(bytes, 'p');
+    row.bytes = bytes + 1;
     stream.offer({row});
   }
   // Until `done`, or a halt.

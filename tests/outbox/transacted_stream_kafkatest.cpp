@@ -62,6 +62,7 @@ struct SlowBroker {
     row.topic = "receipts";
     row.key = "k";
     row.payload = std::string(bytes, 'x');
+    row.bytes = bytes + 1;
     return {row};
   }
 

@@ -43,7 +43,8 @@ OutboxRow outbox_row_of(const Row& row) {
                  row["source_topic"].text(),
                  row["source_generation"].text(),
                  row["source_partition"].text(),
-                 row["source_offset"].text()};
+                 row["source_offset"].text(),
+                 row["bytes"].as<std::size_t>()};
   try {
     read.headers = outbox_headers_of(row["headers"].text());
   } catch (const std::exception& error) {

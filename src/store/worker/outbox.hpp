@@ -31,6 +31,7 @@ struct OutboxRow {
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
   std::string idempotency_key;
   std::string source_topic, source_generation, source_partition, source_offset;
+  std::size_t bytes = 0;        // of key, payload, and headers as PostgreSQL keeps them
   std::string unreadable = {};  // why; such a row was edited by hand, and has no headers here
 };
 
@@ -39,7 +40,7 @@ struct OutboxStep {
   std::map<std::string, std::int64_t> topics;  // to read: topic → the id behind which to read
   std::vector<std::pair<std::string, std::int64_t>> acknowledged;  // topic and id; to be removed
   std::size_t most_rows = 0;                                       // of a topic
-  std::size_t most_bytes = 0;  // keys and payloads of a topic; one record comes in any case
+  std::size_t most_bytes = 0;  // OutboxRow::bytes of a topic; one record comes in any case
   std::chrono::seconds lease{0};
   std::vector<std::int64_t> in_hand = {};  // ids that are not read again
   std::vector<SettledBatch> settled = {};
