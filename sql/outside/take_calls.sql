@@ -8,8 +8,9 @@
 -- partition is another worker's, or this holder's own lease is over.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
--- While this statement waits for a row, a new holder may take the key. The statement cannot see that
--- holder. So it takes over only from a take that it can see.
+-- While this statement waits for a row, a new holder may take the key, or the call may end as `failed`.
+-- The statement sees neither that holder nor the dead letter. So it takes over only from a take that
+-- it can see, and a `failed` key only if it can see that it is.
 -- Locks the rows until the end of the transaction, in the order of keys.
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
@@ -45,11 +46,15 @@ WITH wanted AS (
     alone = excluded.alone,
     answer = CASE k.status WHEN 'answered' THEN k.answer END
   WHERE k.status = 'forgotten'
-     OR k.status = 'failed' AND ($14::boolean OR NOT EXISTS (
-          SELECT FROM hapax.dead_letters d
-          WHERE d.group_id = excluded.group_id AND d.topic = excluded.topic
-            AND d.generation = excluded.generation AND d.partition = excluded.partition
-            AND d.kafka_offset = excluded.kafka_offset))
+     OR k.status = 'failed' AND ($14::boolean OR
+          EXISTS (SELECT FROM hapax.idempotency_keys seen
+                  WHERE (seen.key, seen.scope, seen.tenant) = (k.key, k.scope, k.tenant)
+                    AND seen.status = 'failed' AND seen.token IS NOT DISTINCT FROM k.token)
+          AND NOT EXISTS (
+            SELECT FROM hapax.dead_letters d
+            WHERE d.group_id = excluded.group_id AND d.topic = excluded.topic
+              AND d.generation = excluded.generation AND d.partition = excluded.partition
+              AND d.kafka_offset = excluded.kafka_offset))
      OR k.status IN ('started', 'answered')
         AND ((k.group_id, k.topic, k.generation, k.partition, k.kafka_offset)
              = (excluded.group_id, excluded.topic, excluded.generation, excluded.partition,

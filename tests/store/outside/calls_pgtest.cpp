@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <future>
 #include <list>
 #include <pqxx/pqxx>
@@ -44,6 +45,34 @@ class OutsideCallsInSql : public testing::Test {
   }
   std::string key(const std::string& columns) {
     return database.value("SELECT " + columns + " FROM hapax.idempotency_keys WHERE key = 'k'");
+  }
+  // How many of the keys a and k a take gets that waits while `meanwhile` runs. take_calls() waits
+  // at most 50 ms. The statement itself has no bound, so a slow machine does not end the test's
+  // wait.
+  int taken_after(const std::function<void()>& meanwhile) {
+    pqxx::connection connection(database.owner().url);
+    pqxx::work blocker(connection);
+    blocker.exec(
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+        "partition, kafka_offset, expires_at) VALUES ('a', 'charges', 'completed', 'g', 't', 1, 0, "
+        "1, now())");
+    std::ostringstream statement;
+    statement << std::ifstream(test::source_folder() / "sql/outside/take_calls.sql").rdbuf();
+    auto waiting = std::async(std::launch::async, [&] {
+      pqxx::connection late(database.owner().url);
+      pqxx::work work(late);
+      const auto taken = work.exec_params(statement.str(), "{a,k}", "{charges,charges}",
+                                          R"({"",""})", R"({"\\x66","\\x66"})", "{payload,payload}",
+                                          "{group,group}", "{payments,payments}", "{1,1}", "{0,0}",
+                                          "{6,7}", "{0,0}", "{f,f}", std::to_string(me), "false");
+      work.commit();
+      return static_cast<int>(taken.size());
+    });
+    database.wait_until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+                        "1");
+    meanwhile();
+    blocker.abort();
+    return waiting.get();
   }
   // A lease that was over a moment ago.
   HolderId dead_holder() {
@@ -126,32 +155,26 @@ TEST_F(OutsideCallsInSql, TakeNothingUnderALeaseThatIsOver) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), 0);
 }
 
-// take_calls() waits at most 50 ms. The statement itself has no bound, so a slow machine does not
-// end the test's wait.
 TEST_F(OutsideCallsInSql, LeaveTheKeyOfAHolderThatCameWhileTheTakeWaited) {
-  pqxx::connection connection(database.owner().url);
-  pqxx::work blocker(connection);
-  blocker.exec(
-      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
-      "partition, kafka_offset, expires_at) VALUES ('a', 'charges', 'completed', 'g', 't', 1, 0, "
-      "1, now())");
-  std::ostringstream statement;
-  statement << std::ifstream(test::source_folder() / "sql/outside/take_calls.sql").rdbuf();
-  auto waiting = std::async(std::launch::async, [&] {
-    pqxx::connection late(database.owner().url);
-    pqxx::work work(late);
-    const auto taken = work.exec_params(statement.str(), "{a,k}", "{charges,charges}", R"({"",""})",
-                                        R"({"\\x66","\\x66"})", "{payload,payload}",
-                                        "{group,group}", "{payments,payments}", "{1,1}", "{0,0}",
-                                        "{6,7}", "{0,0}", "{f,f}", std::to_string(me), "false");
-    work.commit();
-    return taken.size();
-  });
-  database.wait_until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", "1");
-  EXPECT_TRUE(take(request("k"), register_holder(session, "g", "new", 1h)).taken);
-  blocker.abort();
-  EXPECT_EQ(waiting.get(), 1) << "of the two keys: else two would call";
+  const int of_two = taken_after(
+      [&] { EXPECT_TRUE(take(request("k"), register_holder(session, "g", "new", 1h)).taken); });
+  EXPECT_EQ(of_two, 1) << "else two would call";
   EXPECT_EQ(key("calls"), "1");
+}
+
+// The statement cannot see the letter, which tells that the message was given up.
+TEST_F(OutsideCallsInSql, LeaveTheKeyOfTheirMessageThatFailedWhileTheTakeWaited) {
+  taken(request("k"), me);
+  const int of_two = taken_after([&] {  // as end_call() does
+    database.run(
+        "UPDATE hapax.idempotency_keys SET status = 'failed', holder = NULL WHERE key = 'k'; "
+        "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+        "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+        "handler_version, scope, key, first_at) VALUES ('group', 'payments', 1, 0, 7, 'none', "
+        "'{}', '{}', 'attempts_exhausted', 'no', 1, 'h', '1', 'charges', 'k', now())");
+  });
+  EXPECT_EQ(of_two, 1) << "else a message is called for that has a dead letter";
+  EXPECT_EQ(key("status"), "failed");
 }
 
 TEST_F(OutsideCallsInSql, DoNotRenewALeaseThatIsOver) {
