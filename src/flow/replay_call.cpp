@@ -93,10 +93,14 @@ std::optional<store::ReplayNote> Replayer::settle_call(Run& current, const store
   if (ended.how == Ended::How::answered) {
     const store::ClaimRequest request = current.request();
     const store::KeptAnswer answer{request.identity, request.scope, taken.token, ended.text};
-    bool is_kept = false;
+    store::Kept kept = store::Kept::locked;
     try {
-      tell([&] { is_kept = store::keep_answers(*session_, std::span(&answer, 1)).front(); });
-      if (!is_kept) return later_again(kKeyHeldWait);
+      do {
+        tell([&] { kept = store::keep_answers(*session_, std::span(&answer, 1)).front(); });
+      } while (kept == store::Kept::locked && setup_.outside->wait(kTellAgain));
+      if (kept == store::Kept::locked)
+        throw store::DatabaseError({store::Fault::Kind::sql, "55P03", "its key stays locked"});
+      if (kept == store::Kept::superseded) return later_again(kKeyHeldWait);
       current.answered = Answered{taken.token, ended.text};
       return std::nullopt;
     } catch (const store::DatabaseError& error) {

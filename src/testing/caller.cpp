@@ -42,7 +42,7 @@ std::optional<flow::Outcome> Caller::call(const flow::Task& task, flow::Answered
     const store::KeptAnswer answer{*attempt.identity, task.route.key.scope, taken.token,
                                    ended.text};
     try {
-      if (!store::keep_answers(*session_, std::span(&answer, 1)).front())
+      if (store::keep_answers(*session_, std::span(&answer, 1)).front() != store::Kept::yes)
         return flow::to_call("superseded", task.attempts, flow::kKeyHeldWait);
       if (happens(CallFault::dies_kept)) throw Died();
       answered = {taken.token, ended.text};

@@ -70,7 +70,7 @@ class OutsideCalls {
   void collect_ended();
   void keep_answers();
   void log_not_kept(const Flight& flight);
-  std::vector<bool> keep(const std::vector<Flight*>& answered);
+  std::vector<store::Kept> keep(const std::vector<Flight*>& answered);
   flow::Answered waiting(std::size_t route, std::int64_t token, std::string answer) const;
   void count(const Flight& ended);
   void count_unknown();

@@ -3,7 +3,6 @@
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
-#include "worker/check.hpp"
 #include "worker/outside_calls.hpp"
 
 namespace hapax::worker {
@@ -15,19 +14,21 @@ namespace {
 
 constexpr std::chrono::milliseconds kCountUnknownAgain{5'000};
 constexpr std::chrono::milliseconds kAccountAgain{1'000};
+constexpr std::chrono::milliseconds kKeyLocked{250};  // by a transaction that is about to end
+constexpr const char* kLockNotAvailable = "55P03";
 
 }  // namespace
 
-// Accounts for the calls that came back: first the answers, in one transaction.
+// Accounts for the calls that came back: first the answers, in one transaction. One whose key is
+// locked waits, and holds up no other.
 void OutsideCalls::keep_ended() {
   collect_ended();
   keep_answers();
   for (auto flight = done_.begin(); flight != done_.end();) {
-    if (Clock::now() < flight->account_at) {
+    if (flight->end.how == Ended::How::answered || Clock::now() < flight->account_at) {
       ++flight;
       continue;
     }
-    HAPAX_CHECK(flight->end.how != Ended::How::answered, "an answer is thrown away");
     try {
       flow::Attempt attempt(flight->task, session_, random_, flight->identity);
       Outcome outcome = flow::account_for_call(attempt, flight->taken, flight->end, flight->failed);
@@ -35,6 +36,7 @@ void OutsideCalls::keep_ended() {
     } catch (const store::DatabaseError& error) {
       if (error.fault().kind != store::Fault::Kind::sql) throw;
       flight->account_at = Clock::now() + kAccountAgain;  // the others need not wait for it
+      if (error.sqlstate() == kLockNotAvailable) return;  // calls are taken meanwhile
       throw;
     }
   }
@@ -72,16 +74,26 @@ void OutsideCalls::count_unknown() {
 
 void OutsideCalls::keep_answers() {
   std::vector<Flight*> answered;
+  const auto now = Clock::now();
+  const auto is_due = [now](const Flight& flight) {
+    return flight.end.how == Ended::How::answered && flight.account_at <= now;
+  };
   for (Flight& flight : done_)
-    if (flight.end.how == Ended::How::answered) answered.push_back(&flight);
+    if (is_due(flight)) answered.push_back(&flight);
   if (answered.empty()) return;
-  const std::vector<bool> kept = keep(answered);
+  const std::vector<store::Kept> kept = keep(answered);
   flow::crash_point("call_answered");
-  auto is_kept = kept.begin();
+  auto next = kept.begin();
   for (auto flight = done_.begin(); flight != done_.end();) {
-    if (flight->end.how != Ended::How::answered) {
+    if (!is_due(*flight)) {
       ++flight;
-    } else if (*is_kept++) {
+      continue;
+    }
+    const store::Kept how = *next++;
+    if (how == store::Kept::locked) {
+      flight->account_at = Clock::now() + kKeyLocked;
+      ++flight;
+    } else if (how == store::Kept::yes) {
       flight->item().answered =
           waiting(flight->route(), flight->taken.token, std::move(flight->end.text));
       flight = pass_to_lane(done_, flight);
@@ -109,9 +121,9 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
             "lease was over)");
 }
 
-// Whether each of those that are `answered` after it is kept. One that PostgreSQL cannot keep (too
+// What became of each of those that are `answered` after it. One that PostgreSQL cannot keep (too
 // large, nested too deep) is `failed` then, and keeps no other one from being kept.
-std::vector<bool> OutsideCalls::keep(const std::vector<Flight*>& answered) {
+std::vector<store::Kept> OutsideCalls::keep(const std::vector<Flight*>& answered) {
   std::vector<store::KeptAnswer> answers;
   for (const Flight* const flight : answered)
     answers.push_back(
@@ -125,9 +137,9 @@ std::vector<bool> OutsideCalls::keep(const std::vector<Flight*>& answered) {
       return {};
     }
   }
-  std::vector<bool> kept;
+  std::vector<store::Kept> kept;
   for (Flight* const flight : answered)
-    for (const bool is_kept : keep({flight})) kept.push_back(is_kept);
+    for (const store::Kept how : keep({flight})) kept.push_back(how);
   return kept;
 }
 

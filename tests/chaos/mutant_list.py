@@ -192,8 +192,8 @@ MUTANTS = {
         "postgres-kill,backend-kill,gateway-holds", {"repeat": "never", "lose_tail": True},
         world="calls"),
     "answer-not-flushed": Mutant([(
-        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  std::vector<bool> kept",
-        "  std::vector<bool> kept")],
+        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  std::vector<Kept> kept",
+        "  std::vector<Kept> kept")],
         "postgres-kill,backend-kill", {"repeat": "idempotent", "lose_tail": True}, world="calls"),
     "call-forgotten-when-given-back": of("calls", [(
         "sql/outside/give_call_back.sql", "calls = calls - $5::boolean::int",

@@ -130,7 +130,9 @@ std::vector<Take> take_calls(Session& session, HolderId holder,
   return takes;
 }
 
-std::vector<bool> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
+namespace {
+
+std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> answers) {
   const std::string literals[] = {
       array(answers, [](auto& to, const auto& of) { to.add(of.identity.key); }),
       array(answers, [](auto& to, const auto& of) { to.add(of.scope); }),
@@ -138,11 +140,27 @@ std::vector<bool> keep_answers(Session& session, std::span<const KeptAnswer> ans
       array(answers, [](auto& to, const auto& of) { to.add(of.token); }),
       array(answers, [](auto& to, const auto& of) { to.add(of.answer); })};
   Transaction transaction(session);
+  transaction.add(kLockWait);
   transaction.add(kSynchronously);
-  std::vector<bool> kept(answers.size());
+  std::vector<Kept> kept(answers.size(), Kept::superseded);
   for (const Row row : transaction.run(session.execute_literals(sql::kKeepAnswers, literals)))
-    kept[row["n"].as<std::size_t>() - 1] = true;
+    kept[row["n"].as<std::size_t>() - 1] = Kept::yes;
   transaction.commit();
+  return kept;
+}
+
+}  // namespace
+
+std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
+  try {
+    return keep_at_once(session, answers);
+  } catch (const DatabaseError& error) {
+    if (error.sqlstate() != kLockNotAvailable) throw;
+  }
+  if (answers.size() == 1) return {Kept::locked};
+  std::vector<Kept> kept;
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    kept.push_back(keep_answers(session, answers.subspan(i, 1)).front());
   return kept;
 }
 

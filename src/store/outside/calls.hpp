@@ -72,9 +72,16 @@ struct KeptAnswer {
   const std::string& answer;  // JSON
 };
 
-// Keeps answers and commits, synchronously. For each: false if another holder took the key over.
-// May be repeated. Throws: DatabaseError (Phase::account).
-std::vector<bool> keep_answers(Session& session, std::span<const KeptAnswer> answers);
+enum class Kept {
+  yes,
+  superseded,  // another holder took the key over
+  locked,      // a transaction has the key: again, later
+};
+
+// Keeps answers and commits, synchronously: all at once, or one by one if another transaction has
+// one of the keys. One result for each. May be repeated. Throws: DatabaseError (Phase::account).
+// Blocks: at most 50 ms for another transaction, once for each answer.
+std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers);
 
 // The key may be taken again at once. `uncalled`: surely nothing was sent. May be repeated.
 // Throws: DatabaseError (Phase::account).

@@ -78,7 +78,7 @@ TEST_F(CallOrders, AreRefusedIfTheAnswerCameMeanwhile) {
   const key::Identity identity{"k", "", {}};
   const std::string scope = "s", answer = R"({"charge": 1})";
   const KeptAnswer late{identity, scope, 99, answer};
-  EXPECT_FALSE(keep_answers(worker, std::span(&late, 1)).front());
+  EXPECT_EQ(keep_answers(worker, std::span(&late, 1)).front(), Kept::superseded);
   for (const What what : {What::happened, What::did_not_happen, What::give_up})
     EXPECT_THAT(decide(what, 100), testing::HasSubstr("its token is 101, not 100"));
   EXPECT_THAT(decide(What::did_not_happen, 101), testing::HasSubstr("--happened"));

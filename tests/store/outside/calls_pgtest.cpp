@@ -37,7 +37,7 @@ class OutsideCallsInSql : public testing::Test {
   }
   bool keep(const CallRequest& of, std::int64_t token, const std::string& answer) {
     const KeptAnswer kept{of.claim.identity, scope, token, answer};
-    return keep_answers(session, std::span(&kept, 1)).front();
+    return keep_answers(session, std::span(&kept, 1)).front() == Kept::yes;
   }
   void release(const CallRequest& of, HolderId holder, bool uncalled = true) {
     const HeldKey held{of.claim.identity, scope, holder, uncalled};
@@ -326,6 +326,23 @@ TEST_F(OutsideCallsInSql, WaitForNoKeyThatATransactionHas) {
   EXPECT_TRUE(!takes[1].taken && takes[1].is_held);
   EXPECT_TRUE(takes[2].taken && !takes[2].is_held);
   EXPECT_EQ(takes[0].taken->calls, 1) << "the take of all at once did not commit";
+}
+
+TEST_F(OutsideCallsInSql, KeepAnswersBesideOneWhoseKeyATransactionHas) {
+  std::vector<KeptAnswer> answers;
+  const std::string answer = R"({"n":1})";
+  for (const char* const name : {"j", "k", "l"}) {
+    const CallRequest wanted = request(name);
+    answers.push_back({wanted.claim.identity, scope, taken(wanted, me).token, answer});
+  }
+  ++answers[2].token;
+  Session booking(database.worker());
+  Transaction transaction(booking);
+  transaction.run(std::string("SELECT FROM hapax.idempotency_keys WHERE key = 'k' FOR UPDATE"));
+  EXPECT_EQ(keep_answers(session, answers),
+            (std::vector{Kept::yes, Kept::locked, Kept::superseded}));
+  transaction.rollback();
+  EXPECT_EQ(keep_answers(session, answers), (std::vector{Kept::yes, Kept::yes, Kept::superseded}));
 }
 
 }  // namespace
