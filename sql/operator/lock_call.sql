@@ -1,17 +1,4 @@
--- An operation before an operator decides about it. $1 key, $2 scope, $3 tenant. One row as JSON, or
--- none; locks it. As list_calls.sql. `comes_no_more`: why its message does not come again by itself.
-SELECT to_json(r) FROM (
-  SELECT k.key, k.scope, k.tenant, k.status, k.topic, k.generation, k.partition, k.kafka_offset,
-         k.group_id, k.token, k.calls, k.called_at, k.answer::text AS answer, k.error, k.updated_at,
-         (SELECT h.worker FROM hapax.holders h
-          WHERE h.id = k.holder AND h.until > clock_timestamp()) AS called_by,
-         (SELECT d.id FROM hapax.dead_letters d
-          WHERE d.group_id = k.group_id AND d.topic = k.topic AND d.generation = k.generation
-            AND d.partition = k.partition AND d.kafka_offset = k.kafka_offset
-            AND d.ended_at IS NULL) AS dead_letter,
-         (SELECT CASE WHEN c.generation <> k.generation THEN 'earlier log'
-                      WHEN c.next_offset > k.kafka_offset THEN 'passed over' END
-          FROM hapax.checkpoints c
-          WHERE c.group_id = k.group_id AND c.topic = k.topic AND c.partition = k.partition)
-           AS comes_no_more
-  FROM hapax.idempotency_keys k WHERE k.key = $1 AND k.scope = $2 AND k.tenant = $3 FOR UPDATE) r
+-- Locks an operation before an operator decides about it. $1 key, $2 scope, $3 tenant. One row, or none.
+-- A statement that waits for the lock does not see the dead letter that came meanwhile. So the next
+-- statement reads.
+SELECT FROM hapax.idempotency_keys WHERE key = $1 AND scope = $2 AND tenant = $3 FOR UPDATE

@@ -116,9 +116,10 @@ Json list_calls(Session& session, const std::vector<std::string>& scopes, const 
 Json decide_call(Session& session, const KeyName& key, const CallDecision& decision) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
-  const Rows rows = transaction.run(sql::kLockCall, {key.key, key.scope, key.tenant});
-  if (rows.empty()) throw Refused("the key is gone");
-  Json found = Json::parse(rows[0][0].text());
+  if (transaction.run(sql::kLockCall, {key.key, key.scope, key.tenant}).empty())
+    throw Refused("the key is gone");
+  Json found =
+      Json::parse(transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].text());
   check(found, decision);
   const bool gives_up = decision.what == What::give_up;
   transaction.run(

@@ -161,6 +161,30 @@ TEST_F(CallWithoutALetter, IsDecidedAboutWhileItsMessageIsToCome) {
   EXPECT_EQ(state(), "answered|null|null");
 }
 
+// The worker's transaction gives the call up with a letter, and has not committed when the decision
+// looks at the key. A decision without the letter would leave that open for ever.
+TEST_F(CallWithoutALetter, IsGivenUpWithTheLetterThatCameMeanwhile) {
+  Session worker(database.owner());
+  Transaction ending(worker);
+  ending.run("UPDATE hapax.idempotency_keys SET status = 'unknown', holder = NULL");
+  ending.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, key, first_at) VALUES ('g', 't', 1, 0, 7, 'none', '{}', '{}', "
+      "'outcome_unknown', 'no', 1, 'h', '1', 's', 'k', now())");
+  std::string refused;
+  {
+    std::jthread decision([&] { refused = decide(What::give_up); });
+    database.wait_until(
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'hapax_operator' AND "
+        "wait_event_type = 'Lock'",
+        "1");
+    ending.commit();
+  }
+  EXPECT_EQ(refused, "");
+  EXPECT_EQ(state(), "completed|discarded|null");
+}
+
 // An operator has skipped it, so that no worker would book.
 TEST_F(CallWithoutALetter, IsGivenUpOnlyIfItsMessageWasPassedOver) {
   database.run("UPDATE hapax.checkpoints SET next_offset = 8, highest = 8");
