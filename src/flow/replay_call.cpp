@@ -28,6 +28,7 @@ std::optional<store::ReplayNote> Replayer::call(Run& current, const Message& mes
   if (id == 0) return later_again(kNoLeaseWait);
   outside::CallToMake call;
   call.message = &message;
+  call.holder = id;
   call.key = outside::key_to_hand_on(current.route.key.scope, *current.identity);
   if (!holder.keys.add(call.key)) return later_again(kKeyHeldWait);
   try {

@@ -21,9 +21,9 @@ traces::Ended ended_as(const Ended& end) {
 
 }  // namespace
 
-Callers::Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Lease& lease,
+Callers::Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Holder& holder,
                  std::function<void()> came_back, std::string name, traces::Tracer* tracer)
-    : lease_(lease),
+    : holder_(holder),
       came_back_(std::move(came_back)),
       name_(std::move(name)),
       tracer_(tracer),
@@ -63,10 +63,11 @@ void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
 }
 
 // The lease is looked at last: the process may have been frozen since the key was taken, or since
-// it began to reconcile.
+// it began to reconcile. By now it may have another lease, and another process the key.
 void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const {
   const auto may_call = [&] {
-    return lease_.may_call() && !call.cancelled && !call.stop.stop_requested();
+    return call.holder != 0 && holder_.may_call() == call.holder && !call.cancelled &&
+           !call.stop.stop_requested();
   };
   const auto now = std::chrono::steady_clock::now();
   if (!may_call()) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "outside/call.hpp"
-#include "outside/lease.hpp"
+#include "outside/holder.hpp"
 #include "sync/mutex.hpp"
 #include "traces/tracer.hpp"
 
@@ -28,6 +28,7 @@ struct CallToMake {
   const Message* message = nullptr;
   std::string key;  // to hand on
   std::int64_t token = 0;
+  store::HolderId holder = 0;  // under whose lease the key was taken; under no other it may begin
   Step step = Step::call;
   std::chrono::milliseconds max_duration{0};
   std::stop_source stop = {};
@@ -42,8 +43,8 @@ struct CallToMake {
 class Callers {
  public:
   // One thread for each handler. `came_back`: called by its thread after each call. `name`: of the
-  // handlers, for spans. `tracer`: null if traces are off. `lease` and `tracer` outlive it.
-  Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Lease& lease,
+  // handlers, for spans. `tracer`: null if traces are off. `holder` and `tracer` outlive it.
+  Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Holder& holder,
           std::function<void()> came_back, std::string name = {}, traces::Tracer* tracer = nullptr);
   // Blocks: until all calls have come back.
   ~Callers();
@@ -59,7 +60,7 @@ class Callers {
   void run(OutsideHandler& handler, const std::stop_token& stop);
   void make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const;
 
-  const Lease& lease_;
+  const Holder& holder_;
   const std::function<void()> came_back_;
   const std::string name_;
   traces::Tracer* const tracer_;

@@ -318,6 +318,7 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
   } else {
     flight->message = &task.message;
     flight->token = taken.token;
+    flight->holder = holder_.id;
     flight->step = step;
     flight->max_duration = flight->rules().max_duration;
     metrics_.at(flight->route()).began();

@@ -178,7 +178,7 @@ MUTANTS = {
         "src/worker/calls_in_flight.cpp", "hangs_.exchange(true)", "true")],
         "call-that-hangs", {"repeat": "never"}, world="calls"),
     "called-without-a-look-at-the-lease": Mutant([(
-        "src/outside/callers.cpp", "lease_.may_call() && ", "")],
+        "src/outside/callers.cpp", "holder_.may_call() == call.holder && ", "")],
         "freeze-in-take,answers-late", {"repeat": "queryable"}, world="calls"),
     "never-is-called-again": of("calls", [(
         "src/outside/policy.cpp", "case Repeat::never: break;",

@@ -40,6 +40,7 @@ class CallOfAReplay : public ReplayCase {
     const auto make_call = [&](const Route&, const store::Source&, outside::CallToMake& call,
                                const std::function<void()>& meanwhile) {
       ++calls;
+      under = call.holder;
       if (during) during(meanwhile);
       call.began = std::chrono::steady_clock::now();
       call.end = ended;
@@ -71,6 +72,7 @@ class CallOfAReplay : public ReplayCase {
   std::int64_t letter = 0;
   outside::Ended ended = {outside::Ended::How::answered, R"({"charge":"c1"})"};
   int calls = 0;
+  store::HolderId under = 0;  // whose lease the last call was to be made
 };
 
 TEST_F(CallOfAReplay, IsMadeOnceAndBooked) {
@@ -127,6 +129,13 @@ TEST_F(CallOfAReplay, WaitsWithoutALease) {
   holder.lease.lost();
   EXPECT_EQ(replay().result, ReplayResult::later);
   EXPECT_EQ(calls, 0);
+}
+
+// The thread that calls compares.
+TEST_F(CallOfAReplay, IsToBeMadeUnderTheLeaseThatItsKeyWasTakenWith) {
+  const store::HolderId taken_with = holder.id;
+  replay(book, [&](const auto&) { holder.id = taken_with + 1; });
+  EXPECT_EQ(under, taken_with);
 }
 
 TEST_F(CallOfAReplay, GivesBackAKeyThatItCouldNotGoOnWith) {

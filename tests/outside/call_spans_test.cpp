@@ -34,14 +34,15 @@ class CallSpans : public testing::Test {
  protected:
   // What the call was given, and what became of it.
   CallToMake& make(Step step, const Message& message, traces::Tracer* with) {
-    lease.granted(Lease::Clock::now());
+    holder.id = call.holder = 1;
+    holder.lease.granted(Lease::Clock::now());
     std::promise<void> came_back;
     std::vector<std::unique_ptr<OutsideHandler>> handlers;
     handlers.push_back(std::make_unique<Calling>(handed_on));
     call.message = &message;
     call.step = step;
     Callers callers(
-        std::move(handlers), lease, [&] { came_back.set_value(); }, "charges", with);
+        std::move(handlers), holder, [&] { came_back.set_value(); }, "charges", with);
     callers.add(call);
     came_back.get_future().wait();
     return call;
@@ -51,7 +52,7 @@ class CallSpans : public testing::Test {
   observe::Metrics metrics{{}};
   traces::Tracer tracer{{collector.target(), {"group", "w", ""}, traces::Parent::producer, 1},
                         metrics};
-  Lease lease{std::chrono::hours(1)};
+  Holder holder{std::chrono::hours(1)};
   CallToMake call;
   std::string handed_on;
 };
