@@ -4,6 +4,7 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
+#include "outbox/lease_ahead.hpp"
 
 namespace hapax::outbox {
 namespace {
@@ -38,7 +39,10 @@ std::optional<RelayLease::OpenBatches> RelayLease::seek() {
   if (!store) return std::nullopt;
   const auto asked = Clock::now();
   auto lease = store::take_outbox_lease(*session_, group_, holder_, store->incarnation, time_);
-  if (!lease) return std::nullopt;
+  if (!lease) {
+    warn_of_lease_ahead(*session_, group_, said_);
+    return std::nullopt;
+  }
   // Before the lease counts: if this fails, it is taken once more, and the batches read again.
   auto open_batches = store::read_open_batches(*session_, group_);
   lease_ = std::move(lease);
