@@ -210,7 +210,7 @@ TEST_F(Resume, SameTopicAndAcceptGoOnUnderTheNumberOfTheirLog) {
     }
     const auto row = read_checkpoint(session, "g", {"t", 0});
     EXPECT_TRUE(row->accepts("another"));
-    const worker::LogFacts facts{"scope", "cid", "", row, {{"scope", "cid", "", 2}}};
+    const worker::LogFacts facts{"scope", "cid", "", row, {{"scope", "mirror", "", 3}}};
     EXPECT_EQ(std::get<worker::LogNumber>(worker::number_of_log(facts)).generation, 2);
     database.run("DELETE FROM hapax.checkpoints");
   }
