@@ -56,6 +56,13 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
     EXPECT_GT(figures.at("p50_ms"), 0);
     EXPECT_LE(figures.at("p50_ms"), figures.at("p99_9_ms"));
   }
+  ASSERT_EQ(report.at("sizing").size(), 3U);  // a duplicate needs no size of its own
+  const auto& sizing = report.at("sizing").at(0);
+  EXPECT_EQ(sizing.at("workers"), 1);  // without --target
+  EXPECT_EQ(sizing.at("connections"), 8);
+  EXPECT_EQ(sizing.at("retention_seconds"), 604'800);
+  EXPECT_GT(sizing.at("key_bytes"), 0);
+  EXPECT_EQ(report.at("sizing").at(2).at("key_bytes"), 0);
   EXPECT_TRUE(text_of(svg).starts_with("<svg"));
 
   // The page's tables are written from it.

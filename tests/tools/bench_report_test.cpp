@@ -5,6 +5,7 @@
 
 #include "tools/bench/messages.hpp"
 #include "tools/bench/meter.hpp"
+#include "tools/bench/sizing.hpp"
 
 namespace hapax::app {
 namespace {
@@ -55,6 +56,45 @@ TEST(BenchReport, ASvgHasABarForEachPaceAndACurveForEachLatency) {
   EXPECT_EQ(count("<rect x="), 4);
   EXPECT_EQ(count("<polyline"), 1);
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST(BenchSizing, TakesAsManyWorkersAsCarryTheTargetAtSevenTenthsOfTheirPace) {
+  const BenchThroughput mode{"message", 1, {{1000, 1000}}};
+  const auto workers = [&](double target) {
+    return size_for(mode, {target, 8, std::chrono::hours(168)}).workers;
+  };
+  EXPECT_EQ(workers(1), 1U);
+  EXPECT_EQ(workers(700), 1U);
+  EXPECT_EQ(workers(701), 2U);
+  EXPECT_EQ(workers(1400), 2U);
+  EXPECT_EQ(workers(7001), 11U);
+}
+
+TEST(BenchSizing, TellsConnectionsCatchUpAndDisk) {
+  const BenchThroughput mode{"batch", 100, {{2000, 1000}}};
+  const BenchSizing sizing = size_for(mode, {1000, 8, std::chrono::hours(168)});
+  EXPECT_EQ(sizing.workers, 1U);
+  EXPECT_EQ(sizing.connections, 14U);
+  EXPECT_DOUBLE_EQ(sizing.catch_up_seconds, 3600);  // 3.6 million, at 1,000/s beside what comes
+  EXPECT_NEAR(sizing.key_bytes, 200e9, 1e9);        // as docs/operating.md has it
+  EXPECT_EQ(to_text(sizing),
+            "batch of 100, 1,000 messages/s: 1 worker of 8 lanes, each at most 70 % busy; up to 14 "
+            "connections to PostgreSQL. After an hour's outage the backlog is gone in 60 min. Keys "
+            "that are kept for 7 days take 200 GB.");
+}
+
+TEST(BenchSizing, WithoutATargetIsWhatOneWorkerIsPlannedToCarry) {
+  const BenchSizing sizing =
+      size_for({"message", 1, {{1000, 1000}}}, {0, 4, std::chrono::hours(1)});
+  EXPECT_DOUBLE_EQ(sizing.target, 700);
+  EXPECT_EQ(sizing.workers, 1U);
+}
+
+TEST(BenchSizing, PositionsKeepNoKeys) {
+  const BenchSizing sizing =
+      size_for({kPositionsMode, 100, {{1000, 1000}}}, {0, 4, std::chrono::hours(1)});
+  EXPECT_EQ(sizing.key_bytes, 0);
+  EXPECT_TRUE(to_text(sizing).ends_with("No keys are kept."));
 }
 
 TEST(RateMeter, IsDoneWithTheLastMessageAndLeavesTheWarmUpOut) {

@@ -13,6 +13,7 @@
 #include "tools/bench/meter.hpp"
 #include "tools/bench/options.hpp"
 #include "tools/bench/report.hpp"
+#include "tools/bench/sizing.hpp"
 #include "tools/bench/worker.hpp"
 #include "tools/screen.hpp"
 #include "worker/connect_options.hpp"
@@ -58,8 +59,6 @@ BenchPlace place_of(const BenchOptions& options) {
   return place;
 }
 
-constexpr std::string_view kPositions = "positions";
-
 // The bench in order: run() is the story.
 class Bench {
  public:
@@ -86,6 +85,7 @@ class Bench {
     if (options_.seconds > 0)
       for (const BenchThroughput& mode : report_.throughput)
         if (mode.mode != "duplicates") measure_latency(mode);
+    size();
     say("");
     show();
     return report_.wrong.empty() ? kDone : kFailed;
@@ -96,7 +96,7 @@ class Bench {
     return options_.modes.empty() || std::ranges::count(options_.modes, mode) > 0;
   }
   std::size_t batch_of(const std::string& mode) const {
-    return mode == "batch" || mode == kPositions ? options_.batch : 1;
+    return mode == "batch" || mode == kPositionsMode ? options_.batch : 1;
   }
 
   void say(const std::string& what) const;
@@ -113,6 +113,7 @@ class Bench {
             const BenchWorker& worker) const;
   BenchWorker worker(const std::string& topic, const std::string& scope, const std::string& mode,
                      std::function<void(const Message&)> settled);
+  void size();
   void show() const;
   std::string beside() const;
 
@@ -217,7 +218,7 @@ double Bench::bare(const std::string& scope, std::size_t batch) {
 
 BenchWorker Bench::worker(const std::string& topic, const std::string& scope,
                           const std::string& mode, std::function<void(const Message&)> settled) {
-  return BenchWorker({worker_config(), topic, scope, batch_of(mode), mode == kPositions,
+  return BenchWorker({worker_config(), topic, scope, batch_of(mode), mode == kPositionsMode,
                       bench_handler(ground_.tables().payments())},
                      std::move(settled));
 }
@@ -321,6 +322,15 @@ std::string Bench::beside() const {
   return text;
 }
 
+// By a route's default retention.
+void Bench::size() {
+  const BenchWish wish{options_.target, lanes_,
+                       std::chrono::duration_cast<seconds>(config::Route{}.retention)};
+  for (const BenchThroughput& mode : report_.throughput)
+    if (mode.mode != "duplicates" && mode.per_second() > 0)
+      report_.sizing.push_back(size_for(mode, wish));
+}
+
 void Bench::show() const {
   if (options_.json) {
     print_json(to_json(report_));
@@ -332,6 +342,14 @@ void Bench::show() const {
                " messages of " + std::to_string(options_.payload_bytes) + " bytes" + beside());
     print_line("");
     print(report_);
+    if (!report_.sizing.empty()) print_line("");
+    for (const BenchSizing& sizing : report_.sizing) print_line(to_text(sizing));
+    if (!report_.sizing.empty())
+      print_line(std::string("One worker was measured") +
+                 (options_.config.empty() ? ", with servers of this process's own. For your sizes, "
+                                            "measure your servers with -c."
+                                          : ". Several share one PostgreSQL: measure as many of "
+                                            "them at once before you rely on it."));
     for (const std::string& wrong : report_.wrong) print_line("WRONG: " + wrong);
   }
   if (options_.svg.empty()) return;

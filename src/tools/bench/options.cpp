@@ -48,6 +48,9 @@ void add_bench_options(CLI::App& command, BenchOptions& options) {
       ->capture_default_str();
   count("--rate", options.rate, 1.0, 1e7,
         "Messages a second for the latency (default: half of the throughput)");
+  count("--target", options.target, 1.0, 1e9,
+        "Messages a second that all workers shall settle, for the advice at the end (default: what "
+        "one worker is planned to carry)");
   count("--seconds", options.seconds, 0, 86'400, "How long to measure latency; 0: not")
       ->capture_default_str();
   command.add_flag("--json", options.json, "JSON on stdout");
@@ -57,7 +60,8 @@ void add_bench_options(CLI::App& command, BenchOptions& options) {
       "same with key \"position\"), duplicates (all keys are known). OF THE BARE LOOP compares the "
       "pace with that of a hand-written loop. It sends the\n"
       "same SQL on as many connections, without Kafka. Both alternate; medians count.\n"
-      "Latency runs from the time when a message was due to be sent to its COMMIT.\n\n"
+      "Latency runs from the time when a message was due to be sent to its COMMIT.\n"
+      "The last lines tell how many workers, connections and how much disk --target needs.\n\n"
       "The bench makes topics, groups and a schema named hapax-bench-…, and removes them. It "
       "writes\n"
       "its keys to hapax.idempotency_keys, so use a database that may carry the load. --keys adds\n"

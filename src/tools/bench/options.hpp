@@ -24,6 +24,7 @@ struct BenchOptions {
   double postgres_delay_ms = 0;
   std::string durability = "synchronous";
   double rate = 0;
+  double target = 0;
   std::size_t seconds = 10;
   bool json = false;
   std::string svg;

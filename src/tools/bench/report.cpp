@@ -46,6 +46,18 @@ Json latency_json(const BenchLatency& latency) {
   return json;
 }
 
+Json sizing_json(const BenchSizing& sizing) {
+  return {{"mode", sizing.mode},
+          {"batch", sizing.batch},
+          {"target", rounded(sizing.target, 0)},
+          {"workers", sizing.workers},
+          {"lanes", sizing.lanes},
+          {"connections", sizing.connections},
+          {"catch_up_seconds", rounded(sizing.catch_up_seconds, 0)},
+          {"retention_seconds", sizing.retention.count()},
+          {"key_bytes", rounded(sizing.key_bytes, 0)}};
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -95,8 +107,11 @@ Json to_json(const BenchReport& report) {
   }
   Json latency = Json::array();
   for (const BenchLatency& each : report.latency) latency.push_back(latency_json(each));
-  return {{"ground", report.ground}, {"options", report.options},     {"throughput", throughput},
-          {"latency", latency},      {"exact", report.wrong.empty()}, {"wrong", report.wrong}};
+  Json sizing = Json::array();
+  for (const BenchSizing& each : report.sizing) sizing.push_back(sizing_json(each));
+  return {{"ground", report.ground}, {"options", report.options}, {"throughput", throughput},
+          {"latency", latency},      {"sizing", sizing},          {"exact", report.wrong.empty()},
+          {"wrong", report.wrong}};
 }
 
 void print(const BenchReport& report) {

@@ -20,6 +20,9 @@ double median(std::vector<double> values);
 std::chrono::nanoseconds percentile(std::span<const std::chrono::nanoseconds> sorted,
                                     double percent);
 
+// The mode whose messages are known by their positions, without keys.
+inline constexpr const char* kPositionsMode = "positions";
+
 struct BenchRound {
   double per_second = 0;         // hapax, through Kafka
   double bare_per_second = 0;    // the bare loop, right before it
@@ -46,11 +49,26 @@ struct BenchLatency {
   std::vector<std::chrono::nanoseconds> sorted = {};  // of those that were settled in time
 };
 
+// What `target` messages/s need, at the pace of one worker; see sizing.hpp.
+struct BenchSizing {
+  std::string mode;
+  std::size_t batch = 1;
+  std::size_t lanes = 1;
+  double pace = 0;    // messages/s of one worker
+  double target = 0;  // messages/s of all workers
+  std::size_t workers = 1;
+  std::size_t connections = 0;  // of all workers to PostgreSQL, at most
+  double catch_up_seconds = 0;  // for the backlog of an hour, while messages go on to come
+  std::chrono::seconds retention{0};
+  double key_bytes = 0;  // on PostgreSQL's disk; 0: no keys are kept
+};
+
 struct BenchReport {
   Json ground;   // the machine and the servers
   Json options;  // what was asked for
   std::vector<BenchThroughput> throughput = {};
   std::vector<BenchLatency> latency = {};
+  std::vector<BenchSizing> sizing = {};
   std::vector<std::string> wrong = {};  // what was not booked once, a sentence each
 };
 
