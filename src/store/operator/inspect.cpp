@@ -159,6 +159,7 @@ Json read_dead_letter(Session& session, std::int64_t id) {
 
 Json list_replays(Session& session, const std::string& group, std::optional<std::int64_t> before,
                   const OptionalText& state, int limit) {
+  if (state == "open") return read(session, sql::kListOpenReplays, {group, or_all(before), limit});
   return read(session, sql::kListReplays, {group, or_all(before), Parameter(state), limit});
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 #include "support/database.hpp"
@@ -248,6 +249,33 @@ TEST_F(Inspect, CountsDeadLettersByReason) {
   EXPECT_EQ(count_dead_letters(session, "g"),
             Json::parse(R"([{"reason":"rejected","count":2,"completed_since":0},
                                 {"reason":"payload_drift","count":1,"completed_since":0}])"));
+}
+
+// The page that lists them asks every 3 seconds, and ended replays stay for good.
+TEST_F(Inspect, OpenReplaysAreReadByTheirOwnIndex) {
+  letter("1");
+  letter("2", "1", "other");
+  database.run(
+      "INSERT INTO hapax.replays (dead_letter, who, why, ended_at, outcome) SELECT 1, 'bob', 'x', "
+      "now(), 'completed' FROM generate_series(1, 20000); "
+      "INSERT INTO hapax.replays (dead_letter, who, why) VALUES (1, 'ann', 'x'), (2, 'ann', 'x'); "
+      "ANALYZE hapax.replays; ANALYZE hapax.dead_letters");
+  const Json rows = list_replays(session, "g", std::nullopt, "open", 50);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("id"), 20'001);
+  EXPECT_EQ(rows[0].at("state"), "open");
+  EXPECT_TRUE(list_replays(session, "g", 20'001, "open", 50).empty());
+
+  std::ostringstream statement;
+  statement << std::ifstream(test::source_folder() / "sql/operator/list_open_replays.sql").rdbuf();
+  database.run("PREPARE listing (text, bigint, integer) AS " + statement.str());
+  for (const char* mode : {"force_generic_plan", "force_custom_plan"}) {
+    const std::string plan = database.value("SET plan_cache_mode = " + std::string(mode) +
+                                            "; EXPLAIN EXECUTE listing ('g', 30000, 50)");
+    EXPECT_NE(plan.find("replays_open"), std::string::npos) << plan;
+    EXPECT_EQ(plan.find("on replays "), plan.rfind("on replays ")) << plan;  // nothing else of it
+    EXPECT_EQ(plan.find("Seq Scan on replays"), std::string::npos) << plan;
+  }
 }
 
 }  // namespace
