@@ -202,6 +202,13 @@ struct Log {
   bool operator==(const Log&) const = default;
 };
 
+struct Console {
+  // JSON pointers to what the console hides; `*` in one is any member or element. None: nothing.
+  std::vector<std::string> mask;
+
+  bool operator==(const Console&) const = default;
+};
+
 struct Config {
   Kafka kafka;
   Postgres postgres;
@@ -211,6 +218,7 @@ struct Config {
   Admin admin;
   Traces traces;
   Log log;
+  Console console;
 };
 
 }  // namespace hapax::config

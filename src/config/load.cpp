@@ -85,6 +85,7 @@ Loaded load(std::string_view text, const Environment& environment, const std::st
     root.section("admin", [&](Object& section) { read_admin(section, config.admin); });
     root.section("traces", [&](Object& section) { read_traces(section, config.traces); });
     root.section("log", [&](Object& section) { read_log(section, config.log); });
+    root.section("console", [&](Object& section) { read_console(section, config.console); });
     root.finish();
     check_together(root.reader(), config);
   });

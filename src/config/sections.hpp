@@ -23,6 +23,7 @@ void read_traces(Object& section, Traces& traces);
 // A request is a child of its client's span in any case: without `parent`.
 void read_gate_traces(Object& section, Traces& traces);
 void read_log(Object& section, Log& log);
+void read_console(Object& section, Console& console);
 void read_route(Object& section, Route& route);
 
 // What Kafka allows. A name with a ^ would be a pattern to librdkafka: many topics, one route.

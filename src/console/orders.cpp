@@ -8,7 +8,9 @@
 #include "cli/operator.hpp"
 #include "cli/resumption.hpp"
 #include "cli/store_access.hpp"
+#include "console/mask.hpp"
 #include "console/query.hpp"
+#include "inspect/letters.hpp"
 #include "inspect/outbox_state.hpp"
 
 namespace hapax::console {
@@ -87,6 +89,27 @@ Json tally_json(const store::OpenLetters& letters, const char* name,
           {"ended", tally.ended}};
 }
 
+// Who does not see a payload cannot edit it: values would be lost.
+void expect_unmasked(Ground& ground, store::Session& session, std::int64_t id) {
+  const Json letter = app::read_letter(session, group_named(ground), std::to_string(id));
+  if (masked(ground.sessions.config().console.mask, app::bytes_of_hex(letter.at("payload"))).hides)
+    throw Stop(app::kFailed,
+               "console.mask of the configuration hides a part of this payload, so the console "
+               "does not replace it; use hapax dead replay --payload");
+}
+
+// `told` without what console.mask hides of the answer that is kept in it.
+std::string without_answer(Ground& ground, std::string told, const Json& kept) {
+  const auto& mask = ground.sessions.config().console.mask;
+  if (!kept.is_string()) return told;
+  Json shown = {{"answer", kept}};
+  mask_member(mask, shown, "answer");
+  const auto& whole = kept.get_ref<const std::string&>();
+  if (const auto at = told.find(whole); at != std::string::npos)
+    told.replace(at, whole.size(), shown.at("answer").get<std::string>());
+  return told;
+}
+
 }  // namespace
 
 Json resume(Ground& ground, const PageRequest& request) {
@@ -158,6 +181,7 @@ Json replay(Ground& ground, const PageRequest& request) {
   if (payload && letters.ids.size() != 1)
     throw Stop(app::kUsage, "an edited payload is for exactly one letter");
   return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+    if (payload) expect_unmasked(ground, session, letters.ids[0]);
     const app::ReplayTally tally = app::want_all(session, order, letters, payload);
     if (payload && !tally.wanted_before.empty())
       throw Stop(app::kFailed, "a replay is wanted already by " +
@@ -241,13 +265,16 @@ Json decide(Ground& ground, const PageRequest& request) {
     const store::KeyName key = app::call_key(session, named);
     const Json found = store::decide_call(session, key, decision);
     const bool books = decision.what == What::happened;
-    return Json{{"answer", !books            ? Json()
-                           : decision.answer ? Json(*decision.answer)
-                                             : found.at("answer")},
-                {"effect", app::call_effect(decision, found)},
-                {"status", found.at("status")},
-                {"token", found.at("token")},
-                {"dry_run", decision.dry_run}};
+    Json told = {
+        {"answer", !books            ? Json()
+                   : decision.answer ? Json(*decision.answer)
+                                     : found.at("answer")},
+        {"effect", without_answer(ground, app::call_effect(decision, found), found.at("answer"))},
+        {"status", found.at("status")},
+        {"token", found.at("token")},
+        {"dry_run", decision.dry_run}};
+    mask_member(ground.sessions.config().console.mask, told, "answer");
+    return told;
   });
 }
 

@@ -9,6 +9,7 @@
 #include "cli/coordinates.hpp"
 #include "cli/store_access.hpp"
 #include "console/bytes.hpp"
+#include "console/mask.hpp"
 #include "console/query.hpp"
 #include "inspect/group_state.hpp"
 #include "inspect/key_story.hpp"
@@ -25,6 +26,9 @@ using app::Stop;
 using observe::PageRequest;
 
 const std::string& group_of(Ground& ground) { return app::group_of(ground.sessions.config()); }
+const std::vector<std::string>& mask_of(Ground& ground) {
+  return ground.sessions.config().console.mask;
+}
 
 Json choices_for(const Json& halt) {
   Json choices = Json::array();
@@ -172,12 +176,12 @@ Json letter(Ground& ground, const PageRequest& request) {
   });
   found["without_bytes"] = !app::has_bytes(found);
   found["message_key"] = shown_bytes(app::bytes_of_hex(found.at("message_key")), kShownField);
-  found["payload"] = shown_bytes(app::bytes_of_hex(found.at("payload")), kShownPayload);
+  found["payload"] = shown_payload(mask_of(ground), app::bytes_of_hex(found.at("payload")));
   found["header_count"] = found.at("headers").size();
   found["headers"] = shown_headers(found.at("headers"));
   found["other"] = found.at("other").is_null() ? Json() : Json(found.at("other").dump());
   for (Json& replay : found.at("replays"))
-    replay["payload"] = shown_bytes(app::bytes_of_hex(replay.at("payload")), kShownPayload);
+    replay["payload"] = shown_payload(mask_of(ground), app::bytes_of_hex(replay.at("payload")));
   return found;
 }
 
@@ -201,8 +205,11 @@ Json operator_log(Ground& ground, const PageRequest& request) {
       throw Stop(app::kFailed, "role " + rights.at("role").get<std::string>() +
                                    " may not read hapax.operator_log; start the console with --url "
                                    "and the operator's role");
-    const Json rows = store::list_operator_log(session, number_of(request, "before"),
-                                               text_of(request, "text"), kPageRows);
+    Json rows = store::list_operator_log(session, number_of(request, "before"),
+                                         text_of(request, "text"), kPageRows);
+    // They hold skipped records whole, and answers that an operator gave.
+    if (!mask_of(ground).empty())
+      for (Json& row : rows) row["facts"] = nullptr;
     shown = {{"next", id_behind(rows)}, {"rows", rows}};
   });
   return shown;
@@ -216,6 +223,7 @@ Json explanation(Ground& ground, const PageRequest& request) {
   ground.sessions.read([&](store::Session& session) {
     story = app::key_story(ground.sessions.config(), session, wanted);
   });
+  for (Json& row : story.at("keys")) mask_member(mask_of(ground), row, "result");
   return story;
 }
 
@@ -241,7 +249,7 @@ Json outbox_record(Ground& ground, const PageRequest& request) {
         {{"name", shown_bytes(name, kShownField)}, {"value", shown_bytes(value, kShownField)}});
   found["headers"] = std::move(headers);
   found["record_key"] = shown_bytes(app::bytes_of_hex(found.at("record_key")), kShownField);
-  found["payload"] = shown_bytes(app::bytes_of_hex(found.at("payload")), kShownPayload);
+  found["payload"] = shown_payload(mask_of(ground), app::bytes_of_hex(found.at("payload")));
   return found;
 }
 
@@ -256,6 +264,7 @@ Json outside_calls(Ground& ground, const PageRequest& request) {
   ground.sessions.read([&](store::Session& session) {
     calls = store::list_calls(session, scopes, app::call_filter(status), kPageRows);
   });
+  for (Json& call : calls) mask_member(mask_of(ground), call, "answer");
   return {{"scopes", scopes}, {"calls", std::move(calls)}};
 }
 
@@ -275,6 +284,10 @@ observe::PageAnswer payload(Ground& ground, const PageRequest& request) {
     throw Stop(app::kFailed,
                "the message was more than PostgreSQL takes, and was not kept; read it from Kafka");
   if (!bytes) throw Stop(app::kFailed, "the payload is null (a tombstone): there are no bytes");
+  if (masked(mask_of(ground), bytes).hides)
+    throw Stop(app::kFailed,
+               "console.mask of the configuration hides a part of this payload, so the console "
+               "gives no file of it");
   return {200,
           "application/octet-stream",
           std::move(*bytes),

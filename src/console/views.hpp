@@ -1,5 +1,5 @@
 // What the console shows: each function answers one GET with what a command prints with --json.
-// Bytes of messages come as shown_bytes() has them.
+// Bytes of messages come as shown_bytes() has them, payloads as shown_payload().
 //
 // Throws: app::Stop, store::DatabaseError. Thread safety: may be called from any thread.
 #pragma once
@@ -33,7 +33,8 @@ app::Json outbox_record(Ground& ground, const observe::PageRequest& request);
 // As `hapax outside list`.
 app::Json outside_calls(Ground& ground, const observe::PageRequest& request);
 
-// The payload of a `letter` or a `record` as a file, byte for byte.
+// The payload of a `letter` or a `record` as a file, byte for byte. Refused if console.mask hides
+// something of it.
 observe::PageAnswer payload(Ground& ground, const observe::PageRequest& request);
 
 }  // namespace hapax::console

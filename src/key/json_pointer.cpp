@@ -19,17 +19,32 @@ std::string unescaped(std::string_view token) {
   return name;
 }
 
-const nlohmann::json* element(const nlohmann::json& array, std::string_view token) {
+// Of a constant array or not; so, too, below.
+auto* element(auto& array, std::string_view token) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
   const bool whole = error == std::errc{} && end == token.data() + token.size();
-  if (!whole || (token.size() > 1 && token[0] == '0') || index >= array.size()) return nullptr;
-  return &array[index];
+  const bool there = whole && (token.size() == 1 || token[0] != '0') && index < array.size();
+  return there ? &array[index] : nullptr;
 }
 
-const nlohmann::json* member(const nlohmann::json& object, std::string_view token) {
+auto* member(auto& object, std::string_view token) {
   const auto found = object.find(unescaped(token));
   return found == object.end() ? nullptr : &*found;
+}
+
+// The first name of a pointer that is not empty, which goes on behind it.
+std::string_view take_token(std::string_view& pointer) {
+  pointer.remove_prefix(1);
+  const std::string_view token = pointer.substr(0, pointer.find('/'));
+  pointer.remove_prefix(token.size());
+  return token;
+}
+
+// The value under one name, or nullptr.
+auto* child(auto& value, std::string_view token) {
+  if (value.is_object()) return member(value, token);
+  return value.is_array() ? element(value, token) : nullptr;
 }
 
 }  // namespace
@@ -51,16 +66,22 @@ const nlohmann::json* find(const nlohmann::json& document, std::string_view poin
   if (json_pointer_error(pointer)) return nullptr;
   const nlohmann::json* value = &document;
   while (value != nullptr && !pointer.empty()) {
-    pointer.remove_prefix(1);
-    const std::size_t end = std::min(pointer.find('/'), pointer.size());
-    const std::string_view token = pointer.substr(0, end);
-    pointer.remove_prefix(end);
-    if (value->is_object())
-      value = member(*value, token);
-    else
-      value = value->is_array() ? element(*value, token) : nullptr;
+    const std::string_view token = take_token(pointer);
+    value = child(*value, token);
   }
   return value;
+}
+
+void for_each_match(nlohmann::json& document, std::string_view pattern,
+                    const std::function<void(nlohmann::json&)>& visit) {
+  if (json_pointer_error(pattern)) return;
+  if (pattern.empty()) return visit(document);
+  const std::string_view token = take_token(pattern);
+  if (token != "*") {
+    if (auto* const value = child(document, token)) for_each_match(*value, pattern, visit);
+  } else if (document.is_object() || document.is_array()) {
+    for (nlohmann::json& value : document) for_each_match(value, pattern, visit);
+  }
 }
 
 }  // namespace hapax::key

@@ -1,6 +1,7 @@
 // JSON pointers (RFC 6901): checked when the configuration is read, followed for every message.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,5 +20,11 @@ std::optional<std::string> json_pointer_error(std::string_view pointer);
 // Lifetime: points into `document`.
 // Thread safety: pure.
 const nlohmann::json* find(const nlohmann::json& document, std::string_view pointer);
+
+// Calls `visit` with each value that `pattern` names in `document`. A pattern is a JSON pointer in
+// which the name `*` is any member and any element. `visit` may replace the value.
+// Thread safety: pure, if `visit` is. The stack grows with the number of names in `pattern`.
+void for_each_match(nlohmann::json& document, std::string_view pattern,
+                    const std::function<void(nlohmann::json&)>& visit);
 
 }  // namespace hapax::key

@@ -335,5 +335,21 @@ TEST(Load, ReadsTheShareOfTracesFromOutsideToo) {
     EXPECT_EQ(ratio(wrong), -1) << wrong;
 }
 
+TEST(Load, ReadsWhatTheConsoleHides) {
+  const Loaded loaded =
+      load(with("/console/mask", nlohmann::json::array({"/card/number", "/items/*/iban"})));
+  ASSERT_TRUE(loaded.config) << format(loaded.problems);
+  EXPECT_EQ(loaded.config->console.mask,
+            (std::vector<std::string>{"/card/number", "/items/*/iban"}));
+  for (const nlohmann::json& wrong :
+       std::vector<nlohmann::json>{"card", "card.number", "#/card", "/card/~2", 5, nullptr})
+    EXPECT_TRUE(has(
+        problem_at(load(with("/console/mask", nlohmann::json::array({wrong}))), "console.mask[0]"),
+        "\"/items/*/iban\""))
+        << wrong;
+  EXPECT_NE(problem_at(load(with("/console/mask", "/card")), "console.mask"), "");
+  EXPECT_NE(problem_at(load(with("/console/mask", nlohmann::json::array())), "console.mask"), "");
+}
+
 }  // namespace
 }  // namespace hapax::config

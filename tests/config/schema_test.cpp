@@ -120,7 +120,7 @@ bool same(const Config& a, const Config& b) {
   };
   return a.kafka == b.kafka && a.postgres == b.postgres && a.worker == b.worker &&
          a.admin == b.admin && a.traces == b.traces && a.log == b.log && a.publish == b.publish &&
-         a.routes.size() == b.routes.size() &&
+         a.console == b.console && a.routes.size() == b.routes.size() &&
          std::equal(a.routes.begin(), a.routes.end(), b.routes.begin(),
                     [&](const Route& x, const Route& y) { return fields(x) == fields(y); });
 }

@@ -2,6 +2,7 @@
 // what its orders changed.
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 
 #include "console/console_case.hpp"
@@ -24,6 +25,9 @@ class ConsoleBrowser : public ConsoleCase {
         "'</td><script>window.hacked=1</script>', header_names = ARRAY['<b>x</b>']::bytea[], "
         "header_values = ARRAY['\\x1b'::bytea] WHERE id = 1; "
         "UPDATE hapax.dead_letters SET payload = convert_to(E'a\\r\\nb', 'UTF8') WHERE id = 3; "
+        "UPDATE hapax.dead_letters SET payload = '{\"card\": {\"number\": \"4929\", \"month\": "
+        "7}}' "
+        "WHERE id = 5; "
         "UPDATE hapax.dead_letters SET payload = NULL, other = '{\"bytes_kept\": false}' WHERE id "
         "= "
         "6; "
@@ -75,12 +79,15 @@ TEST_F(ConsoleBrowser, LoadsEveryViewGivesEveryOrderAndRunsNoScriptOfAMessage) {
   ConsoleSetup read_only = setup;
   read_only.url.clear();
   const Console other(read_only);
+  ConsoleSetup masking = setup;
+  masking.config.console.mask = {"/card/number"};
+  const Console masked(masking);
 
   const sandbox::TemporaryFolder folder("browser");
   const auto log = folder.path() / "log";
-  std::vector<std::string> argv = {"/usr/bin/python3", "-B",
-                                   test::source_folder() / "tests/console/browser_test.py",
-                                   console().url(), other.url()};
+  std::vector<std::string> argv = {
+      "/usr/bin/python3", "-B",        test::source_folder() / "tests/console/browser_test.py",
+      console().url(),    other.url(), masked.url()};
   if (const char* const screenshots = std::getenv("HAPAX_SCREENSHOTS")) argv.push_back(screenshots);
   sandbox::ChildProcess process({.argv = argv, .output = log});
   const auto exit = process.wait(std::chrono::seconds(600));
@@ -88,6 +95,7 @@ TEST_F(ConsoleBrowser, LoadsEveryViewGivesEveryOrderAndRunsNoScriptOfAMessage) {
   const std::string told{std::istreambuf_iterator<char>(output), {}};
   if (exit && exit->code == 77) GTEST_SKIP() << told;
   ASSERT_TRUE(exit && exit->success()) << told;
+  std::cout << told;
 
   EXPECT_EQ(database.value("SELECT action, count(*), min(who), min(why) FROM hapax.operator_log "
                            "GROUP BY action ORDER BY action"),

@@ -3,8 +3,8 @@
 
 Loads every view, gives every order, one of them by the keyboard alone, and looks whether what a
 message holds can run script. browser_pgtest.cpp makes the database, and looks at it afterwards.
-Arguments: the URL with the operator's role, the URL with the worker's, a folder for screenshots or
-nothing. Exits 77 if Chromium or selenium is not installed.
+Arguments: the URL with the operator's role, the URL with the worker's, the URL of a console with
+console.mask, a folder for screenshots or nothing. Exits 77 if Chromium or selenium is not installed.
 """
 
 import http.server
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from browser_page import VIEWS, Keys, Page
+from browser_page import AXE, VIEWS, Keys, Page
 
 NAMELESS = """return [...document.querySelectorAll("input, select, textarea, button, a")].filter((one) =>
   !(one.labels?.length || one.textContent.trim() || one.getAttribute("aria-label"))).map((one) => one.outerHTML)"""
@@ -133,6 +133,22 @@ def tell_a_message_that_was_not_kept(page):
     page.close()
 
 
+def hide_what_is_masked(page):
+    page.go("letter?which=5")
+    page.await_text('{"card":{"month":7,"number":"(masked)"}}')
+    assert "4929" not in page.text() and "Download all of it" not in page.text(), page.text()
+    page.expect_accessible("a masked letter")
+    page.click("Edit and replay …")
+    page.await_text("The setting console.mask hides a part of the payload.")
+    inside = page.run("return document.querySelector('dialog').innerHTML")
+    assert "<textarea" not in inside and "Do it" not in inside, inside
+    page.close()
+    page.go("letter?which=1")
+    page.await_text("not shown, because they are not JSON")
+    assert "window.hacked = 1" not in page.text(), page.text()
+    page.expect_calm()
+
+
 def match_what_the_list_shows(page):
     for view in ("letters?handler=other", "letters?until=1d"):
         page.go(view)
@@ -237,10 +253,11 @@ def fit_a_phone(page, folder):
             wide = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0, f"{view} is {wide} px too wide for a phone"
             page.expect_accessible(f"{view}, {scheme}, on a phone")
-            page.shoot(folder, f"phone-{scheme}-{list(VIEWS).index(view)}")
+            page.shoot(folder, f"phone-{scheme}-{list(VIEWS).index(view)}-{view.partition('?')[0]}")
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        for view in ("overview", "letter?which=1"):
+        for view in ("overview", "letters", "letter?which=1"):
             page.open(view)
+            page.expect_accessible(f"{view}, {scheme}")
             page.shoot(folder, f"{scheme}-{view.partition('?')[0]}")
 
 
@@ -258,8 +275,8 @@ def main():
     if not shutil.which("chromium") or not shutil.which("chromedriver"):
         print("NOT TESTED in a browser: scripts/install_packages.sh browser")
         sys.exit(77)
-    operator, worker = sys.argv[1:3]
-    folder = sys.argv[3] if len(sys.argv) > 3 else None
+    operator, worker, masked = sys.argv[1:4]
+    folder = sys.argv[4] if len(sys.argv) > 4 else None
     began = time.monotonic()
     page = Page(operator)
     try:
@@ -274,6 +291,9 @@ def main():
         end_a_halt_by_keyboard(page, folder)
         page.driver.get(worker)
         read_only(page)
+        page.driver.get(masked)
+        page.await_text("you act as role")
+        hide_what_is_masked(page)
         page.driver.get(operator)
         edit_nothing_that_a_browser_would_change(page)
         tell_a_message_that_was_not_kept(page)
@@ -283,7 +303,8 @@ def main():
         look_back(page)
     finally:
         page.driver.quit()
-    print(f"every view and order in {time.monotonic() - began:.0f} s")
+    checked = "" if AXE else "; NOT CHECKED by axe-core: tests/console/get_axe.sh"
+    print(f"every view and order in {time.monotonic() - began:.0f} s{checked}")
 
 
 main()

@@ -40,5 +40,28 @@ TEST(JsonPointer, NamesNothingWhereThereIsNothing) {
   EXPECT_EQ(*find(document, "/1/"), 3);
 }
 
+TEST(JsonPointer, AStarIsAnyMemberAndAnyElement) {
+  const auto named = [](std::string_view pattern) {
+    auto document = nlohmann::json::parse(
+        R"({"a":[{"b":1},{"b":2},3],"o":{"x":{"b":4},"y":{"c":5}},"*":{"b":6},"~1":{"b":7}})");
+    std::string values;
+    for_each_match(document, pattern, [&](nlohmann::json& value) {
+      values += value.dump();
+      value = nullptr;
+    });
+    return values;
+  };
+  EXPECT_EQ(named("/a/*/b"), "12");
+  EXPECT_EQ(named("/a/1/b"), "2");
+  EXPECT_EQ(named("/a/*"), R"({"b":1}{"b":2}3)");
+  EXPECT_EQ(named("/o/*/b"), "4");
+  EXPECT_EQ(named("/*/b"), "67");
+  EXPECT_EQ(named("/*/*/b"), "124");
+  EXPECT_EQ(named("/~01/b"), "7");
+  EXPECT_EQ(named("").size(), 80U);  // the whole document
+  for (const char* nothing : {"/a/*/b/*", "/a/*/d", "/**", "/a/-", "*", "/~*"})
+    EXPECT_EQ(named(nothing), "") << nothing;
+}
+
 }  // namespace
 }  // namespace hapax::key

@@ -104,11 +104,13 @@ export const NOT_KEPT = "The message was more than PostgreSQL takes, and was not
 export function payload(shown, path, kept = true) {
   if (!kept) return h("p", {class: "bad"}, NOT_KEPT);
   if (shown === null) return h("p", {class: "quiet"}, "null (a tombstone)");
-  const how = shown.text === undefined ? "as hex, because it is not all printable text" : "as text";
+  if (shown.masked && shown.text === undefined && shown.hex === undefined)
+    return h("p", {class: "quiet"}, `${shown.bytes} bytes, not shown, because they are not JSON and console.mask is set`);
+  const how = shown.masked ? "without what console.mask hides; the rest in canonical form" : shown.text === undefined ? "as hex, because it is not all printable text" : "as text";
   const told = h("span", {role: "status", class: "bad"});
   const fetchAll = () => download(path, "payload.bin").catch((error) => { told.textContent = ` ${error.message}`; });
   return h("div", null,
     h("p", {class: "quiet"}, `${shown.bytes} bytes, ${how}`, shown.cut && ", the first 64 KiB", ". ",
-      h("button", {type: "button", class: "copy", "data-key": path, onclick: fetchAll}, "Download all of it"), told),
+      !shown.masked && h("button", {type: "button", class: "copy", "data-key": path, onclick: fetchAll}, "Download all of it"), told),
     h("pre", {tabindex: 0, "aria-label": "payload"}, shown.text ?? hexDump(shown.hex)));
 }

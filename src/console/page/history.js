@@ -14,7 +14,7 @@ function filterForm(words) {
   h("button", {type: "submit", "data-key": "history"}, "Filter"));
 }
 
-const facts = (row) => h("details", null, h("summary", {"data-key": `facts ${row.id}`}, "Facts"), h("pre", null, row.facts, row.cut && " …"));
+const facts = (row) => (row.facts === null ? "not shown: console.mask is set" : h("details", null, h("summary", {"data-key": `facts ${row.id}`}, "Facts"), h("pre", null, row.facts, row.cut && " …")));
 
 // No command lists them, so psql does.
 function statement({text, before}) {

@@ -21,6 +21,7 @@ function replayAction(row, reload) {
 function uneditable({payload: shown, without_bytes: unkept}) {
   if (unkept) return NOT_KEPT;
   if (shown === null) return "There is no payload to edit.";
+  if (shown.masked) return "The setting console.mask hides a part of the payload.";
   if (shown.text === undefined) return "The payload is not all printable text.";
   if (shown.cut) return "The payload is longer than 64 KiB.";
   return shown.text.includes("\r") ? "The payload holds a carriage return, which a browser's text field would change." : null;

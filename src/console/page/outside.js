@@ -14,16 +14,18 @@ const EFFECTS = {
 };
 
 function decision(call, name, scopes, reload) {
+  // Of a masked answer the page has no bytes to book: the one that is kept is booked, or none.
+  const asks = name === "happened" && !call.answer_masked;
   const answer = h("textarea", {name: "answer", spellcheck: "false", value: call.answer ?? ""});
   const words = (by) => ({key: call.key, scope: call.scope, tenant: call.tenant, decision: name, token: call.token, ...by,
-    ...(name === "happened" ? {answer: answer.value} : {})});
+    ...(asks ? {answer: answer.value} : {})});
   return {
     title: `${LABELS[name].replace(" …", "")}: ${call.key}`,
     effect: EFFECTS[name],
     danger: name !== "happened",
-    fields: name === "happened" ? [h("label", null, "The other side's answer, as JSON", answer)] : null,
+    fields: asks ? [h("label", null, "The other side's answer, as JSON", answer)] : null,
     command: ({who, why}) => order("outside decide", {"--scope": scopes.length > 1 ? call.scope : "", "--tenant": call.tenant, "--token": call.token,
-      [OPTIONS[name]]: name === "happened" ? answer.value || "{…}" : true, "--who": who, "--why": why, "--yes": true}, call.key),
+      [OPTIONS[name]]: asks ? answer.value || "{…}" : true, "--who": who, "--why": why, "--yes": true}, call.key),
     check: async (by) => {
       const told = await post("decide", words({...by, dry_run: true}));
       return {lines: [`The key is ${told.status}. Then ${told.effect}.`, name === "happened" && `The answer: ${told.answer}`].filter(Boolean)};
