@@ -177,6 +177,10 @@ TEST_F(Position, AStartThatWasOvertakenRemovesNothing) {
     store::Session session(database.worker());
     store::read_ahead(session, "group", {{{route.topic, kPartition}, 1, 10, true, epoch}});
   };
+  database.run(
+      "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
+      "to_offset, cause, who, why) VALUES ('group', 'payments', 3, 1, NULL, 10, 'first_start', "
+      "'', ''), ('group', 'payments', 3, 1, 4, 10, 'skip', '', '')");
   read(mine.epoch);
   EXPECT_EQ(count("hapax.positions"), 2);
   read(theirs.epoch);

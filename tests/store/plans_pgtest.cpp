@@ -6,6 +6,7 @@
 
 #include "store/message/claim.hpp"
 #include "store/message/claim_batch.hpp"
+#include "store/worker/checkpoints.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -49,15 +50,26 @@ class Plans : public testing::Test {
     return fresh;
   }
 
-  // Rows and index entries of idempotency_keys that scans have read so far, in all sessions.
-  int read_so_far() {
+  // Rows and index entries of a table that scans have read so far, in all sessions.
+  int read_so_far(const std::string& table = "idempotency_keys") {
+    flush();
+    return database.count(
+        "SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = '" + table +
+        "') + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = '" + table + "')");
+  }
+
+  // Pages of the index of hapax.positions, likewise.
+  int pages_so_far() {
+    flush();
+    return database.count(
+        "SELECT idx_blks_read + idx_blks_hit FROM pg_statio_user_indexes WHERE indexrelname = "
+        "'positions_pkey'");
+  }
+
+  void flush() {
     Transaction transaction(session);
     transaction.run(std::string("SELECT pg_stat_force_next_flush()"));
     transaction.commit();
-    return database.count(
-        "SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = "
-        "'idempotency_keys') + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = "
-        "'idempotency_keys')");
   }
 
   test::Database database;
@@ -140,6 +152,46 @@ TEST_F(Plans, OfCoordinatesAreBoundedToo) {
   EXPECT_LT(database.count("SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables "
                            "WHERE relname = 'attempts'"),
             5'000);
+}
+
+// Until the snapshot ends, the index keeps an entry of each row that a checkpoint removed.
+TEST_F(Plans, OfPositionsAreBoundedWhileAnOldSnapshotIsOpen) {
+  database.run("ALTER TABLE hapax.positions SET (autovacuum_enabled = off)");
+  const TopicPartition id{"payments", 0};
+  Taking taking{"group", id, "w", "spec", "booking", 0, true};
+  const auto start = [&](std::int64_t offset) {
+    const std::int64_t epoch = take_partition(session, taking)->epoch;
+    agree_start(session, taking, {epoch, offset, "cluster", ""});
+    taking.read_epoch = epoch;
+    return epoch;
+  };
+  const std::string incarnation = read_store(session).incarnation;
+  const std::int64_t epoch = start(0);
+
+  Session old(database.worker());
+  Transaction snapshot(old);
+  snapshot.run(std::string(
+      "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM hapax.positions"));
+  int pages = 0;
+  for (std::int64_t from = 0; from < kKeys; from += kPerTransaction) {
+    database.run(
+        "INSERT INTO hapax.positions SELECT 'group', 'payments', 0, 1, n FROM generate_series(" +
+        std::to_string(from) + ", " + std::to_string(from + kPerTransaction - 1) +
+        ") n; SELECT pg_stat_force_next_flush()");
+    const int before = pages_so_far();
+    const std::int64_t next = from + kPerTransaction;
+    ASSERT_EQ(
+        write_checkpoints(session, "group", {{id, incarnation, epoch, from, next, true}}).size(),
+        1U);
+    pages = pages_so_far() - before;
+  }
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.positions"), 0);
+  EXPECT_LT(pages, 40) << "of the last checkpoint";
+
+  const int before = read_so_far("positions");
+  const std::int64_t again = start(kKeys);
+  EXPECT_TRUE(read_ahead(session, "group", {{id, 1, kKeys, true, again}})[id].settled.empty());
+  EXPECT_LT(read_so_far("positions") - before, 100) << "of a start";
 }
 
 }  // namespace

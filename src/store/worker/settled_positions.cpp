@@ -44,6 +44,7 @@ void read_positions(Transaction& transaction, const std::string& group,
   std::vector<Parameter> fenced = parameters;
   fenced.push_back(array_of(asked, [](const auto& one) { return one.epoch; }));
   transaction.run(sql::kDeleteOlderPositions, fenced);
+  transaction.run(sql::kDeletePositionsOfOtherLogs, fenced);
   for (const Row row : transaction.run(sql::kReadPositions, parameters))
     ahead[{row["topic"].text(), row["partition"].as<std::int32_t>()}].settled.insert(
         row["settled"].as<std::int64_t>());

@@ -17,7 +17,8 @@ namespace hapax::store {
 // Precondition: all of one group. Blocks: for no other transaction.
 std::vector<TopicPartition> still_settling(Session& session, const std::vector<Taking>& taken);
 
-// Adds what is settled at or above each start. Before, removes what is below it or of another log.
+// Adds what is settled at or above each start. Before, removes what a jump to the start has passed,
+// and at a log's first start what is of another log.
 void read_positions(Transaction& transaction, const std::string& group,
                     const std::vector<Standing>& standings, std::map<TopicPartition, Ahead>& ahead);
 
