@@ -1,17 +1,30 @@
--- Removes expired keys of one scope, oldest first. $1 at most so many, $2 none that expired before
--- that, $3 none that expires at or after that. $4 the scope; NULL: each scope without a
--- checkpoint whose start was agreed (as read_held_scopes.sql).
--- One row: how many, and when the last of them had expired (NULL: none).
+-- One step of the removal of expired keys: looks at keys, oldest first, and removes those that may go.
+-- $1 at so many keys, and at those that expired in the same microsecond as the last of them; $2 at none that
+-- expired before that. $3 scopes and $4 of each until when a key must have expired; $5 the same for each
+-- scope without a checkpoint whose start was agreed (as read_held_scopes.sql), NULL: keeps these.
+-- One row: how many were removed, how many were looked at, and where to go on (NULL: nowhere).
+-- Keys that are held may be many, and stand before those that may go. So the limit counts what is looked at.
 -- Locks only what it removes: a claim on one of these keys waits for this short transaction, and
 -- SKIP LOCKED leaves alone what a claim holds.
-WITH removed AS (
+WITH due AS MATERIALIZED (
+  SELECT * FROM unnest($3::text[], $4::timestamptz[]) AS given (scope, until)
+  UNION ALL SELECT NULL, $5::timestamptz WHERE $5::timestamptz IS NOT NULL
+), looked AS MATERIALIZED (
+  SELECT k.ctid AS place, k.scope, k.expires_at FROM hapax.idempotency_keys k
+  WHERE k.expires_at < (SELECT max(until) FROM due) AND k.expires_at >= $2::timestamptz
+  ORDER BY k.expires_at FETCH FIRST $1 ROWS WITH TIES
+), removed AS (
   DELETE FROM hapax.idempotency_keys
   WHERE ctid = ANY (ARRAY(
     SELECT k.ctid FROM hapax.idempotency_keys k
-    WHERE k.expires_at < $3::timestamptz AND k.expires_at >= $2::timestamptz
-      AND (k.scope = $4::text COLLATE "C" OR ($4::text IS NULL AND NOT EXISTS (
-        SELECT FROM hapax.checkpoints c
-        WHERE c.scope = k.scope AND (c.next_offset IS NOT NULL OR c.start_as IS NOT NULL))))
-    ORDER BY k.expires_at LIMIT $1 FOR UPDATE OF k SKIP LOCKED))
-  RETURNING expires_at)
-SELECT count(*), max(expires_at)::text AS until FROM removed
+    WHERE k.ctid = ANY (ARRAY(
+      SELECT l.place FROM looked l JOIN due d ON l.expires_at < d.until
+        AND (l.scope = d.scope COLLATE "C" OR (d.scope IS NULL AND l.scope NOT IN (
+          SELECT c.scope FROM hapax.checkpoints c
+          WHERE c.next_offset IS NOT NULL OR c.start_as IS NOT NULL)))))
+      AND k.expires_at < (SELECT max(until) FROM due)
+    FOR UPDATE OF k SKIP LOCKED))
+  RETURNING 1)
+SELECT (SELECT count(*) FROM removed) AS removed, count(*) AS looked,
+       (max(expires_at) + interval '1 microsecond')::text AS next
+FROM looked

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
-constexpr std::size_t kBatch = 1000;    // rows a transaction
+constexpr std::size_t kBatch = 1000;    // keys that a transaction looks at
 constexpr auto kBetweenBatches = 10ms;  // leaves the disk to the claims
 constexpr auto kBetweenRounds = 10s;
 constexpr auto kLease = 60s;  // renewed each round and each kBatchesPerLease batches
@@ -22,8 +22,8 @@ constexpr int kBatchesPerLease = 100;
 // So much PostgreSQL's clock may be ahead of this machine's before keys are held by the latter.
 constexpr auto kClocksDiffer = 5min;
 
-// A round goes on from the end of the one before. So often one begins at the oldest key again, for
-// those that a claim held.
+// A round goes on from the end of the one before. So often one looks at all keys, from the oldest,
+// for those that a claim held and those of scopes without a checkpoint.
 constexpr auto kLookAtAll = 1h;
 
 // A partition that holds keys for so long is logged.
@@ -101,34 +101,38 @@ void Retention::note_passed(store::Session& session, const std::string& now) {
 
 void Retention::remove_expired(const std::stop_token& stop, store::Session& session,
                                const std::string& now) {
-  if (steady_clock::now() >= look_at_all_) {
-    look_at_all_ = steady_clock::now() + kLookAtAll;
-    removed_until_.clear();
-    if (!remove_of(stop, session, std::nullopt, now)) return;
-  }
-  for (const store::HeldScope& scope : store::read_held_scopes(session, now)) {
+  const auto held = store::read_held_scopes(session, now);
+  const bool looks_at_all = steady_clock::now() >= look_at_all_;
+  for (const store::HeldScope& scope : held) {
     say_held(scope);
-    const auto before = removed_until_.find(scope.scope);
-    if (before != removed_until_.end() && before->second == scope.until) continue;
-    if (!remove_of(stop, session, scope.scope, scope.until)) return;
-    removed_until_[scope.scope] = scope.until;
+    const auto [known, is_new] = removed_until_.try_emplace(scope.scope, kOldest);
+    // The look at all that begins below removes these.
+    if (is_new && looks_at_all && looked_until_ == kOldest) known->second = scope.until;
+    // A partition of it was taken, and has not been looked at yet.
+    if (scope.until == kOldest || known->second == scope.until) continue;
+    if (!remove(stop, session, known->second, {scope})) return;
+    known->second = scope.until;
   }
+  if (!looks_at_all || !remove(stop, session, looked_until_, held, now)) return;
+  looked_until_ = kOldest;
+  look_at_all_ = steady_clock::now() + kLookAtAll;
 }
 
-// False if it ended early.
-bool Retention::remove_of(const std::stop_token& stop, store::Session& session,
-                          const std::optional<std::string>& scope, const std::string& before) {
-  const auto last = scope ? removed_until_.find(*scope) : removed_until_.end();
-  store::Removed removed{kBatch, last == removed_until_.end() ? "-infinity" : last->second};
-  for (int batch = 1; removed.keys == kBatch; ++batch) {
-    if (stop.stop_requested()) return false;
+// From `from` on, which follows what was looked at: if an error ends the round, the next one goes
+// on there. False if it ended early.
+bool Retention::remove(const std::stop_token& stop, store::Session& session, std::string& from,
+                       const std::vector<store::HeldScope>& scopes,
+                       const std::optional<std::string>& others) {
+  for (int batch = 1; !stop.stop_requested(); ++batch) {
     if (batch % kBatchesPerLease == 0 &&
         !store::take_lease(session, "retention", setup_.worker_name, kLease))
       return false;
-    removed = store::expire_keys(session, kBatch, scope, removed.until, before);
+    const store::Removed removed = store::expire_keys(session, kBatch, from, scopes, others);
+    if (removed.looked_at < kBatch) return true;
+    from = removed.next;
     wait_unless_stopped(stop, kBetweenBatches);
   }
-  return true;
+  return false;
 }
 
 void Retention::say_held(const store::HeldScope& scope) {

@@ -39,9 +39,12 @@ class Retention {
   store::ClockReading read_clock(store::Session& session);
   void note_passed(store::Session& session, const std::string& now);
   void remove_expired(const std::stop_token& stop, store::Session& session, const std::string& now);
-  bool remove_of(const std::stop_token& stop, store::Session& session,
-                 const std::optional<std::string>& scope, const std::string& before);
+  bool remove(const std::stop_token& stop, store::Session& session, std::string& from,
+              const std::vector<store::HeldScope>& scopes,
+              const std::optional<std::string>& others = std::nullopt);
   void say_held(const store::HeldScope& scope);
+
+  static constexpr const char* kOldest = "-infinity";  // as PostgreSQL tells and takes it
 
   const RetentionSetup setup_;
   // Of this process. A clock of the machine that jumps while it runs does not move their sum.
@@ -50,8 +53,9 @@ class Retention {
 
   // By the thread only.
   std::map<store::TopicPartition, store::LogEnd> asked_;  // not reached yet
-  std::map<std::string, std::string> removed_until_;  // by scope; what is not there: nothing yet
-  std::map<std::string, std::string> said_held_;      // by scope
+  std::map<std::string, std::string> removed_until_;      // by scope
+  std::string looked_until_ = kOldest;                    // by a look at all that has not ended
+  std::map<std::string, std::string> said_held_;          // by scope
   std::chrono::steady_clock::time_point look_at_all_{};
   bool said_ahead_ = false;
 

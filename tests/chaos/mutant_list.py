@@ -118,12 +118,12 @@ MUTANTS = {
         "  if (++round % 3 == 0) static_cast<void>(new store::Session(setup_.connect()));\n"
         "  store::Session session = setup_.connect();")], "worker-pause", soak=True),
     "keys-not-removed": Mutant([(
-        "sql/worker/expire_keys.sql", "WHERE k.expires_at < $3", "WHERE k.expires_at + '1 year' < $3")],
+        "sql/worker/expire_keys.sql", "WHERE k.expires_at < (", "WHERE k.expires_at + '1 year' < (")],
         "worker-pause", soak=True),
     "keys-wait-for-their-own-partition-alone": of("retention", [
         ("sql/worker/read_held_scopes.sql", "least(until, $1::timestamptz)::text", "$1::timestamptz::text"),
         ("sql/worker/expire_keys.sql", "AND k.expires_at >= $2::timestamptz\n",
-         "AND $2::timestamptz IS NOT NULL\n"
+         "AND k.expires_at >= $2::timestamptz\n"
          "      AND NOT EXISTS (SELECT FROM hapax.checkpoints c WHERE c.group_id = k.group_id\n"
          "        AND c.topic = k.topic AND c.partition = k.partition\n"
          "        AND c.next_offset <= k.kafka_offset)\n")]),

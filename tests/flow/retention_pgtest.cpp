@@ -112,8 +112,7 @@ class RetentionCase : public FlowCase {
         reader.asked.reset();
     }
     for (const store::HeldScope& scope : store::read_held_scopes(session_, now))
-      if (scope.scope == route.key.scope)
-        store::expire_keys(session_, 1000, scope.scope, "-infinity", scope.until);
+      if (scope.scope == route.key.scope) store::expire_keys(session_, 1000, "-infinity", {scope});
   }
 
   // Time passes for PostgreSQL, too: each time that it keeps is so much older.
@@ -215,7 +214,7 @@ TEST_F(Retention, RemovesKeysOfAScopeWhoseOnlyPartitionWasNeverAgreed) {
       "partition, kafka_offset, expires_at) VALUES ('k', 'gate', 'completed', 'gate', 't', 1, 0, "
       "0, "
       "now() - interval '1s')");
-  EXPECT_EQ(store::expire_keys(session_, 10, std::nullopt, "-infinity", "infinity").keys, 1U);
+  EXPECT_EQ(store::expire_keys(session_, 10, "-infinity", {}, "infinity").keys, 1U);
 }
 
 // The clock that expires keys is never later than the caller's.
@@ -233,7 +232,7 @@ TEST_F(Retention, ExpiresNothingByADatabaseClockThatIsDaysAhead) {
       store::note_passed(session_, "group", {{{route.topic, 0}, reader.epoch, 1, clock.now}})
           .empty());
   for (const store::HeldScope& scope : store::read_held_scopes(session_, clock.now))
-    EXPECT_EQ(store::expire_keys(session_, 10, scope.scope, "-infinity", scope.until).keys, 0U);
+    EXPECT_EQ(store::expire_keys(session_, 10, "-infinity", {scope}).keys, 0U);
   expire();
   EXPECT_EQ(key_row("k"), "");
 }

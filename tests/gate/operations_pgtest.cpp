@@ -28,8 +28,7 @@ class OperationsKept : public AcceptCase {
   }
   void remove_expired() {
     store::Session session(options);
-    store::expire_keys(session, 1000, std::nullopt, "-infinity",
-                       database.value("SELECT now()::text"));
+    store::expire_keys(session, 1000, "-infinity", {}, database.value("SELECT now()::text"));
   }
   int keys_of(const std::string& scope) {
     return database.count("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = '" + scope +

@@ -24,9 +24,7 @@ class Forgotten : public testing::Test {
     return "date_trunc('hour', now()) - interval '" + std::to_string(minutes) + " min'";
   }
 
-  std::size_t expire() {
-    return expire_keys(session, 100, std::nullopt, "-infinity", "infinity").keys;
-  }
+  std::size_t expire() { return expire_keys(session, 100, "-infinity", {}, "infinity").keys; }
 
   // Minutes ago, as ago() counts them.
   std::string notes() {

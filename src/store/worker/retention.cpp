@@ -53,12 +53,18 @@ std::vector<HeldScope> read_held_scopes(Session& session, const std::string& now
   return scopes;
 }
 
-Removed expire_keys(Session& session, std::size_t limit, const std::optional<std::string>& scope,
-                    const std::string& from, const std::string& before) {
+Removed expire_keys(Session& session, std::size_t limit, const std::string& from,
+                    const std::vector<HeldScope>& scopes,
+                    const std::optional<std::string>& others) {
   Transaction transaction(session);
-  const Rows rows = transaction.run(sql::kExpireKeys, {limit, from, before, Parameter(scope)});
-  const Removed removed{rows[0]["count"].as<std::size_t>(),
-                        rows[0]["until"].as<std::optional<std::string>>().value_or(from)};
+  // Else PostgreSQL may read and sort all keys that have expired, if it takes them for few.
+  transaction.add("SET LOCAL enable_sort = off");
+  const Rows rows = transaction.run(
+      sql::kExpireKeys,
+      {limit, from, array_of(scopes, [](const auto& one) { return one.scope; }),
+       array_of(scopes, [](const auto& one) { return one.until; }), Parameter(others)});
+  const Removed removed{rows[0]["removed"].as<std::size_t>(), rows[0]["looked"].as<std::size_t>(),
+                        rows[0]["next"].as<std::optional<std::string>>().value_or(from)};
   transaction.commit();
   return removed;
 }

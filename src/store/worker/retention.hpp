@@ -63,13 +63,17 @@ std::vector<HeldScope> read_held_scopes(Session& session, const std::string& now
 
 struct Removed {
   std::size_t keys = 0;
-  std::string until;  // when the last of them had expired: where to go on
+  std::size_t looked_at = 0;
+  std::string next;  // where to go on
 };
 
-// Removes at most `limit` keys of a scope that have expired at `from` or later and before `before`,
-// the oldest first. No scope: of all that have no checkpoint.
-Removed expire_keys(Session& session, std::size_t limit, const std::optional<std::string>& scope,
-                    const std::string& from, const std::string& before);
+// Looks at `limit` keys that have expired at `from` or later, the oldest first, and at those that
+// expired with the last of them. Removes those of `scopes` that have expired before its `until`,
+// and those of scopes without a checkpoint that have expired before `others`; nothing: keeps these.
+// Has looked at all if it looked at fewer than `limit`.
+Removed expire_keys(Session& session, std::size_t limit, const std::string& from,
+                    const std::vector<HeldScope>& scopes,
+                    const std::optional<std::string>& others = std::nullopt);
 
 // When the newest completion of a scope took effect whose key was removed. An operation that is not
 // younger may have completed without a trace. "-infinity": no key was removed.

@@ -170,7 +170,7 @@ final class HapaxStore implements IdempotencyStore {
     @Override
     public int purgeExpired() {
         return transact(c -> EXPIRE.first(
-                c, row -> row.getInt(1), 1000, "-infinity", "now", scope));
+                c, row -> row.getInt(1), 1000, "-infinity", "{" + scope + "}", "{now}", null));
     }
 
     /** PostgreSQL refuses what was never taken: no key has this token. */

@@ -1,0 +1,96 @@
+// Keys that a partition holds may be many, and stand before those that may go.
+#include <gtest/gtest.h>
+
+#include "store/transaction.hpp"
+#include "store/worker/retention.hpp"
+#include "support/database.hpp"
+#include "worker/retention.hpp"
+
+namespace hapax::store {
+namespace {
+
+constexpr int kHeldKeys = 20'000;
+constexpr std::size_t kStep = 1'000;
+
+class ExpireKeys : public testing::Test {
+ protected:
+  // 20,000 expired keys of `held`, whose partition waits, then ten of `free`, whose partition has
+  // settled all. `every`: PostgreSQL's interval between two of them.
+  void fill(const std::string& every) {
+    database.run(
+        "ALTER TABLE hapax.idempotency_keys SET (autovacuum_enabled = off);"
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+        "partition, kafka_offset, expires_at) SELECT n, CASE WHEN n <= " +
+        std::to_string(kHeldKeys) +
+        " THEN 'held' ELSE 'free' END, 'completed', 'g', 't', 1, 0, n, now() - interval '1 hour' + "
+        "n * interval '" +
+        every + "' FROM generate_series(1, " + std::to_string(kHeldKeys + 10) +
+        ") n;"
+        "INSERT INTO hapax.checkpoints (group_id, topic, partition, epoch, key_spec, scope, "
+        "next_offset) VALUES ('g', 'held', 0, 1, '', 'held', 0), ('g', 'free', 0, 1, '', 'free', "
+        "0);"
+        "INSERT INTO hapax.passed (group_id, topic, partition, epoch, until) VALUES ('g', 'held', "
+        "0, 1, now() - interval '2 hours'), ('g', 'free', 0, 1, now())");
+  }
+
+  int keys_of(const std::string& scope) {
+    return database.count("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = '" + scope +
+                          "'");
+  }
+
+  // Rows and index entries that scans have read so far, in all sessions.
+  int read_so_far(Session& session) {
+    Transaction transaction(session);
+    transaction.run(std::string("SELECT pg_stat_force_next_flush()"));
+    transaction.commit();
+    return database.count(
+        "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = "
+        "'idempotency_keys'");
+  }
+
+  test::Database database;
+};
+
+TEST_F(ExpireKeys, LooksAtABoundedNumberOfKeysInEachStep) {
+  fill("1 microsecond");
+  Session session(database.worker());
+  const auto scopes = read_held_scopes(session, database.value("SELECT now()::text"));
+  ASSERT_EQ(scopes.size(), 2U);
+  std::string from = "-infinity";
+  int steps = 0;
+  std::size_t removed = 0;
+  for (Removed step{0, kStep, from}; step.looked_at >= kStep; from = step.next) {
+    ASSERT_LT(++steps, 30);
+    const int before = read_so_far(session);
+    step = expire_keys(session, kStep, from, scopes);
+    EXPECT_LE(read_so_far(session) - before, 2 * static_cast<int>(kStep)) << "in step " << steps;
+    removed += step.keys;
+  }
+  EXPECT_EQ(removed, 10U);
+  EXPECT_EQ(keys_of("free"), 0);
+  EXPECT_EQ(keys_of("held"), kHeldKeys);
+}
+
+TEST_F(ExpireKeys, PassesKeysThatExpiredTogether) {
+  fill("0");
+  Session session(database.worker());
+  const auto scopes = read_held_scopes(session, database.value("SELECT now()::text"));
+  const Removed removed = expire_keys(session, kStep, "-infinity", scopes);
+  EXPECT_EQ(removed.keys, 10U);
+  EXPECT_EQ(expire_keys(session, kStep, removed.next, scopes).looked_at, 0U);
+}
+
+TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
+  fill("1 microsecond");
+  worker::Retention retention(
+      {.connect = [&] { return Session(database.worker()); },
+       .group = "g",
+       .worker_name = "w",
+       .held = [] { return std::map<TopicPartition, std::int64_t>(); },
+       .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); }});
+  database.wait_until("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = 'free'", "0");
+  EXPECT_EQ(keys_of("held"), kHeldKeys);
+}
+
+}  // namespace
+}  // namespace hapax::store
