@@ -35,6 +35,7 @@ class MockCluster {
     produce = 0,
     fetch = 1,
     list_offsets = 2,
+    commit_offsets = 8,
     init_producer = 22
   };
   enum class Error {

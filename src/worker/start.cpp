@@ -167,6 +167,13 @@ bool is_ours(const StartFacts& facts) {
          provenance->store_id == facts.store_id;
 }
 
+// Kafka's offset tells that another store is ahead.
+bool is_anothers(const StartFacts& facts) {
+  const auto& provenance = facts.provenance;
+  return provenance && provenance->cluster_id == facts.cluster_id &&
+         provenance->store_id != facts.store_id;
+}
+
 // How it shows that PostgreSQL lost its tail; nothing if it does not.
 std::optional<std::string> loss(const StartFacts& facts) {
   if (!facts.wal) return std::nullopt;
@@ -256,6 +263,17 @@ std::int32_t first_generation(const StartFacts& facts) {
 std::int64_t settled_before(const StartFacts& facts, const StartAt& at) {
   if (!facts.row || !facts.row->next_offset) return at.offset;
   return std::max(at.offset, facts.row->highest_settled.value_or(facts.high));
+}
+
+KafkaLearns when_kafka_learns(const StartFacts& facts, const StartAt& at) {
+  if (at.first) return KafkaLearns::before_postgresql;
+  if (is_ours(facts)) return KafkaLearns::with_checkpoints;
+  const auto& row = facts.row;
+  const std::string decided = row ? row->start_as.value_or("") : "";
+  const bool overruled = decided == "earliest" || (decided == "checkpoint" && row->next_offset);
+  // By then the decision is used up. Kafka's offset would lead elsewhere, or to a halt.
+  if (overruled || is_anothers(facts)) return KafkaLearns::before_postgresql;
+  return facts.committed ? KafkaLearns::after_postgresql : KafkaLearns::with_checkpoints;
 }
 
 bool is_outdated(const StartFacts& facts, const store::Taken& taken) {

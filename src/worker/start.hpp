@@ -48,7 +48,7 @@ struct StartFacts {
 
 struct StartAt {
   std::int64_t offset = 0;
-  bool first = false;    // to be committed to Kafka before it is written to PostgreSQL
+  bool first = false;    // by kafka.initial; Kafka's offset tells that nothing is settled yet
   std::int64_t gap = 0;  // offsets that Kafka deleted before they were processed
   store::Jump jump = store::Jump::none;  // why it is not simply the checkpoint
   std::int32_t generation = 1;
@@ -84,6 +84,19 @@ std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at)
 
 // What Kafka's offset tells of a first start: see kafka::Provenance::first. Pure.
 std::int32_t first_generation(const StartFacts& facts);
+
+// When Kafka gets the start's offset. If its own leads a start to the checkpoint, it gets none: the
+// checkpoints bring it. Else it gets the start's before anything runs. If it kept its own, the next
+// start would follow that once more. Messages that took effect would run again, or messages that
+// never ran would be left out.
+enum class KafkaLearns {
+  with_checkpoints,
+  before_postgresql,  // a worker that dies in between leaves the decision in PostgreSQL
+  after_postgresql,   // a worker that dies in between leaves Kafka's offset, which leads here
+};
+
+// Pure.
+KafkaLearns when_kafka_learns(const StartFacts& facts, const StartAt& at);
 
 // One more than the highest offset that an owner before may have settled, or the start if none has.
 // If the last owner did not leave cleanly, it is the end of the log. Under another key spec what

@@ -11,7 +11,7 @@ namespace hapax::worker {
 void StartQuestions::log_delayed(const std::exception& error) {
   if (!delays_.is_due(error.what(), std::chrono::steady_clock::now())) return;
   observe::log::warning("start_delayed", {{"error", error.what()}},
-                        "Kafka did not tell the offsets of partitions; trying again");
+                        "Kafka did not tell or take the offsets of partitions; trying again");
 }
 
 // What one broker does not answer is asked again for each of its partitions, by facts_of().

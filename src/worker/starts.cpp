@@ -32,15 +32,11 @@ constexpr std::chrono::seconds kDoubted{10};
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kIdle{1000};
 
-// Kafka's offset says that another store is ahead. Once a decision is used up, that would halt.
-bool is_anothers(const StartFacts& facts) {
-  return facts.provenance && facts.provenance->cluster_id == facts.cluster_id &&
-         facts.provenance->store_id != facts.store_id;
-}
-
-// Kafka's offset is to be committed before PostgreSQL is told.
-bool is_committed_first(const StartFacts& facts, const StartAt& at) {
-  return at.first || is_anothers(facts);
+// Nothing if nothing was in doubt, and nothing is.
+std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at) {
+  const store::Doubt& doubt = facts.doubt;
+  const bool was = doubt.below > 0 || doubt.asked > 0 || !doubt.decided.empty();
+  return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
 }
 
 }  // namespace
@@ -143,9 +139,8 @@ void Starts::serve() {
   acquire(due, kStartAgain);
 }
 
-// The starts, agreed on both sides before anything is fetched: decided for all, taken in
-// PostgreSQL, first ones committed to Kafka, written to PostgreSQL. A kill between any two steps
-// finds its way: a start that PostgreSQL does not know yet is found in Kafka, with our provenance.
+// The starts, agreed on both sides before anything is fetched. They are decided for all, taken in
+// PostgreSQL, and told to both in the order in which a kill between two steps finds its way.
 void Starts::start(const List& partitions) {
   const bool calls_outside = std::ranges::any_of(
       partitions, [](const auto& one) { return one->route().outside.has_value(); });
@@ -159,38 +154,47 @@ void Starts::start(const List& partitions) {
   std::vector<Starting> starting = decide(partitions);
   take(starting);
   flow::crash_point("taken");
-  const std::map<TopicPartition, std::string> refused = commit_first(starting);
-  flow::crash_point("start_committed");
-  for (const auto& [id, why] : refused)
-    questions_.log_delayed(std::runtime_error("the group's offset for " + id.first + "/" +
-                                              std::to_string(id.second) +
-                                              " was not taken: " + why));
   List again;
-  std::erase_if(starting, [&](const Starting& one) {
-    if (!refused.contains(one.partition->id())) return false;
-    again.push_back(one.partition);
-    return true;
-  });
-  agree(starting, store_.incarnation, again);
+  for (const Starting& refused : tell_kafka(starting, KafkaLearns::before_postgresql))
+    again.push_back(refused.partition);
+  flow::crash_point("start_committed");
+  agree(starting, again);
   acquire(again, kStartAgain);
   flow::crash_point("start_agreed");
 }
 
-// Those that Kafka did not take, and why.
-std::map<TopicPartition, std::string> Starts::commit_first(const std::vector<Starting>& starting) {
-  std::vector<kafka::Commit> first;
+// Takes those out of `starting` of which Kafka does not take the offset, and returns them.
+std::vector<Starts::Starting> Starts::tell_kafka(std::vector<Starting>& starting,
+                                                 KafkaLearns when) {
+  std::vector<kafka::Commit> commits;
   for (const Starting& one : starting) {
-    if (!is_committed_first(one.facts, one.at)) continue;
+    if (when_kafka_learns(one.facts, one.at) != when) continue;
     kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch};
     if (one.at.first) provenance.first = first_generation(one.facts);
     // The loss must still show if this start is not agreed.
+    const bool in_doubt = one.at.doubt_below > 0 && when == KafkaLearns::before_postgresql;
     if (one.facts.wal)
-      provenance.wal =
-          (one.at.doubt_below > 0 ? store::WalPosition::lost() : *one.facts.wal).text();
-    first.push_back({one.partition->id(), one.at.offset, -1, provenance.text()});
+      provenance.wal = (in_doubt ? store::WalPosition::lost() : *one.facts.wal).text();
+    commits.push_back({one.partition->id(), one.at.offset, -1, provenance.text()});
   }
-  if (first.empty()) return {};
-  return consumer_.commit_and_wait(first, kKafkaTimeout);
+  if (commits.empty()) return {};
+  std::map<TopicPartition, std::string> why;
+  try {
+    why = consumer_.commit_and_wait(commits, kKafkaTimeout);
+  } catch (const std::exception& error) {
+    for (const kafka::Commit& commit : commits) why.emplace(commit.partition, error.what());
+  }
+  const auto rest = std::ranges::stable_partition(
+      starting, [&](const Starting& one) { return !why.contains(one.partition->id()); });
+  std::vector<Starting> refused(std::move_iterator(rest.begin()), std::move_iterator(rest.end()));
+  starting.erase(rest.begin(), rest.end());
+  for (const Starting& one : refused) {
+    const std::runtime_error error("Kafka did not take the start's offset: " +
+                                   why.at(one.partition->id()));
+    questions_.log_delayed(error);
+    one.partition->delayed(error.what());
+  }
+  return refused;
 }
 
 // What stands in the way of each is posted as HaltWanted; the rest may start.
@@ -325,11 +329,10 @@ void Starts::take(std::vector<Starting>& starting) {
   });
 }
 
-// Those that are not ours any more go to `again`; those that the group has taken away never began.
-void Starts::agree(std::vector<Starting>& starting, const std::string& incarnation, List& again) {
+// `again` gets those that are not ours any more, and those of which Kafka does not take the offset.
+void Starts::agree(std::vector<Starting>& starting, List& again) {
   std::erase_if(starting, [](const Starting& one) { return one.partition->over(); });
   std::vector<store::Starting> starts;
-  std::vector<store::Standing> standings;
   for (const Starting& one : starting) {
     const StartFacts& facts = one.facts;
     auto from = facts.row ? facts.row->next_offset : std::nullopt;
@@ -338,33 +341,40 @@ void Starts::agree(std::vector<Starting>& starting, const std::string& incarnati
                       {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id,
                        one.at.generation, from, one.at.jump, one.at.guard_below, one.at.learns_log,
                        facts.known_logs, doubt_of(facts, one.at)}});
-    standings.push_back({one.partition->id(), one.at.generation, one.at.offset,
-                         key::is_by_position(one.partition->route().key), one.taken.epoch});
   }
   const auto highest = store::agree_starts(session_.get(), std::move(starts));
-  std::erase_if(standings, [&](const auto& one) { return !highest.contains(one.partition); });
-  auto ahead = store::read_ahead(session_.get(), setup_.group, standings);
-  for (const Starting& one : starting) {
-    const auto found = highest.find(one.partition->id());
-    if (found == highest.end())
-      again.push_back(one.partition);
-    else
-      begin(one, incarnation, found->second, std::move(ahead[one.partition->id()]));
+  std::erase_if(starting, [&](const Starting& one) {
+    if (highest.contains(one.partition->id())) return false;
+    again.push_back(one.partition);
+    return true;
+  });
+  std::vector<store::Leaving> unbegun;
+  for (const Starting& one : tell_kafka(starting, KafkaLearns::after_postgresql)) {
+    unbegun.push_back({one.partition->id(), one.taken.epoch, store_.incarnation,
+                       settled_before(one.facts, one.at)});
+    again.push_back(one.partition);
   }
+  store::leave_partitions(session_.get(), setup_.group, std::move(unbegun));
+  std::vector<store::Standing> standings;
+  for (const Starting& one : starting)
+    standings.push_back({one.partition->id(), one.at.generation, one.at.offset,
+                         key::is_by_position(one.partition->route().key), one.taken.epoch});
+  auto ahead = store::read_ahead(session_.get(), setup_.group, standings);
+  for (const Starting& one : starting)
+    begin(one, highest.at(one.partition->id()), std::move(ahead[one.partition->id()]));
 }
 
-void Starts::begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
-                   store::Ahead ahead) {
+void Starts::begin(const Starting& starting, std::int64_t highest, store::Ahead ahead) {
   const std::shared_ptr<Partition>& partition = starting.partition;
   const StartFacts& facts = starting.facts;
   log_beginning(partition->id(), facts, starting.at);
   Beginning beginning;
   beginning.epoch = starting.taken.epoch;
   beginning.started_runs = starting.taken.started_runs;
-  beginning.incarnation = incarnation;
+  beginning.incarnation = store_.incarnation;
   beginning.topic_id = facts.topic_id;
   beginning.has_kafka_offset =
-      facts.committed.has_value() || is_committed_first(facts, starting.at);
+      facts.committed || when_kafka_learns(facts, starting.at) == KafkaLearns::before_postgresql;
   beginning.generation = starting.at.generation;
   beginning.offset = starting.at.offset;
   beginning.log_end = facts.high;
@@ -379,7 +389,7 @@ void Starts::begin(const Starting& starting, const std::string& incarnation, std
   held_.add(partition);
   // Taken away meanwhile, and perhaps too late for the release: nothing of it has run.
   if (partition->over()) {
-    const store::Leaving leaving{partition->id(), partition->beginning().epoch, incarnation,
+    const store::Leaving leaving{partition->id(), partition->beginning().epoch, store_.incarnation,
                                  partition->progress().highest_settled};
     store::leave_partitions(session_.get(), setup_.group, {leaving});
   }

@@ -1,8 +1,8 @@
 // Starts: where each partition begins is agreed with Kafka and PostgreSQL before it is fetched. A
 // thread of its own, because Kafka's answers may take long.
 //
-// A start is decided from facts (start.hpp), taken in PostgreSQL, committed to Kafka if it is the
-// first one, and agreed in PostgreSQL.
+// A start is decided from facts (start.hpp), taken in PostgreSQL and agreed in PostgreSQL. If
+// Kafka's offset would lead the next start elsewhere, Kafka learns this one, before anything runs.
 #pragma once
 
 #include <chrono>
@@ -77,10 +77,9 @@ class Starts {
   store::Halt halt_of(const Partition& partition) const;
   bool may_be_outdated(Partition& partition, const StartHalt& halt);
   void take(std::vector<Starting>& starting);
-  std::map<TopicPartition, std::string> commit_first(const std::vector<Starting>& starting);
-  void agree(std::vector<Starting>& starting, const std::string& incarnation, List& again);
-  void begin(const Starting& starting, const std::string& incarnation, std::int64_t highest,
-             store::Ahead ahead);
+  std::vector<Starting> tell_kafka(std::vector<Starting>& starting, KafkaLearns when);
+  void agree(std::vector<Starting>& starting, List& again);
+  void begin(const Starting& starting, std::int64_t highest, store::Ahead ahead);
   store::Taking taking_of(const Partition& partition) const;
 
   const KeeperSetup& setup_;
