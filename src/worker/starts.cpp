@@ -32,13 +32,6 @@ constexpr std::chrono::seconds kDoubted{10};
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kIdle{1000};
 
-// Nothing if nothing was in doubt, and nothing is.
-std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at) {
-  const store::Doubt& doubt = facts.doubt;
-  const bool was = doubt.below > 0 || doubt.asked > 0 || !doubt.decided.empty();
-  return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
-}
-
 }  // namespace
 
 Starts::Starts(const KeeperSetup& setup, kafka::Consumer& consumer, HeldPartitions& held,

@@ -74,7 +74,8 @@ void taken(StartFacts& facts) {
 
 void tell_kafka(StartFacts& facts, const StartAt& at) {
   facts.committed = at.offset;
-  facts.provenance = kafka::Provenance{kStore, kCluster, facts.row->epoch, at.first};
+  facts.provenance =
+      kafka::Provenance{kStore, kCluster, facts.row->epoch, at.first ? first_generation(facts) : 0};
 }
 
 void tell_postgresql(StartFacts& facts, const StartAt& at) {
