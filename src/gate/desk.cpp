@@ -47,10 +47,8 @@ bool Desk::place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) {
   if (ticket->request.is_guarded()) {
     const auto flight = flights_.find(flight_of(ticket->request));
     if (flight != flights_.end()) {
-      ticket->waits = true;
-      ++waiting_count_;
       flight->second.push_back(ticket);
-      waiting_.push_back(ticket);
+      waiting_.emplace(ticket->give_up, ticket);
       return true;
     }
   }
@@ -94,43 +92,45 @@ void Desk::give_up(const std::shared_ptr<Ticket>& ticket, Answer answer) {
 }
 
 void Desk::answer_waiting(const Ticket& ticket, const Executed& executed) {
-  std::vector<std::shared_ptr<Ticket>> waited;
-  if (ticket.request.is_guarded()) {
+  if (!ticket.request.is_guarded()) return;
+  Tickets waited;
+  {
     const sync::Lock lock(mutex_);
     const auto flight = flights_.find(flight_of(ticket.request));
-    for (auto& one : flight->second) {
-      if (!std::exchange(one->waits, false)) continue;
-      --waiting_count_;
-      waited.push_back(std::move(one));
-    }
+    waited = std::move(flight->second);
     flights_.erase(flight);
+    for (const auto& one : waited) waiting_.erase({one->give_up, one});
   }
   const Answer& answer = executed.answer;
-  for (const auto& one : waited) {
-    if (answer.how == observe::Answered::unavailable) {
-      give(*one, answer);
-    } else if (is_same(one->request, ticket.request, executed.fingerprint)) {
-      give(*one, answer.is_stored() ? replayed(answer) : answer);
-    } else if (answer.is_stored()) {
-      give(*one, drifted());
-    } else {
-      const sync::Lock lock(mutex_);
-      place(one, true);
-    }
+  std::vector<std::pair<std::shared_ptr<Ticket>, Answer>> answered;
+  Tickets others;
+  for (auto& one : waited) {
+    if (answer.how == observe::Answered::unavailable)
+      answered.emplace_back(std::move(one), answer);
+    else if (is_same(one->request, ticket.request, executed.fingerprint))
+      answered.emplace_back(std::move(one), answer.is_stored() ? replayed(answer) : answer);
+    else if (answer.is_stored())
+      answered.emplace_back(std::move(one), drifted());
+    else
+      others.push_back(std::move(one));
   }
+  {
+    const sync::Lock lock(mutex_);
+    for (const auto& one : others) place(one, true);
+  }
+  for (auto& [one, its] : answered) give(*one, std::move(its));  // may submit others meanwhile
 }
 
 void Desk::expire(Clock::time_point now) {
-  std::vector<std::shared_ptr<Ticket>> expired;
+  Tickets expired;
   {
     const sync::Lock lock(mutex_);
-    while (!waiting_.empty() && (!waiting_.front()->waits || waiting_.front()->give_up <= now)) {
-      if (std::exchange(waiting_.front()->waits, false)) {
-        --waiting_count_;
-        flights_.at(flight_of(waiting_.front()->request)).pop_front();  // in the same order
-        expired.push_back(waiting_.front());
-      }
-      waiting_.pop_front();
+    while (!waiting_.empty() && waiting_.begin()->first <= now) {
+      const auto& ticket = waiting_.begin()->second;
+      if (const auto flight = flights_.find(flight_of(ticket->request)); flight != flights_.end())
+        std::erase(flight->second, ticket);
+      expired.push_back(ticket);
+      waiting_.erase(waiting_.begin());
     }
   }
   for (const auto& ticket : expired) give(*ticket, in_flight());
@@ -149,7 +149,7 @@ bool Desk::is_stopped() const {
 
 Desk::Counts Desk::counts() const {
   const sync::Lock lock(mutex_);
-  return {ready_.size(), waiting_count_};
+  return {ready_.size(), waiting_.size()};
 }
 
 }  // namespace hapax::gate

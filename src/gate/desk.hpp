@@ -12,8 +12,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gate/executor.hpp"
@@ -29,7 +31,6 @@ struct Ticket {
   Request request;
   std::function<void(Answer)> done;  // called once; any thread; must not block
   Clock::time_point give_up = {};    // waiting for its key
-  bool waits = false;                // guarded by the desk's lock
 };
 
 class Desk {
@@ -73,8 +74,8 @@ class Desk {
   std::condition_variable some_;
   Tickets ready_ HAPAX_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
-  Tickets waiting_ HAPAX_GUARDED_BY(mutex_);                                   // by give_up
-  std::size_t waiting_count_ HAPAX_GUARDED_BY(mutex_) = 0;
+  // By give_up. Exactly the tickets that are in some flight, whatever their order there.
+  std::set<std::pair<Clock::time_point, std::shared_ptr<Ticket>>> waiting_ HAPAX_GUARDED_BY(mutex_);
   bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
 };
 

@@ -210,8 +210,8 @@ MUTANTS = {
         "src/gate/desk.cpp", "  return (alike && a.headers == b.headers) || fingerprint_of(a) == of_b;",
         "  return alike || fingerprint_of(a) == of_b || !of_b.digest.empty();")]),
     "gate-waiters-are-not-told": of("gate", [(
-        "src/gate/desk.cpp", "give(*one, answer.is_stored() ? replayed(answer) : answer);",
-        "give(*one, answer.is_stored() ? answer : replayed(answer));")]),
+        "src/gate/desk.cpp", "answer.is_stored() ? replayed(answer) : answer);",
+        "answer.is_stored() ? answer : replayed(answer));")]),
     "gate-answers-before-commit": of("gate", [
         ("src/gate/executor.cpp", "  store::add_published(transaction, publisher.records());\n",
          "  store::add_published(transaction, publisher.records());\n"

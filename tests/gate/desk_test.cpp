@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+#include <set>
+
+#include "gate/problem.hpp"
+#include "gate/request_message.hpp"
+
 namespace hapax::gate {
 namespace {
 
@@ -25,6 +32,146 @@ TEST(Desk, AnAnsweredTicketKeepsNothing) {
   EXPECT_LT(quick->request.body.capacity(), 100U);
   EXPECT_LT(answered->request.body.capacity(), 100U);
   EXPECT_EQ(behind->request.body.size(), 100'000U);
+}
+
+std::shared_ptr<Ticket> small(const std::string& body) {
+  auto ticket = std::make_shared<Ticket>();
+  ticket->request.key = "k";
+  ticket->request.body = body;
+  ticket->done = [](const Answer&) {};
+  return ticket;
+}
+
+// C is placed again behind D, though C has waited longer.
+TEST(Desk, LetsATicketWaitThatCameBetweenTwoThatArePlacedAgain) {
+  Desk desk(10, std::chrono::minutes(1));
+  const auto a = small("a"), b = small("b"), same = small("a"), c = small("c"), d = small("d"),
+             n = small("n");
+  same->done = [&](const Answer&) { desk.submit(d); };
+  for (const auto& ticket : {a, b, same, c}) desk.submit(ticket);
+  ASSERT_EQ(desk.take({}), a);
+  desk.finish(a, {drifted(), {}});
+  ASSERT_EQ(desk.take({}), b);
+  desk.expire(c->give_up);
+  EXPECT_FALSE(c->done);
+  EXPECT_TRUE(d->done);
+  desk.finish(b, {});
+  EXPECT_EQ(desk.take({}), d);
+  desk.submit(n);
+  desk.expire(d->give_up);
+  EXPECT_TRUE(d->done) << "it has a lane, and waits for nobody";
+  EXPECT_TRUE(n->done);
+  desk.finish(d, {});
+  EXPECT_EQ(desk.take({}), n);
+}
+
+// A desk, and lanes and clients that do anything at any time, also while an answer is given.
+class AnyDesk {
+ public:
+  explicit AnyDesk(unsigned seed) : random_(seed) {}
+
+  void step() {
+    switch (below(6)) {
+      case 0: return take();
+      case 1: return finish();
+      case 2: return expire();
+      default: return submit();
+    }
+  }
+
+  // Each ticket is answered without the time limit, so none waits for one that is gone.
+  void drain() {
+    draining_ = true;
+    for (;;) {
+      take();
+      if (busy_.empty()) break;
+      finish();
+    }
+    EXPECT_TRUE(open_.empty());
+    check();
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return random_() % n; }
+
+  void submit() {
+    auto ticket = small(std::string(1, "abcd"[below(4)]));
+    if (below(8) == 0) ticket->request.key.clear();
+    if (below(8) == 0) ticket->request.tenant = "t";
+    const int id = next_++;
+    open_[id] = ticket;
+    ticket->done = [this, id](const Answer& answer) { answered(id, answer); };
+    desk_.submit(ticket);
+  }
+
+  void answered(int id, const Answer& answer) {
+    const auto found = open_.find(id);
+    ASSERT_NE(found, open_.end()) << "answered twice";
+    if (answer.how == observe::Answered::in_flight) {
+      EXPECT_LE(found->second->give_up, expired_);
+    }
+    open_.erase(found);
+    if (below(2) == 0 && !draining_) submit();
+    if (below(8) == 0) take();
+  }
+
+  void take() {
+    const auto ticket = desk_.take({});
+    if (!ticket) return;
+    const std::string flight = ticket->request.key + ' ' + ticket->request.tenant;
+    if (ticket->request.is_guarded()) {
+      EXPECT_TRUE(flights_.insert(flight).second) << "runs already";
+    }
+    busy_.emplace_back(ticket, flight);
+  }
+
+  void finish() {
+    if (busy_.empty()) return;
+    const std::size_t at = below(busy_.size());
+    const auto [ticket, flight] = busy_[at];
+    busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(at));
+    flights_.erase(flight);
+    Answer answer = below(8) == 0 ? unavailable("") : drifted();
+    if (below(8) == 0) answer.how = observe::Answered::executed;
+    if (below(5) == 0)
+      desk_.give_up(ticket, answer);
+    else
+      desk_.finish(ticket, {answer, fingerprint_of(ticket->request)});
+  }
+
+  void expire() {
+    if (open_.empty()) return;
+    auto one = open_.begin();
+    std::advance(one, static_cast<std::ptrdiff_t>(below(open_.size())));
+    expired_ = std::max(expired_, one->second->give_up);
+    const auto now = one->second->give_up;
+    desk_.expire(now);
+    check();
+  }
+
+  void check() const {
+    const Desk::Counts counts = desk_.counts();
+    EXPECT_EQ(counts.queued + counts.waiting + busy_.size(), open_.size());
+  }
+
+  std::mt19937 random_;
+  Desk desk_{6, std::chrono::minutes(1)};
+  int next_ = 0;
+  bool draining_ = false;
+  Clock::time_point expired_{};
+  std::map<int, std::shared_ptr<Ticket>> open_;  // not answered
+  std::vector<std::pair<std::shared_ptr<Ticket>, std::string>> busy_;
+  std::set<std::string> flights_;  // of those in busy_
+};
+
+TEST(Desk, AnswersEachTicketOnceWhateverTheOrder) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    AnyDesk any(seed);
+    for (int i = 0; i < 60; ++i) any.step();
+    any.drain();
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 }  // namespace
