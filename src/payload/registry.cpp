@@ -20,6 +20,9 @@ constexpr std::chrono::minutes kTellAgain{1};
 // For a schema with all that it refers to. A lane waits meanwhile.
 constexpr std::chrono::seconds kMaxTime{5};
 
+// Not every registry has it. A 404 of its web framework has no error_code.
+constexpr std::string_view kGuids = "/schemas/guids/";
+
 std::string string_of(const json& document, const char* member, const char* otherwise) {
   const auto found = document.find(member);
   return found != document.end() && found->is_string() ? found->get<std::string>() : otherwise;
@@ -62,6 +65,10 @@ Registry::Found Registry::ask(const std::string& path) {
   if (const auto* const away = std::get_if<Away>(&answer)) {
     if (!answers()) return went_away(away->why);
     came_back();
+    if (away->has_no_such_path) {
+      troubles_.erase(path);
+      return unknown(path);
+    }
     return has_trouble(path, away->why);
   }
   came_back();
@@ -162,7 +169,8 @@ Registry::Document Registry::answer(const std::string& path) const {
   if (answer.status == 408 || answer.status == 429 || answer.status < 200 ||
       (answer.status >= 300 && answer.status < 400) || answer.status >= 500 ||
       (answer.status != 200 && !is_a_refusal()))
-    return Away{"it answers HTTP " + std::to_string(answer.status)};
+    return Away{"it answers HTTP " + std::to_string(answer.status),
+                answer.status == 404 && path.starts_with(kGuids)};
   if (answer.status != 200) return Missing{};
   json document = json::parse(answer.body, nullptr, false);
   if (document.is_discarded()) return Away{"what it answers is no JSON"};

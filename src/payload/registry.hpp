@@ -6,7 +6,7 @@
 // question fails, kProbe tells which of the two it is. If it does not know a schema,
 // messages wait for `unknown_timeout` since it was asked first, because a producer may be quicker
 // than the registry's replica. Then they are refused, and the registry is asked again only every
-// kAskAgain.
+// kAskAgain. If it has no GUIDs at all, it knows no schema by its GUID.
 #pragma once
 
 #include <atomic>
@@ -74,6 +74,7 @@ class Registry {
   };
   struct Away {
     std::string why;
+    bool has_no_such_path = false;  // if it answers otherwise
   };
   struct Missing {};
   using Document = std::variant<nlohmann::json, Missing, Away>;

@@ -159,6 +159,23 @@ TEST(Registry, MakesAnUnknownSchemaWaitAndThenRefusesIt) {
   EXPECT_EQ(a.questions, before + 1);
 }
 
+// Redpanda and Karapace have no such path. Anybody may write a byte 1 and 16 others.
+TEST(Registry, ThatHasNoGuidsRefusesThem) {
+  const std::string path = "/schemas/guids/00000000-0000-0000-0000-000000000000";
+  for (const char* const body :
+       {R"({"message": "Not found", "code": 404})", R"("Not Found")", "404 page not found"}) {
+    Double a;
+    a.answers[path] = a.answers["/schemas/ids/1"] = {404, body};
+    EXPECT_EQ(a.find(path), "wait 5000") << body;
+    EXPECT_EQ(a.find("/schemas/ids/1"), "wait 1000") << "each registry has this path " << body;
+    a.now += seconds(61);
+    EXPECT_EQ(a.find(path), "unknown") << body;
+    a.answers[Registry::kProbe] = {404, body};
+    a.now += seconds(6);
+    EXPECT_EQ(a.find(path), "wait 100") << "it is away " << body;
+  }
+}
+
 TEST(Registry, WaitsAnewForASchemaThatWasAskedForLongAgo) {
   Double a;
   EXPECT_EQ(a.find("/schemas/ids/7"), "wait 5000");  // one message named an id of the future
