@@ -25,7 +25,8 @@ class Carried {
   // "": none.
   std::string traceparent() const {
     if (is_own()) return traceparent_text(trace_->context);
-    return producer_of(message_) ? std::string(message_.header(kTraceparent).value_or("")) : "";
+    const auto producer = producer_of(message_);  // its text may go on with any bytes
+    return producer ? traceparent_text(*producer) : "";
   }
   std::string tracestate() const {
     return is_own() && !trace_->continues ? "" : tracestate_of(message_);

@@ -102,6 +102,15 @@ TEST(Carried, IsTheMessagesOwnIfTracesAreOff) {
   EXPECT_EQ(Carried(*bare).traceparent() + Carried(*bare).trace_id(), "");
 }
 
+// A handler puts it into an HTTP request.
+TEST(Carried, HandsOnNothingThatAStrangerAddedToATraceparent) {
+  const MessageWith later(
+      7, {{"traceparent", "01-" + kTrace + "-" + kSpan + "-01-\r\nAuthorization: x"}});
+  EXPECT_EQ(Carried(*later).traceparent(), kSampled);
+  const Trace not_sent{.context = {.trace_id = {1}, .span_id = {2}}};
+  EXPECT_EQ(Carried(*later, &not_sent).traceparent(), kSampled);
+}
+
 TEST(Carried, IsTheSpansIfItIsSent) {
   const MessageWith traced(7, {{"traceparent", kSampled}, {"tracestate", "a=1"}});
   Trace trace{.context = {.trace_id = {1}, .span_id = {2}, .flags = 1}, .is_recorded = true};
