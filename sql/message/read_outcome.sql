@@ -2,8 +2,8 @@
 -- key that failed before that will be taken over by the record.
 -- $1 key, $2 scope, $3 tenant of the gate's key; $4 the record's idempotency key, $5 scope of its worker;
 -- $6 the gate's retention in seconds. One row, or none. `settled`: that this outcome was seen is
--- committed. An operator's give-up leaves its own words as the error. `rejected`: the error has the words
--- of a rejection. If a message is run again on purpose, its letter stays that of its first end. So other
+-- committed. An operator's give-up leaves its own words as the error; end_call.sql lets no refusal begin
+-- with them. `rejected`: the error has the words of a rejection. If a message is run again on purpose, its letter stays that of its first end. So other
 -- words are of a newer end, and it is not known whether that was a rejection.
 SELECT w.status, w.result, w.error IS NOT NULL AS has_error, w.error, coalesce(w.error LIKE 'given up by %', false) AS given_up,
        (SELECT d.reason = 'rejected' AND d.error = w.error FROM hapax.dead_letters d

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/accept_case.hpp"
+#include "store/outside/calls.hpp"
 #include "store/worker/retention.hpp"
 
 namespace hapax::gate {
@@ -158,6 +159,24 @@ TEST_F(OperationsKept, WhatAnOperatorGaveUpIsNeitherCompletedNorRefused) {
   EXPECT_THAT(reply.body, HasSubstr(R"("status":"unknown")"));
   EXPECT_THAT(reply.body, HasSubstr("urn:hapax:gate:outcome-unknown"));
   EXPECT_THAT(reply.body, testing::Not(HasSubstr("by hand")));
+}
+
+TEST_F(OperationsKept, ARefusalInTheWordsOfAnOperatorIsARefusal) {
+  const std::string at = post("k1").header("location");
+  const key::Identity identity{record_key("k1"), "", {}};
+  work(book);
+  database.run(
+      "UPDATE hapax.idempotency_keys SET status = 'started', token = 7, calls = 1, result = NULL, "
+      "called_at = now() WHERE scope = 'booking'");
+  store::Session session(options);
+  const store::Source source{"bookers", "requests", 1, 0, 0};
+  const std::string scope = "booking";
+  ASSERT_TRUE(store::end_replayed_call(session, {identity, scope, source, std::chrono::hours(24)},
+                                       7, store::CallEnd::refused,
+                                       "given up by the bank: the account is closed"));
+  const Reply reply = look(at);
+  EXPECT_THAT(reply.body, HasSubstr(R"("status":"failed")"));
+  EXPECT_THAT(reply.body, HasSubstr("The other side refused it."));
 }
 
 // An operator let the message run again. The letter keeps its first reason, and the key has the
