@@ -58,6 +58,7 @@ class Message {
     std::optional<std::string_view> payload;
     std::span<const Header> headers;
     std::optional<std::string_view> decoded = {};  // what payload.format makes of the payload: JSON
+    std::string_view decoded_type = {};            // of Protobuf: the message's full name; else ""
   };
 
   explicit Message(const Parts& parts) : parts_(parts) {}

@@ -1,6 +1,7 @@
 // What tells a retry from a reused key: a digest of the payload under a rule. The digest says
 // nothing without its rule, so each carries the rule's id.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "key/canonical_json.hpp"
@@ -18,19 +19,26 @@ const std::string& null_digest() {
   return zeros;
 }
 
+// Two messages of Protobuf with the same members, such as Placed and Cancelled, are two operations.
+// Canonical JSON has no line break, so no JSON is the same as a type and JSON.
+std::string typed(std::string_view type, const std::string& canonical) {
+  return type.empty() ? canonical : std::string(type) + "\n" + canonical;
+}
+
 }  // namespace
 
 std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, Document& document) {
   const auto payload = document.message().payload();
   if (!payload) return Fingerprint{null_digest(), rule_id(rule)};
+  const std::string_view type = document.message().parts().decoded_type;
   // An empty payload is not JSON, but it is a fact that can be told from all JSON: no canonical
-  // text is empty. Whether the handler can use it is the handler's business.
-  if (rule.kind == FingerprintRule::Kind::payload || payload->empty())
+  // text is empty. Whether the handler can use it is the handler's business. To Protobuf it is {}.
+  if (rule.kind == FingerprintRule::Kind::payload || (payload->empty() && type.empty()))
     return Fingerprint{sha256(*payload), rule_id(rule)};
   const auto& parsed = document.json();
   if (const auto* error = std::get_if<NotJson>(&parsed)) return not_json(*error);
   const auto& value = std::get<nlohmann::json>(parsed);
-  return Fingerprint{sha256(canonical_json(value, rule.without)), rule_id(rule)};
+  return Fingerprint{sha256(typed(type, canonical_json(value, rule.without))), rule_id(rule)};
 }
 
 std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule,

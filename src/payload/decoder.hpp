@@ -50,6 +50,10 @@ class Decoder {
   // JSON text. Memory: at most max_text(), and the stack is bounded.
   // Throws: NotDecodable; std::bad_alloc.
   virtual std::string decode(const Framed& framed) const = 0;
+
+  // The name of the payload's type; "": the format gives it no part in what an operation is.
+  // Throws: NotDecodable; std::bad_alloc.
+  virtual std::string type(const Framed&) const { return {}; }
 };
 
 }  // namespace hapax::payload

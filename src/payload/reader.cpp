@@ -108,7 +108,8 @@ Reading Reader::decoded(const Known& known, const Framed& framed) {
   if (const auto* const why = std::get_if<std::string>(&known))
     return unreadable("not_decodable", *why);
   try {
-    return {.json = std::get<std::shared_ptr<const Decoder>>(known)->decode(framed)};
+    const auto& decoder = std::get<std::shared_ptr<const Decoder>>(known);
+    return {.json = decoder->decode(framed), .type = decoder->type(framed)};
   } catch (const NotDecodable& error) {
     return unreadable("not_decodable", framed.schema + ": " + error.what());
   }

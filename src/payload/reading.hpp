@@ -20,6 +20,7 @@ struct Reading {
   };
   State state = State::readable;
   std::string json = {};
+  std::string type = {};  // as Decoder::type()
   std::string reason = {};
   std::string detail = {};
   std::chrono::milliseconds wait{0};
@@ -40,7 +41,10 @@ struct ReadMessage {
  private:
   static Message with_json(const Message& original, const Reading& reading) {
     Message::Parts parts = original.parts();
-    if (reading.is_readable() && parts.payload) parts.decoded = reading.json;
+    if (reading.is_readable() && parts.payload) {
+      parts.decoded = reading.json;
+      parts.decoded_type = reading.type;
+    }
     return Message(parts);
   }
 };

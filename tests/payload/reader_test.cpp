@@ -155,6 +155,41 @@ TEST(PayloadReader, GivesOneKeyAndFingerprintUnderTwoSchemas) {
   EXPECT_NE(first.fingerprint, identity({.payload = "\0\0\0\0\1\4p1\x10"s}).fingerprint);
 }
 
+// A message of another type is another operation, though its fields are the same.
+TEST(PayloadReader, GivesEachTypeOfProtobufItsOwnFingerprint) {
+  const Reader reader(payload(Format::protobuf), [](const std::string& path) {
+    const std::string more = path == "/schemas/ids/1" ? "" : " message More { string id = 1; }";
+    return HttpAnswer{200, nlohmann::json{{"schemaType", "PROTOBUF"},
+                                          {"schema",
+                                           "syntax = 'proto3'; message Placed { string id = 1; }"
+                                           " message Cancelled { string id = 1; }" +
+                                               more}}
+                               .dump()};
+  });
+  for (const key::FingerprintRule& rule :
+       {key::FingerprintRule{key::FingerprintRule::Kind::json, {}},
+        key::FingerprintRule{key::FingerprintRule::Kind::json_without, {"/at"}}}) {
+    key::KeySpec spec;
+    spec.sources = {{key::Source::Kind::header, {"key"}}};
+    spec.fingerprint = rule;
+    const auto print = [&](const std::string& id_and_type, const std::string& body) {
+      const SampleMessage sample{
+          .headers = {{"key", "k"}, {"__value_schema_id", "\0\0\0\0"s + id_and_type}},
+          .payload = body};
+      return sample.with([&](const Message& message) {
+        const auto read = read_message(&reader, message);
+        return std::get<key::Identity>(key::identify(spec, read->message, 1)).fingerprint;
+      });
+    };
+    const std::string placed = "\1\0"s, later_placed = "\2\0"s, cancelled = "\1\2\2"s;
+    for (const std::string body : {"\x0a\2p1", ""}) {
+      EXPECT_EQ(print(placed, body), print(later_placed, body));
+      EXPECT_NE(print(placed, body).digest, print(cancelled, body).digest) << body;
+      EXPECT_EQ(print(placed, body).rule, print(cancelled, body).rule);
+    }
+  }
+}
+
 TEST(PayloadReader, ShowsAHandlerTheDecodedPayloadAndTheBytes) {
   const Reader reader(payload(Format::avro), answer);
   const SampleMessage sample{.payload = "\0\0\0\0\1\4p1\x0e"s};

@@ -208,4 +208,8 @@ std::string ProtobufDecoder::decode(const Framed& framed) const {
   return writing.take();
 }
 
+std::string ProtobufDecoder::type(const Framed& framed) const {
+  return schema_->message(framed.indexes).full_name();
+}
+
 }  // namespace hapax::payload

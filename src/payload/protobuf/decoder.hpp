@@ -28,6 +28,7 @@ class ProtobufDecoder final : public Decoder {
   ~ProtobufDecoder() override;
 
   std::string decode(const Framed& framed) const override;
+  std::string type(const Framed& framed) const override;
 
  private:
   const std::unique_ptr<const protobuf::Schema> schema_;
