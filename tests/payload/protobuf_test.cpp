@@ -187,6 +187,25 @@ TEST(Protobuf, IsBoundedByWhatItReadsAndNotByWhatTheBytesSay) {
   EXPECT_EQ(text.size(), R"({"n":[]})"s.size() + 100'000 * 3 - 1);
 }
 
+// Each level holds a copy of all that is below it, if its message comes in two parts.
+TEST(Protobuf, JoinsOnlySoManyBytes) {
+  const auto field = [](char tag, const std::string& bytes) {
+    std::string length;
+    for (std::size_t rest = bytes.size(); length.empty() || rest > 0; rest >>= 7)
+      length += static_cast<char>((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+    return tag + length + bytes;
+  };
+  const auto joined = [&](std::size_t levels, std::size_t size) {
+    std::string body = field('\x12', std::string(size, 'x'));
+    for (std::size_t i = 0; i < levels; ++i) body = field('\x0a', body) + field('\x0a', "");
+    return read_proto3("M a = 1; string s = 2;", body);
+  };
+  expect_refused(joined(255, 100'000), "joins more than");
+  EXPECT_EQ(joined(4, 5'000'000).size(),
+            5'000'000 + R"({"s":""})"s.size() + 4 * R"({"a":})"s.size());
+  EXPECT_TRUE(joined(255, 1000).starts_with(R"({"a":)"));
+}
+
 // A list of messages in each message is as deep as Message::json() reads.
 TEST(Protobuf, NestsAsDeepAsJsonIsRead) {
   std::string nested;

@@ -15,6 +15,11 @@ namespace {
 
 namespace pb = google::protobuf;
 
+// A message that comes in parts is copied, again on each level below it.
+constexpr std::size_t max_joined(std::size_t payload_bytes) {
+  return (std::size_t{16} << 20) + 4 * payload_bytes;
+}
+
 using FieldType = pb::FieldDescriptor::Type;
 using Known = pb::Descriptor::WellKnownType;
 
@@ -27,7 +32,10 @@ Known known_type(const pb::Descriptor& type) {
 
 class Writing {
  public:
-  Writing(const Schema& schema, std::size_t max) : schema_(schema), json_(max, kNoFit) {}
+  Writing(const Schema& schema, std::size_t payload_bytes)
+      : schema_(schema),
+        max_joined_(max_joined(payload_bytes)),
+        json_(max_text(payload_bytes), kNoFit) {}
 
   void message(const pb::Descriptor& type, std::string_view bytes, std::size_t level) {
     if (level > kMaxLevels) misfit("it nests too deep");
@@ -68,7 +76,11 @@ class Writing {
     if (field.is_repeated()) return list(values, level);
     if (field.message_type() == nullptr) return value(field, values.back().wire, level);
     std::string joined;
-    message(*field.message_type(), joined_bytes(values, joined), level + 1);
+    const std::string_view bytes = joined_bytes(values, joined);
+    joined_ += joined.size();
+    if (joined_ > max_joined_)
+      misfit("it joins more than " + std::to_string(max_joined_) + " bytes of messages in parts");
+    message(*field.message_type(), bytes, level + 1);
   }
 
   void list(Values values, std::size_t level) {
@@ -191,6 +203,8 @@ class Writing {
   }
 
   const Schema& schema_;
+  const std::size_t max_joined_;
+  std::size_t joined_ = 0;
   JsonText json_;
 };
 
@@ -203,7 +217,7 @@ ProtobufDecoder::ProtobufDecoder(const SchemaText& schema)
 ProtobufDecoder::~ProtobufDecoder() = default;
 
 std::string ProtobufDecoder::decode(const Framed& framed) const {
-  protobuf::Writing writing(*schema_, max_text(framed.body.size()));
+  protobuf::Writing writing(*schema_, framed.body.size());
   writing.message(schema_->message(framed.indexes), framed.body, 0);
   return writing.take();
 }
