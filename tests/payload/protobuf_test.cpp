@@ -118,6 +118,11 @@ TEST(Protobuf, WritesWellKnownTypesAsTheirJson) {
   EXPECT_EQ(known("ListValue", "\x0a\2\x20\1\x0a\2\x32\0\x0a\0"s), R"({"a":[true,[],null]})");
   EXPECT_EQ(known("Value", "\x1a\1x"), R"({"a":"x"})");
   EXPECT_EQ(known("Value", "\x2a\0"s), R"({"a":{}})");
+  // JSON has no such number, and null is one value.
+  expect_refused(known("Value", "\x11\0\0\0\0\0\0\xf8\x7f"s), "a google.protobuf.Value");
+  expect_refused(known("Value", "\x11\0\0\0\0\0\0\xf0\xff"s), "a google.protobuf.Value");
+  expect_refused(known("Value", "\x08\1"), "a google.protobuf.Value");
+  EXPECT_EQ(known("Value", "\x11\0\0\0\0\0\0\xf0\x3f"s), R"({"a":1})");
   EXPECT_EQ(known("FieldMask", "\x0a\1x"), R"({"a":{"paths":["x"]}})");
   EXPECT_EQ(known("Any", "\x0a\1t\x12\1v"), R"({"a":{"type_url":"t","value":"dg=="}})");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "payload/json_text.hpp"
@@ -43,6 +44,7 @@ class Writing {
     switch (known_type(type)) {
       case Known::WELLKNOWNTYPE_TIMESTAMP: return time(fields, timestamp_text);
       case Known::WELLKNOWNTYPE_DURATION: return time(fields, duration_text);
+      case Known::WELLKNOWNTYPE_VALUE: check_value(fields); break;
       case Known::WELLKNOWNTYPE_UNSPECIFIED:
       case Known::WELLKNOWNTYPE_ANY:
       case Known::WELLKNOWNTYPE_FIELDMASK: return members(fields, level);
@@ -57,6 +59,17 @@ class Writing {
   std::string take() { return json_.take(); }
 
  private:
+  // Else a NaN and the text "NaN" would be one JSON, and so one fingerprint.
+  static void check_value(const std::vector<Field>& fields) {
+    for (const Field& field : fields) {
+      const FieldType type = field.descriptor->type();
+      if ((type == FieldType::TYPE_DOUBLE &&
+           !std::isfinite(std::bit_cast<double>(field.wire.scalar))) ||
+          (type == FieldType::TYPE_ENUM && field.wire.scalar != 0))
+        misfit("a google.protobuf.Value is NaN, infinite, or a null that is not 0");
+    }
+  }
+
   void members(const std::vector<Field>& fields, std::size_t level) {
     json_.add("{");
     bool is_first = true;
