@@ -141,6 +141,28 @@ TEST(ProtobufSchema, IsBounded) {
   std::string ranges = "message M { reserved 1";
   for (int i = 1; i < 3'000; ++i) ranges += "," + std::to_string(2 * i + 1);
   expect_refused(decoded(ranges + "; }", ""), "more than 50000");
+  // libprotobuf keeps each name with all that it is in.
+  std::string fields;
+  for (int i = 1; i <= 5'000; ++i)
+    fields += "string f" + std::to_string(i) + " = " + std::to_string(i) + ";";
+  const std::string proto3 = "syntax = 'proto3'; ";
+  const std::string name(20'000, 'N');
+  expect_refused(decoded(proto3 + "message " + name + "{" + fields + "}", ""),
+                 "names of more than");
+  EXPECT_EQ(decoded(proto3 + "message M {" + fields + "}", ""), "{}");
+  // Its parser copies the options into each range.
+  const auto extensions = [](int count, const std::string& options) {
+    std::string text = "message M { extensions 1";
+    for (int i = 1; i < count; ++i) text += "," + std::to_string(2 * i + 1);
+    return text + " [" + options + "]; }";
+  };
+  std::string options = "(a) = {b: [1]; extensions: 1}";
+  for (int i = 0; i < 1'000; ++i) options += ", (a) = 1";
+  expect_refused(decoded(extensions(1'000, options), ""), "options for its extensions");
+  EXPECT_EQ(decoded(extensions(1, options), ""), "{}");
+  EXPECT_EQ(decoded(extensions(100, "(a) = 1"), ""), "{}");
+  expect_refused(decoded("message M {" + std::string(500'001, ';') + "}", ""),
+                 "more than 500000 words");
   expect_refused(decoded("//" + std::string(4 << 20, 'x'), ""), "more than 4194304 bytes");
 }
 

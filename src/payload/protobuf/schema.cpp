@@ -14,7 +14,8 @@ namespace pb = google::protobuf;
 
 constexpr std::size_t kMaxText = std::size_t{4} << 20;  // bytes, with what it refers to
 constexpr int kMaxElements = 50'000;                    // fields, messages, values of enums
-constexpr const char* kItself = "the schema";           // no file can be imported as this
+constexpr std::size_t kMaxNames = std::size_t{64} << 20;
+constexpr const char* kItself = "the schema";  // no file can be imported as this
 
 [[noreturn]] void unusable(const std::string& why) {
   throw NotDecodable("the schema is no Protobuf schema: " + why);
@@ -32,24 +33,52 @@ class FirstProblem : public pb::DescriptorPool::ErrorCollector {
 // libprotobuf compares ranges ("reserved 7 to 9") with each other and with each field.
 constexpr int kRange = 20;
 
-int elements_of(const pb::EnumDescriptorProto& type) {
-  return 1 + type.value_size() + kRange * type.reserved_range_size();
-}
+// What libprotobuf will hold of a file. It keeps each name with all that the name is in.
+class Extent {
+ public:
+  void add(const pb::FileDescriptorProto& file) {
+    const std::size_t scope = file.package().size();
+    add_all(file.extension(), scope);
+    for (const auto& type : file.enum_type()) add_type(type, scope);
+    for (const auto& type : file.message_type()) add_type(type, scope);
+  }
 
-int elements_of(const pb::DescriptorProto& type) {
-  int count = 1 + type.field_size() + type.extension_size() +
-              kRange * (type.reserved_range_size() + type.extension_range_size());
-  for (const auto& nested : type.enum_type()) count += elements_of(nested);
-  for (const auto& nested : type.nested_type()) count += elements_of(nested);
-  return count;
-}
+  int elements() const { return elements_; }
+  std::size_t names() const { return names_; }  // bytes
 
-int elements_of(const pb::FileDescriptorProto& file) {
-  int count = file.extension_size();
-  for (const auto& type : file.enum_type()) count += elements_of(type);
-  for (const auto& type : file.message_type()) count += elements_of(type);
-  return count;
-}
+ private:
+  template <class Element>
+  std::size_t add_one(const Element& element, std::size_t scope) {
+    const std::size_t name = scope + 1 + element.name().size();
+    ++elements_;
+    names_ += name;
+    return name;
+  }
+
+  template <class Elements>
+  void add_all(const Elements& elements, std::size_t scope) {
+    for (const auto& element : elements) add_one(element, scope);
+  }
+
+  void add_type(const pb::EnumDescriptorProto& type, std::size_t scope) {
+    add_one(type, scope);
+    add_all(type.value(), scope);  // beside its enum
+    elements_ += kRange * type.reserved_range_size();
+  }
+
+  void add_type(const pb::DescriptorProto& type, std::size_t scope) {
+    const std::size_t name = add_one(type, scope);
+    add_all(type.field(), name);
+    add_all(type.extension(), name);
+    add_all(type.oneof_decl(), name);
+    elements_ += kRange * (type.reserved_range_size() + type.extension_range_size());
+    for (const auto& nested : type.enum_type()) add_type(nested, name);
+    for (const auto& nested : type.nested_type()) add_type(nested, name);
+  }
+
+  int elements_ = 0;
+  std::size_t names_ = 0;
+};
 
 // Brings a schema and the files that it imports into a pool, each after those that it imports.
 class Building {
@@ -65,9 +94,11 @@ class Building {
 
  private:
   const pb::FileDescriptor* add(const pb::FileDescriptorProto& file) {
-    elements_ += elements_of(file);
-    if (elements_ > kMaxElements)
+    extent_.add(file);
+    if (extent_.elements() > kMaxElements)
       unusable("it has more than " + std::to_string(kMaxElements) + " fields and types");
+    if (extent_.names() > kMaxNames)
+      unusable("it has full names of more than " + std::to_string(kMaxNames) + " bytes in all");
     for (const std::string& name : file.dependency())
       if (begun_.insert(name).second) add(imported(name, file.name()));
     FirstProblem problem;
@@ -100,7 +131,7 @@ class Building {
   const SchemaText& schema_;
   pb::DescriptorPool& pool_;
   std::set<std::string> begun_;
-  int elements_ = 0;
+  Extent extent_;
 };
 
 std::string path_text(const std::vector<int>& indexes) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "key/siv.hpp"
 #include "payload/decoder.hpp"
@@ -18,6 +19,8 @@ namespace {
 namespace pb = google::protobuf;
 
 constexpr int kMaxBraces = 100;  // of messages in messages, as they are written
+constexpr int kMaxTokens = 500'000;
+constexpr std::size_t kMaxCopied = std::size_t{4} << 20;  // bytes
 
 [[noreturn]] void no_schema(const std::string& why) {
   throw NotDecodable("the schema is no Protobuf schema: " + why);
@@ -37,22 +40,61 @@ pb::io::ArrayInputStream stream_of(const std::string& text) {
   return {text.data(), static_cast<int>(text.size())};
 }
 
-// The parser recurses for each brace that opens.
-void check_depth(const std::string& text) {
+// The parser copies the options behind "extensions 4, 6 to 8" into each of these ranges.
+class ExtensionOptions {
+ public:
+  // `depth`: braces that are open behind the token.
+  void add(const std::string& token, int depth) {
+    constexpr std::size_t kOfEach = 16;  // a token of one byte is kept as more
+    for (const Copied& one : open_) copied_ += one.times * (kOfEach + token.size());
+    if (copied_ > kMaxCopied) no_schema("it has too many options for its extensions");
+    while (!open_.empty() && ends(token, depth)) open_.pop_back();
+    if (token == "[" && in_ranges_ && commas_ > 0) open_.push_back({commas_, depth});
+    if (token == "," && in_ranges_) ++commas_;
+    in_ranges_ = token == "extensions" || (in_ranges_ && is_of_range(token));
+    if (token == "extensions") commas_ = 0;
+  }
+
+ private:
+  struct Copied {
+    std::size_t times = 0;
+    int depth = 0;
+  };
+
+  static bool is_of_range(const std::string& token) {
+    return token == "," || token == "to" || token == "max" || (token[0] >= '0' && token[0] <= '9');
+  }
+
+  bool ends(const std::string& token, int depth) const {
+    return depth < open_.back().depth || (token == ";" && depth == open_.back().depth);
+  }
+
+  bool in_ranges_ = false;  // behind "extensions", and before the options
+  std::size_t commas_ = 0;
+  std::vector<Copied> open_;
+  std::size_t copied_ = 0;
+};
+
+// What the parser does not bound: it recurses for each brace that opens, and keeps each token.
+void check_bounds(const std::string& text) {
   pb::io::ArrayInputStream stream = stream_of(text);
   FirstError ignored;  // the parser reports them
   pb::io::Tokenizer tokenizer(&stream, &ignored);
+  ExtensionOptions options;
   int depth = 0;
-  while (tokenizer.Next()) {
+  for (int count = 1; tokenizer.Next(); ++count) {
+    if (count > kMaxTokens)
+      no_schema("it has more than " + std::to_string(kMaxTokens) + " words and signs");
     const std::string& token = tokenizer.current().text;
     if (token == "{" && ++depth > kMaxBraces)
       no_schema("messages nest deeper than " + std::to_string(kMaxBraces) + " levels");
     if (token == "}") depth = std::max(0, depth - 1);
+    options.add(token, depth);
   }
 }
 
 pb::FileDescriptorProto parse_text(const std::string& text) {
-  check_depth(text);
+  check_bounds(text);
   pb::io::ArrayInputStream stream = stream_of(text);
   FirstError error;
   pb::io::Tokenizer tokenizer(&stream, &error);
