@@ -20,14 +20,11 @@ using std::chrono::steady_clock;
 // Partitions that are started together: few statements for all, and not much to do again.
 constexpr std::size_t kStartsAtOnce = 100;
 
-// After a start that could not be agreed.
-constexpr milliseconds kStartAgain{500};
+constexpr milliseconds kStartAgain{500};  // after a start that could not be agreed
 
-// Longer ago, the topic may have been made again since.
-constexpr std::chrono::seconds kLookHolds{10};
+constexpr std::chrono::seconds kLookHolds{10};  // the topic may have been made again since
 
-// Longer than brokers take to learn that they lead no more.
-constexpr std::chrono::seconds kDoubted{10};
+constexpr std::chrono::seconds kDoubted{10};  // brokers know sooner that they lead no more
 
 // The thread of starts looks by itself whether a member without one shall look at its group.
 constexpr milliseconds kIdle{1000};
@@ -177,15 +174,16 @@ std::vector<Starts::Starting> Starts::tell_kafka(std::vector<Starting>& starting
   } catch (const std::exception& error) {
     for (const kafka::Commit& commit : commits) why.emplace(commit.partition, error.what());
   }
-  const auto rest = std::ranges::stable_partition(
-      starting, [&](const Starting& one) { return !why.contains(one.partition->id()); });
-  std::vector<Starting> refused(std::move_iterator(rest.begin()), std::move_iterator(rest.end()));
-  starting.erase(rest.begin(), rest.end());
+  const auto rest = std::stable_partition(
+      starting.begin(), starting.end(),
+      [&](const Starting& one) { return !why.contains(one.partition->id()); });
+  std::vector<Starting> refused;
+  std::move(rest, starting.end(), std::back_inserter(refused));
+  starting.erase(rest, starting.end());
   for (const Starting& one : refused) {
-    const std::runtime_error error("Kafka did not take the start's offset: " +
-                                   why.at(one.partition->id()));
-    questions_.log_delayed(error);
-    one.partition->delayed(error.what());
+    const auto error = "Kafka did not take the start's offset: " + why.at(one.partition->id());
+    questions_.log_delayed(std::runtime_error(error));
+    one.partition->delayed(error);
   }
   return refused;
 }
