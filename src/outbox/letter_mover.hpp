@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -33,19 +32,12 @@ class LetterMover {
              const std::string& store_id, const std::function<bool(const std::string&)>& is_empty);
 
  private:
-  struct Portion {
-    std::vector<std::string> consumed;
-    std::size_t most;
-  };
-  Moved move(store::Session& session, const store::OutboxLease& lease, std::chrono::seconds time,
-             const std::string& store_id, const Portion& portion);
   void wait(const char* why);
 
   const std::string group_;
   const std::map<std::string, std::string> letters_;
   std::chrono::steady_clock::time_point move_at_{};
-  std::map<std::string, std::size_t> few_;  // topics that failed → letters at a time, alone
-  std::string said_;                        // why PostgreSQL does not let letters be moved
+  std::string said_;  // why PostgreSQL does not let letters be moved
 };
 
 }  // namespace hapax::outbox
