@@ -26,8 +26,7 @@ constexpr std::chrono::seconds kLookHolds{10};  // the topic may have been made 
 
 constexpr std::chrono::seconds kDoubted{10};  // brokers know sooner that they lead no more
 
-// The thread of starts looks by itself whether a member without one shall look at its group.
-constexpr milliseconds kIdle{1000};
+constexpr milliseconds kIdle{1000};  // then it looks whether a member shall look at its group
 
 }  // namespace
 
@@ -132,6 +131,7 @@ void Starts::serve() {
 // The starts, agreed on both sides before anything is fetched. They are decided for all, taken in
 // PostgreSQL, and told to both in the order in which a kill between two steps finds its way.
 void Starts::start(const List& partitions) {
+  looks_.clear();
   const bool calls_outside = std::ranges::any_of(
       partitions, [](const auto& one) { return one->route().outside.has_value(); });
   store_ = store::read_store(session_.get(), calls_outside);
@@ -150,6 +150,7 @@ void Starts::start(const List& partitions) {
   flow::crash_point("start_committed");
   agree(starting, again);
   acquire(again, kStartAgain);
+  for (LookWanted& look : std::exchange(looks_, {})) notices_.post(std::move(look));
   flow::crash_point("start_agreed");
 }
 
@@ -190,8 +191,7 @@ std::vector<Starts::Starting> Starts::tell_kafka(std::vector<Starting>& starting
 
 // What stands in the way of each is posted as HaltWanted; the rest may start.
 std::vector<Starts::Starting> Starts::decide(const List& partitions) {
-  std::vector<store::Halt> halts =
-      halts_.unrecorded();  // before the others: it may become one of them
+  auto halts = halts_.unrecorded();  // before the others: it may become one of them
   for (store::Halt& halt : halts) halt.since = "just now";
   std::ranges::move(store::read_halts(session_.get(), setup_.group), std::back_inserter(halts));
   List may_start;
@@ -259,7 +259,7 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
   if (const auto* look = std::get_if<StartLook>(&decision)) {
     partition->delayed("looks whether the record at offset " + std::to_string(look->record.offset) +
                        " is the one that another group read there");
-    notices_.post(LookWanted{partition, look->record});
+    looks_.push_back({partition, look->record});
     return std::nullopt;
   }
   if (const auto* refused = std::get_if<StartHalt>(&decision)) {

@@ -100,6 +100,8 @@ class Starts {
   KeeperSession session_;       // its thread's only, as all below
   store::StoreIdentity store_;  // as the last start read it
   StartQuestions questions_;
+  // Of this start. Posted once it did not fail: if it fails, all of it is tried again.
+  std::vector<LookWanted> looks_;
   std::jthread thread_;
 };
 

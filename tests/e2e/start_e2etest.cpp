@@ -122,7 +122,7 @@ TEST(Start, GoesOnAtTheEndWhereAnOperatorSaysThatTheTailWasLost) {
   };
   const std::string place = site->topic() + "/0";
   const Said refused = run({"resume", place, "--decision", "same_topic"});
-  EXPECT_THAT(refused.text, testing::HasSubstr("what does: retry, recreated")) << refused.code;
+  EXPECT_THAT(refused.text, testing::HasSubstr("Decide `recreated`")) << refused.code;
   expect_leaves(*worker);
   // What comes at the lost offsets is of another generation: not the dead letter that stood there.
   site->database().run(
