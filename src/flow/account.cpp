@@ -108,8 +108,7 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
 
 void name_letter(Attempt& attempt) {
   const Task& task = attempt.task;
-  const bool is_read = task.reading == nullptr || task.reading->is_readable();
-  if (!is_read || task.route.outside || key::is_by_position(task.route.key)) return;
+  if (!task.is_read() || task.route.outside || key::is_by_position(task.route.key)) return;
   key::Derived derived = key::identify(task.route.key, task.message, task.generation);
   if (auto* const identity = std::get_if<key::Identity>(&derived))
     attempt.identity = std::move(*identity);
@@ -120,10 +119,9 @@ Outcome give_up(Attempt& attempt, Outcome verdict) {
   // Cautious mode gives up before it derives the key. But a called one was derived for the call,
   // and a position needs no look at the message: a worker that lost the partition must not write a
   // letter. Nor must one whose route still refuses tombstones, if others handle them by now.
-  const bool is_unread = task.reading != nullptr && !task.reading->is_readable();
   const bool names_itself =
       key::is_by_position(task.route.key) &&
-      (is_unread || verdict.reason == kCrashed || verdict.reason == key::kTombstone);
+      (!task.is_read() || verdict.reason == kCrashed || verdict.reason == key::kTombstone);
   if ((task.answered != nullptr || names_itself) && !attempt.identity) {
     key::Derived derived =
         key::identify_also_tombstones(task.route.key, task.message, task.generation);

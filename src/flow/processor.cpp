@@ -85,7 +85,8 @@ Outcome give_up_crashed(Attempt& attempt, int crashes) {
                                                  "again",
                                              task.attempts));
   if (outcome.result == Result::duplicate) forget_attempts(attempt);
-  // If PostgreSQL was away: announced once more, it would look like one that the name kills.
+  // If PostgreSQL was away: announced once more, it would look like one that the name kills. If
+  // PostgreSQL restarted, the partition starts again and knows nothing of this: no key then.
   if (!is_settled(outcome.result)) outcome.crashes = crashes;
   return outcome;
 }
@@ -133,20 +134,31 @@ Outcome Processor::process_once(Attempt& attempt, Handler& handler, const Next& 
     return bookkeeping_failed(attempt, std::current_exception());
   }
   if (task.crashes > 0) return give_up_crashed(attempt, task.crashes);
-  if (task.cautious)
-    if (auto decided = announce(attempt)) return *decided;
-  if (task.skip != nullptr) {
-    name_letter(attempt);
-    return give_up(attempt, gave_up(kSkipped, *task.skip, task.attempts));
-  }
-  if (!task.cautious) return derive_and_run(attempt, handler, next);
-  Outcome outcome = derive_and_run(attempt, handler, {});
+  if (!task.cautious) return skip_or_run(attempt, handler, next);
+  if (auto decided = announce(attempt)) return *decided;
+  Outcome outcome = task.read ? read_and_run(attempt, handler) : skip_or_run(attempt, handler, {});
   if (session_.is_open()) session_.is_reachable(why);
   return outcome;
 }
 
-// Cautious mode: committed before even the key is derived, so that the message that kills the
-// process names itself, and after max_crashes is kept without being run.
+Outcome Processor::read_and_run(Attempt& attempt, Handler& handler) {
+  Attempt read(attempt.task.read(), session_, random_);
+  read.in_doubt = attempt.in_doubt;
+  Outcome outcome = skip_or_run(read, handler, {});
+  attempt.in_doubt = read.in_doubt;
+  attempt.session_was_stale = read.session_was_stale;
+  return outcome;
+}
+
+Outcome Processor::skip_or_run(Attempt& attempt, Handler& handler, const Next& next) {
+  const Task& task = attempt.task;
+  if (task.skip == nullptr) return derive_and_run(attempt, handler, next);
+  name_letter(attempt);
+  return give_up(attempt, gave_up(kSkipped, *task.skip, task.attempts));
+}
+
+// Cautious mode: committed before the message is decoded and its key derived, so that the message
+// that kills the process names itself, and after max_crashes is kept without being run.
 std::optional<Outcome> Processor::announce(Attempt& attempt) {
   const Task& task = attempt.task;
   std::optional<int> announced;

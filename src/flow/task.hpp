@@ -51,9 +51,13 @@ struct Task {
   bool settled = false;                // by position: it was, before its partition's start
   bool in_doubt = false;  // a transaction with it may have been committed, or may still be
   const traces::Trace* trace = nullptr;  // that its run is part of; null: traces are off
-  // What came of decoding it; null: its route has no payload.format.
+  // What came of decoding it; null: its route has no payload.format, or `read` is set.
   const payload::Reading* reading = nullptr;
+  // Decodes a cautious message, and returns this task with what came of that. Called only once its
+  // run is announced, so that a payload that kills the process names itself. Empty: nothing to do.
+  std::function<const Task&()> read = {};
 
+  bool is_read() const { return !read && (reading == nullptr || reading->is_readable()); }
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
 
   store::Source source() const {
@@ -73,7 +77,7 @@ struct Job {
 };
 
 // Called before each run of a handler, and with null after it; may be empty. The task is one that
-// the processor was given, never a copy.
+// the processor was given or that its read() returned, never a copy.
 using HandlerWatch = std::function<void(const Task*, std::chrono::steady_clock::time_point now)>;
 
 // A handler runs, as the watchdog sees it, while this lives.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "flow/crash_point.hpp"
 #include "payload/reader.hpp"
 #include "worker/stoppable_wait.hpp"
 
@@ -88,6 +89,12 @@ bool read_at_once(const flow::Route& route, Item& item) {
   return true;
 }
 
+// Decoded. If it may not ask the registry, the schema is known or the message waits.
+void decode(const flow::Route& route, Item& item, bool may_ask) {
+  item.read = payload::read_message(route.payload.get(), item.record->message(), may_ask);
+  flow::crash_point("message_decoded");
+}
+
 }  // namespace
 
 // True when PostgreSQL is away.
@@ -100,12 +107,20 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   const auto ask_until = Clock::now() + kMaxAsking;
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (Item& item : batch.works[w].items) {
-      if (const flow::Route& its = batch.works[w].partition->route(); must_be_read(its, item))
-        item.read = payload::read_message(its.payload.get(), item.record->message(),
-                                          Clock::now() < ask_until);
+      const flow::Route& its = batch.works[w].partition->route();
+      if (!batch.cautious && must_be_read(its, item)) decode(its, item, Clock::now() < ask_until);
       jobs.push_back(
           {task_of(setup_, batch.works[w], item, batch.cautious), handlers_[route].get(), w});
     }
+  std::optional<flow::Task> read_late;  // of a cautious message, which runs alone
+  if (Item& only = batch.works.front().items.front();
+      batch.cautious && must_be_read(batch.works.front().partition->route(), only))
+    jobs.front().task.read = [&]() -> const flow::Task& {
+      if (!only.read) decode(batch.works.front().partition->route(), only, true);
+      read_late.emplace(task_of(setup_, batch.works.front(), only, true));
+      read_late->trace = jobs.front().task.trace;
+      return *read_late;
+    };
   const auto began = Clock::now();
   if (setup_.tracer != nullptr) begin_run(jobs, batch.works, began);
   set_running(&jobs.front().task);

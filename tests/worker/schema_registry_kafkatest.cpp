@@ -125,5 +125,27 @@ TEST_F(RegistryOutage, IsNoneIfABatchNamesUnknownSchemas) {
   expect_leaves(*worker);
 }
 
+// A payload whose decoding takes the process with it, in each of its lives.
+TEST_F(RegistryOutage, IsNoneIfDecodingKillsAndTheMessageIsGivenUp) {
+  knows(1);
+  Producer(site.bootstrap()).send(payment(0, 1));
+  const auto worker =
+      site.worker("w",
+                  {{"kafka", {{"group.instance.id", "w"}}},
+                   {"route",
+                    {{"payload", {{"format", "avro"}, {"registry", {{"url", registry.url()}}}}},
+                     {"retry", {{"max_crashes", 1}}}}}},
+                  "message_decoded:1");
+  int lives = 1;
+  for (; worker->dies_before("dead_letter"); ++lives) {
+    ASSERT_LT(lives, 6) << worker->output();
+    worker->start_again("message_decoded:1");
+  }
+  EXPECT_EQ(site.database().value("SELECT reason, handler FROM hapax.dead_letters"),
+            "crashed|scripted");
+  site.await_no_lag();
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support
