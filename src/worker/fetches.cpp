@@ -27,6 +27,12 @@ bool is_fetched(const Partition& partition) {
 Fetches::Fetches(const Partitions& partitions, kafka::ConsumerInterface& consumer, Now now)
     : partitions_(partitions), consumer_(consumer), now_(std::move(now)) {}
 
+void Fetches::started(const TopicPartition& partition) {
+  if (const auto found = partitions_.find(partition); found != partitions_.end())
+    found->second->polling.looks_for.reset();
+  to_start_.insert(partition);
+}
+
 void Fetches::refused(Partition& partition, const std::string& why) {
   partition.polling.refused = why;
   refused_again_at_ = now_() + kRefusedAgainAfter;

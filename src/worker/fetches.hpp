@@ -22,8 +22,8 @@ class Fetches {
   // The references outlive this.
   Fetches(const Partitions& partitions, kafka::ConsumerInterface& consumer, Now now = &Clock::now);
 
-  // The start of this partition is agreed: fetch it at the next turn.
-  void started(const TopicPartition& partition) { to_start_.insert(partition); }
+  // The start of this partition is agreed: fetch it at the next turn. A look at it is over.
+  void started(const TopicPartition& partition);
 
   // Before it starts: fetches this record, and what follows, until stop().
   void look(Partition& partition, const ReadRecord& record) {

@@ -98,7 +98,6 @@ void PollThread::serve(const Started& started) {
              {"epoch", started.partition->beginning().epoch}},
             "agreed on the start");
   started.partition->polling.started = true;
-  started.partition->polling.looks_for.reset();
   setup_.lanes.breakers[started.partition->route_index()].close();
   caution_.started(started.partition);
   fetches_.started(id);

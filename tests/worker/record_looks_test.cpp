@@ -86,6 +86,20 @@ TEST_F(RecordLooksTest, ThatKafkaRefusesAreAskedAgainAndTell) {
   EXPECT_EQ(keeper.acquired.size(), 1U);
 }
 
+// A second look was still open. Fetched from there, all records below would be left out.
+TEST_F(RecordLooksTest, EndOnceTheStartIsAgreed) {
+  const auto partition = look(0, {1, 40, {}, 0});
+  Beginning beginning;
+  beginning.offset = 7;
+  partition->begin(std::move(beginning));
+  partition->polling.started = true;
+  fetches.started(id(0));
+  fetches.turn();
+  EXPECT_EQ(consumer.fetched.at(id(0)), 7);
+  looks.serve(*record(0, 40));
+  EXPECT_TRUE(keeper.acquired.empty());
+}
+
 TEST_F(RecordLooksTest, AreForgottenWithTheirAssignment) {
   const auto partition = look(0, {1, 40, {}, 0});
   partition->end();
