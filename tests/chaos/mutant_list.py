@@ -187,8 +187,8 @@ MUTANTS = {
         "src/outside/policy.cpp", "return {Step::reconcile};", "return {Step::call};")],
         repeat="queryable"),
     "take-not-flushed": Mutant([(
-        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  transaction.add(kLockWait);",
-        "  transaction.add(kLockWait);")],
+        "src/store/outside/calls.cpp", "  transaction.add(kSynchronously);\n  transaction.add(wait);",
+        "  transaction.add(wait);")],
         "postgres-kill,backend-kill,gateway-holds", {"repeat": "never", "lose_tail": True},
         world="calls"),
     "answer-not-flushed": Mutant([(

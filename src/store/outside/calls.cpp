@@ -63,13 +63,39 @@ namespace {
 
 // Enough for a transaction that is about to end; a booking may last.
 constexpr const char* kLockWait = "SET LOCAL lock_timeout = '50ms'";
+// One of many hardly waits: the thread that asks for all of them renews the holder's lease, too.
+constexpr const char* kHardlyWait = "SET LOCAL lock_timeout = '2ms'";
 constexpr const char* kLockNotAvailable = "55P03";
 
+// `at_once(some, lock wait)` for all. If another transaction has one of the keys: for each, and
+// `locked` stands for those.
+template <class Wanted, class Result, class AtOnce>
+std::vector<Result> all_or_each(std::span<const Wanted> wanted, const Result& locked,
+                                const AtOnce& at_once) {
+  const auto unless_locked = [&](auto some, const char* wait) -> std::vector<Result> {
+    try {
+      return at_once(some, wait);
+    } catch (const DatabaseError& error) {
+      if (error.sqlstate() != kLockNotAvailable) throw;
+      return {};
+    }
+  };
+  std::vector<Result> results = unless_locked(wanted, kLockWait);
+  if (!results.empty() || wanted.empty()) return results;
+  if (wanted.size() == 1) return {locked};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::vector<Result> one = unless_locked(wanted.subspan(i, 1), kHardlyWait);
+    results.push_back(one.empty() ? locked : one.front());
+  }
+  return results;
+}
+
 std::vector<Take> take_at_once(Session& session, HolderId holder,
-                               std::span<const CallRequest> requests, bool again) {
+                               std::span<const CallRequest> requests, bool again,
+                               const char* wait) {
   Transaction transaction(session);
   transaction.add(kSynchronously);
-  transaction.add(kLockWait);
+  transaction.add(wait);
   const std::string keys =
       array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.key); });
   const std::string scopes =
@@ -118,21 +144,15 @@ std::vector<Take> take_at_once(Session& session, HolderId holder,
 
 std::vector<Take> take_calls(Session& session, HolderId holder,
                              std::span<const CallRequest> requests, bool again) {
-  try {
-    return take_at_once(session, holder, requests, again);
-  } catch (const DatabaseError& error) {
-    if (error.sqlstate() != kLockNotAvailable) throw;
-  }
-  if (requests.size() == 1) return {Take{.is_held = true}};
-  std::vector<Take> takes;
-  for (std::size_t i = 0; i < requests.size(); ++i)
-    takes.push_back(take_calls(session, holder, requests.subspan(i, 1), again).front());
-  return takes;
+  return all_or_each(requests, Take{.is_held = true}, [&](auto some, const char* wait) {
+    return take_at_once(session, holder, some, again, wait);
+  });
 }
 
 namespace {
 
-std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> answers) {
+std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> answers,
+                               const char* wait) {
   const std::string literals[] = {
       array(answers, [](auto& to, const auto& of) { to.add(of.identity.key); }),
       array(answers, [](auto& to, const auto& of) { to.add(of.scope); }),
@@ -140,7 +160,7 @@ std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> ans
       array(answers, [](auto& to, const auto& of) { to.add(of.token); }),
       array(answers, [](auto& to, const auto& of) { to.add(of.answer); })};
   Transaction transaction(session);
-  transaction.add(kLockWait);
+  transaction.add(wait);
   transaction.add(kSynchronously);
   std::vector<Kept> kept(answers.size(), Kept::superseded);
   for (const Row row : transaction.run(session.execute_literals(sql::kKeepAnswers, literals)))
@@ -152,16 +172,9 @@ std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> ans
 }  // namespace
 
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
-  try {
-    return keep_at_once(session, answers);
-  } catch (const DatabaseError& error) {
-    if (error.sqlstate() != kLockNotAvailable) throw;
-  }
-  if (answers.size() == 1) return {Kept::locked};
-  std::vector<Kept> kept;
-  for (std::size_t i = 0; i < answers.size(); ++i)
-    kept.push_back(keep_answers(session, answers.subspan(i, 1)).front());
-  return kept;
+  return all_or_each(answers, Kept::locked, [&](auto some, const char* wait) {
+    return keep_at_once(session, some, wait);
+  });
 }
 
 void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,

@@ -61,7 +61,7 @@ struct Take {
 // Precondition: no key twice, and none that the holder's process has in hand. So one that is_own
 // was left by a take whose COMMIT came late; release_calls() gives it back. Throws: DatabaseError
 // (Phase::claim). Then some may be taken; release_calls() gives them back. Blocks: at most 50 ms
-// for another transaction, once for each request.
+// for another transaction, and if there is one, 2 ms for each request.
 std::vector<Take> take_calls(Session& session, HolderId holder,
                              std::span<const CallRequest> requests, bool again = false);
 
@@ -80,7 +80,7 @@ enum class Kept {
 
 // Keeps answers and commits, synchronously: all at once, or one by one if another transaction has
 // one of the keys. One result for each. May be repeated. Throws: DatabaseError (Phase::account).
-// Blocks: at most 50 ms for another transaction, once for each answer.
+// Blocks: at most 50 ms for another transaction, and if there is one, 2 ms for each answer.
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers);
 
 // The key may be taken again at once. `uncalled`: surely nothing was sent. May be repeated.

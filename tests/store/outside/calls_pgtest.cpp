@@ -345,5 +345,19 @@ TEST_F(OutsideCallsInSql, KeepAnswersBesideOneWhoseKeyATransactionHas) {
   EXPECT_EQ(keep_answers(session, answers), (std::vector{Kept::yes, Kept::yes, Kept::superseded}));
 }
 
+// The thread that asks renews the holder's lease, too. With 50 ms for each it would take 20 s.
+TEST_F(OutsideCallsInSql, WaitShortlyForEachOfManyWhileTheWholeTableIsLocked) {
+  const std::string answer = "{}";
+  const CallRequest wanted = request("k");
+  const std::vector<KeptAnswer> answers(400, {wanted.claim.identity, scope, 1, answer});
+  keep_answers(session, std::span(answers).first(1));  // prepares it, which would wait as well
+  Session indexing(database.owner());
+  Transaction transaction(indexing);
+  transaction.run(std::string("LOCK TABLE hapax.idempotency_keys IN SHARE MODE"));
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(keep_answers(session, answers), std::vector(400, Kept::locked));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+}
+
 }  // namespace
 }  // namespace hapax::store
