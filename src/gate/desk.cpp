@@ -40,6 +40,14 @@ Answer full() {
   return unavailable("All lanes are busy, and the queue is full. Try again with the same key.");
 }
 
+// Nearly always the front: only those that were placed again stand behind younger ones.
+void erase(std::deque<std::shared_ptr<Ticket>>& waiters, const std::shared_ptr<Ticket>& ticket) {
+  if (!waiters.empty() && waiters.front() == ticket)
+    waiters.pop_front();
+  else
+    std::erase(waiters, ticket);
+}
+
 }  // namespace
 
 // False: there is no room.
@@ -128,7 +136,7 @@ void Desk::expire(Clock::time_point now) {
     while (!waiting_.empty() && waiting_.begin()->first <= now) {
       const auto& ticket = waiting_.begin()->second;
       if (const auto flight = flights_.find(flight_of(ticket->request)); flight != flights_.end())
-        std::erase(flight->second, ticket);
+        erase(flight->second, ticket);
       expired.push_back(ticket);
       waiting_.erase(waiting_.begin());
     }
