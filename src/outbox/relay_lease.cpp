@@ -19,7 +19,7 @@ constexpr auto kAsk = 1s;      // while another relay has it
 
 RelayLease::RelayLease(const RelaySetup& setup)
     : group_(setup.group),
-      holder_(store::outbox_holder(setup.name)),
+      holder_(store::outbox_holder(setup.name, setup.lease)),
       connect_(setup.connect),
       time_(setup.lease) {}
 

@@ -33,7 +33,7 @@ class LeaseOfARelay : public testing::Test {
   }
 
   test::Database database;
-  const std::string holder = outbox_holder("one");
+  const std::string holder = outbox_holder("one", 10s);
   std::optional<Session> relay{std::in_place, database.worker()};
   Session other{database.worker()};
 };
@@ -62,6 +62,13 @@ TEST_F(LeaseOfARelay, IsNotFreeOnceTheRelayIsBackInAnotherSession) {
   show_relay(*next, holder);  // while PostgreSQL still has the session before
   end(relay, "1");
   EXPECT_FALSE(is_free());
+}
+
+// The other relay runs with or without transactions, and this one the other way.
+TEST_F(LeaseOfARelay, IsNotFreeWhenItsSessionHasJustEndedThoughTheOthersLeasesLastLonger) {
+  hold(1, holder);
+  end(relay, "0");
+  EXPECT_FALSE(take_outbox_lease(other, "g", "other", "", 60s));
 }
 
 // It shows no session, alive or not.

@@ -267,7 +267,7 @@ TEST_F(RelayCase, OfTwoRelaysOneWorksAndTheOtherTakesOverAtOnce) {
 TEST_F(RelayCase, TakesOverLongBeforeALeaseEndsWhoseRelayHasNoSession) {
   database.run(
       "INSERT INTO hapax.leases (name, holder, until, epoch) VALUES "
-      "('outbox of g', 'dead session-1', now() + interval '1 hour', 1)");
+      "('outbox of g', 'dead session-7200s1', now() + interval '1 hour', 1)");
   database.run(rows("audit", 0, 10));
   RelaySetup patient = setup();
   patient.lease = 2h;

@@ -12,9 +12,10 @@ std::string lease_name(const std::string& group) { return "outbox of " + group; 
 }  // namespace
 
 // As sql/worker/take_outbox_lease.sql expects it.
-std::string outbox_holder(const std::string& relay) {
+std::string outbox_holder(const std::string& relay, std::chrono::seconds time) {
   std::random_device random;
-  return relay + " session-" + std::to_string(random()) + std::to_string(random());
+  return relay + " session-" + std::to_string(time.count()) + "s" + std::to_string(random()) +
+         std::to_string(random());
 }
 
 void show_relay(Session& session, const std::string& holder) {

@@ -23,8 +23,8 @@ struct OutboxLease {
 };
 
 // A name that no other relay has. It also tells that the relay calls show_relay() in each of its
-// sessions; relays of older releases do not.
-std::string outbox_holder(const std::string& relay);
+// sessions (relays of older releases do not), and how long its leases last.
+std::string outbox_holder(const std::string& relay, std::chrono::seconds time);
 
 // Shows other relays that the session of this one lives, until the session ends.
 void show_relay(Session& session, const std::string& holder);
