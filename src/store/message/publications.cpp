@@ -62,7 +62,7 @@ std::optional<std::size_t> move_letters(
   std::vector<std::int64_t> ids;
   std::vector<Published> records;  // of one source topic
   for (const Row row : transaction.run(sql::kReadUnpublished,
-                                       {lease.group, consumed, kMostLetters, kMostPayload})) {
+                                       {lease.group, consumed, kMostLetters, kMostLetterBytes})) {
     Published record = record_of(letter_of(row));
     if (!records.empty() && records.back().source.topic != record.source.topic)
       add_published(transaction, std::exchange(records, {}));

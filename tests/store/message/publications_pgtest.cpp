@@ -155,5 +155,20 @@ TEST_F(Publications, AreNotMovedByARelayThatWasTakenOverOrAfterPostgresLostItsTa
   EXPECT_EQ(move(lease("new"), {"a"}), Letters{1});
 }
 
+// A message may be nothing but headers, or a key.
+TEST_F(Publications, AreBoundedByTheBytesOfKeysAndHeaders) {
+  letters("a", 0, 8);
+  database.run(
+      "UPDATE hapax.dead_letters SET message_key = convert_to(repeat('k', 3 << 20), 'UTF8') "
+      "WHERE id <= 4");
+  database.run(
+      "UPDATE hapax.dead_letters SET header_names = ARRAY[convert_to(repeat('n', 1 << 20), "
+      "'UTF8'), ''], header_values = ARRAY[convert_to(repeat('v', 2 << 20), 'UTF8'), NULL] "
+      "WHERE id > 4");
+  EXPECT_EQ(next({"a"}), (Letters{1, 2, 3}));
+  EXPECT_EQ(next({"a"}), (Letters{4, 5, 6}));
+  EXPECT_EQ(next({"a"}), (Letters{7, 8}));
+}
+
 }  // namespace
 }  // namespace hapax::store
