@@ -60,7 +60,8 @@ void Relay::run(const std::stop_token& stop) {
     } catch (const std::exception& error) {  // PostgreSQL's, or a row that was edited by hand
       lease_.failed(error.what());
       // Another relay may send the same records meanwhile. What librdkafka still holds would come
-      // behind theirs. A halt is found again, once PostgreSQL is back.
+      // behind theirs. A halt is found again, once PostgreSQL is back. While the next connect lasts
+      // longer than the lease, they come again all the same (docs/outbox.md).
       if (!lease_.is_fresh()) topics_.turn(false, 0ms, unremoved_);
       sync::Lock lock(mutex_);
       woken_.wait_for(lock.waitable(), stop, kTryAgain, [] { return false; });

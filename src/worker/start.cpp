@@ -185,7 +185,9 @@ std::optional<std::string> loss(const StartFacts& facts) {
   if (seen && facts.wal->may_lack(*seen))
     return "PostgreSQL is at " + facts.wal->text() +
            " (database/timeline/position), and was seen at " + seen->text() + " before";
-  // Kafka gets an offset only behind its checkpoint, which is written synchronously.
+  // Kafka gets an offset only behind its checkpoint, which is written synchronously. But that of a
+  // start which an operator decided comes first. If PostgreSQL was not told of that start, it looks
+  // the same, so the operator is asked once more.
   const auto& row = facts.row;
   if (!is_ours(facts) || !row || !row->next_offset || !facts.committed) return std::nullopt;
   const std::int64_t epoch = facts.provenance->epoch;
