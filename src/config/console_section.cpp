@@ -12,7 +12,7 @@ void read_console(Object& section, Console& console) {
     for (const Value& element : reader.elements(*value, "an array of JSON pointers")) {
       const auto pointer = reader.text(element, allowed);
       if (!pointer) continue;
-      if (const auto error = key::json_pointer_error(*pointer))
+      if (const auto error = key::json_pattern_error(*pointer))
         reader.refuse(element, allowed + "; " + *error);
       else
         console.mask.push_back(*pointer);

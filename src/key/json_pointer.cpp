@@ -62,6 +62,15 @@ std::optional<std::string> json_pointer_error(std::string_view pointer) {
   return std::nullopt;
 }
 
+std::optional<std::string> json_pattern_error(std::string_view pattern) {
+  if (auto error = json_pointer_error(pattern)) return error;
+  while (!pattern.empty())
+    if (const auto token = take_token(pattern);
+        token != "*" && token.find('*') != std::string_view::npos)
+      return "'*' stands for one whole name; write a pointer for each depth";
+  return std::nullopt;
+}
+
 const nlohmann::json* find(const nlohmann::json& document, std::string_view pointer) {
   if (json_pointer_error(pointer)) return nullptr;
   const nlohmann::json* value = &document;

@@ -21,8 +21,12 @@ std::optional<std::string> json_pointer_error(std::string_view pointer);
 // Thread safety: pure.
 const nlohmann::json* find(const nlohmann::json& document, std::string_view pointer);
 
-// Calls `visit` with each value that `pattern` names in `document`. A pattern is a JSON pointer in
-// which the name `*` is any member and any element. `visit` may replace the value.
+// Why `pattern` is not one, as json_pointer_error() tells. A pattern is a JSON pointer in which the
+// name `*` is any member and any element. In a longer name a `*` would name nothing, so it is none.
+// Thread safety: pure.
+std::optional<std::string> json_pattern_error(std::string_view pattern);
+
+// Calls `visit` with each value that `pattern` names in `document`. `visit` may replace the value.
 // Thread safety: pure, if `visit` is. The stack grows with the number of names in `pattern`.
 void for_each_match(nlohmann::json& document, std::string_view pattern,
                     const std::function<void(nlohmann::json&)>& visit);

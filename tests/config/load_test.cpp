@@ -341,8 +341,8 @@ TEST(Load, ReadsWhatTheConsoleHides) {
   ASSERT_TRUE(loaded.config) << format(loaded.problems);
   EXPECT_EQ(loaded.config->console.mask,
             (std::vector<std::string>{"/card/number", "/items/*/iban"}));
-  for (const nlohmann::json& wrong :
-       std::vector<nlohmann::json>{"card", "card.number", "#/card", "/card/~2", 5, nullptr})
+  for (const nlohmann::json& wrong : std::vector<nlohmann::json>{
+           "card", "card.number", "#/card", "/card/~2", "/card/**", "/card*/number", 5, nullptr})
     EXPECT_TRUE(has(
         problem_at(load(with("/console/mask", nlohmann::json::array({wrong}))), "console.mask[0]"),
         "\"/items/*/iban\""))
