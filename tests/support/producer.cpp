@@ -82,7 +82,8 @@ void Producer::produce(const Outgoing& record) {
 }
 
 void Producer::flush(std::chrono::milliseconds timeout) {
-  check(rd_kafka_flush(client_.get(), static_cast<int>(timeout.count())), "flush");
+  check(rd_kafka_flush(client_.get(), static_cast<int>(timeout.count())),
+        "flush, with " + std::to_string(rd_kafka_outq_len(client_.get())) + " records left");
   if (const std::string failure = std::exchange(deliveries_.failure, {}); !failure.empty())
     throw std::runtime_error("not delivered: " + failure);
 }
