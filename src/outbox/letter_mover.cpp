@@ -1,5 +1,6 @@
 #include "outbox/letter_mover.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "observe/log.hpp"
@@ -19,34 +20,78 @@ LetterMover::Moved LetterMover::move(store::Session& session, const store::Outbo
   const auto now = std::chrono::steady_clock::now();
   if (letters_.empty() || now < move_at_) return Moved::none;
   move_at_ = now + kAskLetters;
-  std::vector<std::string> consumed;
-  for (const auto& [from, to] : letters_)
-    if (is_empty(to)) consumed.push_back(from);
-  if (consumed.empty()) return Moved::none;
+  const std::chrono::milliseconds most = time;
+  Moved any = Moved::none;
+  for (const Portion& portion : portions(is_empty)) {
+    if (std::chrono::steady_clock::now() - now > most / 4) break;  // records wait for the relay
+    const Moved one = move(session, lease, time, store_id, portion);
+    if (one == Moved::lease_lost) return one;
+    if (one == Moved::some) any = one;
+  }
+  return any;
+}
+
+std::vector<LetterMover::Portion> LetterMover::portions(
+    const std::function<bool(const std::string&)>& is_empty) const {
+  Portion together{.consumed = {}, .most = store::kMostLetters};
+  std::vector<Portion> portions;
+  for (const auto& [from, to] : letters_) {
+    if (!is_empty(to)) continue;
+    if (const auto failed = failed_.find(from); failed != failed_.end())
+      portions.push_back({{from}, failed->second.most, failed->second.failures});
+    else
+      together.consumed.push_back(from);
+  }
+  if (!together.consumed.empty()) portions.push_back(std::move(together));
+  // Each failure may cost seconds, so that there is no time for all of them.
+  std::ranges::sort(portions, {}, &Portion::failures);
+  return portions;
+}
+
+LetterMover::Moved LetterMover::move(store::Session& session, const store::OutboxLease& lease,
+                                     std::chrono::seconds time, const std::string& store_id,
+                                     const Portion& portion) {
   const auto record_of = [&](const store::UnpublishedLetter& letter) {
     return letter_record(letter, letters_.at(letter.topic), group_, store_id);
   };
   try {
-    const auto moved = store::move_letters(session, lease, consumed, time, record_of);
-    if (!moved) return Moved::lease_lost;
-    said_.clear();
-    if (*moved == store::kMostLetters) look_again();
-    return *moved == 0 ? Moved::none : Moved::some;
+    const auto count =
+        store::move_letters(session, lease, portion.consumed, time, record_of, portion.most);
+    if (!count) return Moved::lease_lost;
+    moved(portion, *count);
+    return *count == 0 ? Moved::none : Moved::some;
   } catch (const store::DatabaseError& error) {
     if (error.sqlstate().empty() || error.sqlstate().starts_with("57P")) throw;
-    wait(error.what());
+    failed(portion, error.what());
   } catch (const std::exception& error) {  // a row that was edited by hand
-    wait(error.what());
+    failed(portion, error.what());
   }
   return Moved::none;
 }
 
-void LetterMover::wait(const char* why) {
-  if (std::exchange(said_, why).empty())
+void LetterMover::moved(const Portion& portion, std::size_t count) {
+  const bool all = count < portion.most;
+  if (!all) look_again();
+  const auto failed = failed_.find(portion.consumed.front());
+  if (failed == failed_.end()) return;
+  failed->second.most *= 2;
+  if (all || failed->second.most >= store::kMostLetters) failed_.erase(failed);
+}
+
+// The letter that cannot be moved is one of these. The next look moves each topic alone, and one
+// letter at first, so that those of other topics and those before it go on.
+void LetterMover::failed(const Portion& portion, const char* why) {
+  const bool is_alone = portion.consumed.size() == 1;
+  for (const std::string& topic : portion.consumed) {
+    Failed& failed = failed_[topic];
+    failed.most = 1;
+    if (!is_alone || failed.failures++ > 0) continue;
     observe::log::warning(
-        "dead_letters_delayed", {{"error", why}},
+        "dead_letters_delayed", {{"topic", topic}, {"error", why}},
         "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql), or a "
-        "letter cannot be read: dead letters are not published while this lasts");
+        "letter cannot be read: it and later ones of its topic are not published while this lasts");
+  }
+  if (!is_alone) look_again();
 }
 
 }  // namespace hapax::outbox

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -32,12 +33,26 @@ class LetterMover {
              const std::string& store_id, const std::function<bool(const std::string&)>& is_empty);
 
  private:
-  void wait(const char* why);
+  struct Portion {
+    std::vector<std::string> consumed;
+    std::size_t most = 1;
+    std::size_t failures = 0;
+  };
+  // A topic whose last move failed. It is moved alone until all of its letters are moved.
+  struct Failed {
+    std::size_t most = 1;
+    std::size_t failures = 0;  // alone
+  };
+  std::vector<Portion> portions(const std::function<bool(const std::string&)>& is_empty) const;
+  Moved move(store::Session& session, const store::OutboxLease& lease, std::chrono::seconds time,
+             const std::string& store_id, const Portion& portion);
+  void moved(const Portion& portion, std::size_t count);
+  void failed(const Portion& portion, const char* why);
 
   const std::string group_;
   const std::map<std::string, std::string> letters_;
   std::chrono::steady_clock::time_point move_at_{};
-  std::string said_;  // why PostgreSQL does not let letters be moved
+  std::map<std::string, Failed> failed_;  // by consumed topic
 };
 
 }  // namespace hapax::outbox

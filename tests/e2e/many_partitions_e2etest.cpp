@@ -46,7 +46,7 @@ class ManyPartitions : public testing::Test {
       payment.partition = n / 3;
       producer.produce(payment);
     }
-    // Kafka may answer 22 records a second, because each one also answers a fetch of 500 partitions.
+    // Kafka may store 22 records a second, because each also answers a fetch of 500 partitions.
     producer.flush(std::chrono::minutes(3));
   }
 

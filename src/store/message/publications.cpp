@@ -51,7 +51,7 @@ UnpublishedLetter letter_of(const Row& row) {
 std::optional<std::size_t> move_letters(
     Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
     std::chrono::seconds lease_time,
-    const std::function<Published(const UnpublishedLetter&)>& record_of) {
+    const std::function<Published(const UnpublishedLetter&)>& record_of, std::size_t most) {
   Transaction transaction(session);
   transaction.run("SET LOCAL statement_timeout = '5s'");  // or it outlasts the lease
   // Most looks find nothing, and write nothing.
@@ -61,8 +61,8 @@ std::optional<std::size_t> move_letters(
   if (!fence_outbox(transaction, lease, lease_time)) return std::nullopt;
   std::vector<std::int64_t> ids;
   std::vector<Published> records;  // of one source topic
-  for (const Row row : transaction.run(sql::kReadUnpublished,
-                                       {lease.group, consumed, kMostLetters, kMostLetterBytes})) {
+  for (const Row row :
+       transaction.run(sql::kReadUnpublished, {lease.group, consumed, most, kMostLetterBytes})) {
     Published record = record_of(letter_of(row));
     if (!records.empty() && records.back().source.topic != record.source.topic)
       add_published(transaction, std::exchange(records, {}));

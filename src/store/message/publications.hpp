@@ -36,16 +36,18 @@ struct UnpublishedLetter {
   std::string first_at, created_at;  // ISO 8601, UTC
 };
 
+inline constexpr std::size_t kMostLetters = 100;
+inline constexpr std::size_t kMostLetterBytes = std::size_t{8} << 20;
+
 // Writes the next open letters of these topics into the outbox, by id, and marks them as published:
-// at most kMostLetters, and kMostLetterBytes of payloads, keys and headers, but always one. One
+// at most `most`, and kMostLetterBytes of payloads, keys and headers, but always one. One
 // transaction under the lease, so each letter gets there once. A letter whose replay has not ended,
 // or that is locked, is left out. Returns how many; nothing if the lease is another one.
 std::optional<std::size_t> move_letters(
     Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
     std::chrono::seconds lease_time,
-    const std::function<Published(const UnpublishedLetter&)>& record_of);
-inline constexpr std::size_t kMostLetters = 100;
-inline constexpr std::size_t kMostLetterBytes = std::size_t{8} << 20;
+    const std::function<Published(const UnpublishedLetter&)>& record_of,
+    std::size_t most = kMostLetters);
 
 // How many open letters of these topics are not in Kafka, counted up to kMostCounted: those that
 // are to be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "outbox/letter_mover.hpp"
 #include "outbox/letter_record.hpp"
 #include "store/message/replays.hpp"
 #include "store/operator/dead_letter_orders.hpp"
@@ -103,6 +104,33 @@ TEST_F(Publications, AreBoundedByNumberAndByBytesButOneComesInAnyCase) {
   EXPECT_EQ(next({"a"}), Letters{1});
   EXPECT_EQ(next({"a"}), (Letters{2, 3, 4}));
   EXPECT_EQ(next({"a"}).size(), kMostLetters);
+}
+
+// PostgreSQL refuses letter 3. It once refused all that were read with it, each second.
+TEST_F(Publications, ThatAreRefusedHoldUpOnlyLaterOnesOfTheirTopic) {
+  letters("a", 0, 6);  // 1 to 6
+  letters("b", 0, 2);  // 7, 8
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
+      "RAISE EXCEPTION 'no'; END$$; CREATE TRIGGER refuse BEFORE INSERT ON hapax.outbox FOR EACH "
+      "ROW WHEN (new.source_topic = 'a' AND new.source_offset = 2) EXECUTE FUNCTION refuse()");
+  outbox::LetterMover mover("g", {{"a", "a.dead"}, {"b", "b.dead"}});
+  const OutboxLease mine = lease();
+  const auto look = [&] {
+    mover.look_again();
+    mover.move(session, mine, 1s, "store", [](const std::string&) { return true; });
+    return database.value(
+        "SELECT string_agg(source_topic || source_offset, ' ' ORDER BY id) FROM hapax.outbox");
+  };
+  EXPECT_EQ(look(), "null");
+  EXPECT_EQ(look(), "a0 b0");
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_EQ(look(), "a0 b0 b1 a1");
+  letters("b", 2, 1);
+  EXPECT_EQ(look(), "a0 b0 b1 a1 b2");
+  database.run("DROP TRIGGER refuse ON hapax.outbox");
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_EQ(look(), "a0 b0 b1 a1 b2 a2 a3 a4 a5");
 }
 
 // The handler of its replay may run now, without a lock on the letter.
