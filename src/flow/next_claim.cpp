@@ -35,25 +35,19 @@ std::optional<NextClaim> complete(Attempt& attempt, std::unique_ptr<store::Trans
     return std::nullopt;
   }
   const store::Source source = following->source();
-  try {
-    store::TakenKey taken =
-        store::complete_and_take(*transaction, request, nonce, result, durability,
-                                 {.identity = *identity,
-                                  .scope = following->route.key.scope,
-                                  .source = source,
-                                  .retention = following->route.retention,
-                                  .epoch = following->epoch,
-                                  .by_position = key::is_by_position(following->route.key)});
-    return NextClaim{.message = &following->message,
-                     .identity = std::move(*identity),
-                     .taken = std::move(taken),
-                     .transaction = std::move(transaction)};
-  } catch (const store::DatabaseError& error) {
-    const bool its_own = error.fault().kind != store::Fault::Kind::sql ||
-                         !store::was_completed(*transaction, request);
-    if (its_own) throw;
-    return std::nullopt;  // the next message's error: it meets it again when it is processed
-  }
+  std::optional<store::TakenKey> taken =
+      store::complete_and_take(*transaction, request, nonce, result, durability,
+                               {.identity = *identity,
+                                .scope = following->route.key.scope,
+                                .source = source,
+                                .retention = following->route.retention,
+                                .epoch = following->epoch,
+                                .by_position = key::is_by_position(following->route.key)});
+  if (!taken) return std::nullopt;
+  return NextClaim{.message = &following->message,
+                   .identity = std::move(*identity),
+                   .taken = std::move(*taken),
+                   .transaction = std::move(transaction)};
 }
 
 }  // namespace hapax::flow

@@ -1,9 +1,10 @@
 #include "gate/executor.hpp"
 
+#include <utility>
+
 #include "gate/problem.hpp"
-#include "gate/request_message.hpp"
+#include "gate/run.hpp"
 #include "gate/timed_context.hpp"
-#include "key/key_text.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::gate {
@@ -38,45 +39,10 @@ bool may_pass(Phase phase, const store::Fault& fault) {
 
 }  // namespace
 
-// One request, and how far it has come.
-struct Executor::Run {
-  Run(const Request& asked, Handler& by, const ExecutorSetup& setup, std::int64_t number)
-      : request(asked),
-        handler(by),
-        route(setup.routes[asked.route]),
-        identity{asked.is_guarded() ? key::encode_key(asked.key) : "",
-                 key::encode_key(asked.tenant),
-                 asked.is_guarded() ? fingerprint_of(asked) : key::Fingerprint{}},
-        message(asked, setup.callers, route.topic, number, identity.fingerprint),
-        carried(message.message(), asked.trace ? &*asked.trace : nullptr),
-        source{setup.name, route.topic, 0, 0, number},
-        publishes_as{setup.outbox_group, route.topic, 0, 0, number},
-        waits_for_outcome(setup.operations != nullptr &&
-                          setup.operations->is_accepting(asked.route)) {}
+Executor::Executor(const ExecutorSetup& setup, std::uint64_t seed)
+    : setup_(setup), session_(setup.connect), random_(seed) {}
 
-  const Request& request;
-  Handler& handler;
-  const flow::Route& route;
-  const key::Identity identity;
-  const RequestMessage message;
-  const traces::Carried carried;
-  const store::Source source;  // its number tells this run from others
-  const store::Source publishes_as;
-  const bool waits_for_outcome;  // of a worker, from which the key's expiry counts
-  Phase phase = Phase::claim;
-  int agains = 0;
-  int outages = 0;
-  bool session_was_new = false;
-  bool sent_commit = false;          // of this attempt
-  bool in_doubt = false;             // PostgreSQL's answer does not tell whether it committed
-  std::string doubt_sqlstate;        // of that answer; "": there was none
-  std::optional<Response> said;      // by a handler that then threw
-  std::optional<Response> rejected;  // to be stored instead of running the handler
-
-  std::chrono::seconds retention() const {
-    return waits_for_outcome && !rejected ? store::kUntilOutcome : route.retention;
-  }
-};
+Executor::~Executor() = default;
 
 bool Executor::look() {
   std::string why;
@@ -88,14 +54,19 @@ bool Executor::look() {
   return true;
 }
 
-Executed Executor::execute(const Request& request, Handler& handler) {
-  Run run(request, handler, setup_, static_cast<std::int64_t>(random_() >> 1U));
+Executed Executor::execute(const Request& request, Handler& handler, const Next& next) {
+  std::unique_ptr<Run> begun = std::exchange(ahead_, nullptr);
+  if (setup_.status.is_known_away())
+    return {unavailable("The database is away. Try again with the same key."), {}};
+  if (!begun || &begun->request != &request) begun = begin(request, handler);
+  Run& run = *begun;
   if (setup_.status.is_closed(run.route.topic))
     return {unavailable("This route is closed until an operator has looked at it.",
                         std::chrono::seconds(60)),
             run.identity.fingerprint};
   std::optional<Answer> answer;
   while (!answer) {
+    ahead_.reset();
     run.session_was_new = !session_.is_open();
     run.phase = Phase::claim;
     run.sent_commit = false;
@@ -104,12 +75,13 @@ Executed Executor::execute(const Request& request, Handler& handler) {
       break;
     }
     try {
-      answer = attempt(run);
+      answer = attempt(run, next);
       if (setup_.status.is_postgres_down()) setup_.status.postgres_up();
     } catch (...) {
       answer = after(run, std::current_exception());
     }
     if (time_.is_given_up()) {
+      ahead_.reset();
       session_.drop();
       return {answer.value_or(unavailable("")), run.identity.fingerprint};
     }
@@ -117,36 +89,42 @@ Executed Executor::execute(const Request& request, Handler& handler) {
     if (!answer && ++run.agains > 2 * flow::kMaxAgains)
       answer = unavailable("Others are faster again and again. Try again with the same key.");
   }
+  if (answer->is_stored()) setup_.seen->add(run.hash);
   if (run.in_doubt && (answer->how == Answered::unavailable || answer->how == Answered::failed))
     answer = in_doubt(run);
   return {*std::move(answer), run.identity.fingerprint};
 }
 
+std::unique_ptr<Run> Executor::begin(const Request& request, Handler& handler) {
+  return std::make_unique<Run>(request, handler, setup_,
+                               static_cast<std::int64_t>(random_() >> 1U));
+}
+
 // Nothing: to be run again, at once.
-std::optional<Answer> Executor::attempt(Run& run) {
+std::optional<Answer> Executor::attempt(Run& run, const Next& next) {
   if (setup_.operations != nullptr && setup_.operations->is_own(run.request.route))
     return setup_.operations->answer(*session_, run.request);
   if (!run.request.is_guarded()) return unguarded(run);
-  const store::ClaimRequest request{.identity = run.identity,
-                                    .scope = run.route.key.scope,
-                                    .source = run.source,
-                                    .retention = run.retention(),
-                                    .prepares_late = run.agains > 0,
-                                    .wait = setup_.wait,
-                                    .reads_answer = true};
-  store::Transaction transaction(*session_);
-  const store::Claim claim = this->claim(transaction, request);
+  const store::ClaimRequest request = run.claim_request();
+  if (run.agains == 0 && !run.taken && setup_.seen->has(run.hash))
+    if (auto answer = look_up(run, request)) return answer;
+  auto transaction = run.transaction ? std::move(run.transaction)
+                                     : std::make_unique<store::Transaction>(*session_);
+  const store::Claim claim =
+      run.taken ? store::claim(*transaction, request, *std::exchange(run.taken, std::nullopt))
+                : this->claim(*transaction, request);
   if (claim.holder) {
     const std::string& status = claim.holder->status;
-    if (status == "completed") return answer_again(run, transaction, request, claim);
+    if (status == "completed") return answer_again(run, *transaction, request, claim);
     // A worker that shares the scope calls to the outside.
     if (status != "failed" && status != "forgotten") return in_flight();
-    if (store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
+    if (store::take_over(*transaction, request, *claim.holder) != store::TakeOver::ours)
       return std::nullopt;
   }
   run.in_doubt = false;  // or the key would be taken
-  Answer answer = run.rejected ? store_rejection(run, transaction, request, claim.nonce)
-                               : handle_claimed(run, transaction, request, claim.nonce);
+  Answer answer = run.rejected
+                      ? store_rejection(run, *transaction, request, claim.nonce)
+                      : handle_claimed(run, std::move(transaction), request, claim.nonce, next);
   answer.expires = expiry_of(
       std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) + run.retention());
   return answer;
@@ -180,8 +158,10 @@ void Executor::handle(Run& run, flow::LentContext& context) {
 }
 
 // Precondition: the key is ours, in this transaction.
-Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
-                                const store::ClaimRequest& request, const std::string& nonce) {
+Answer Executor::handle_claimed(Run& run, std::unique_ptr<store::Transaction> claimed,
+                                const store::ClaimRequest& request, const std::string& nonce,
+                                const Next& next) {
+  store::Transaction& transaction = *claimed;
   run.phase = Phase::handler;
   flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, run.carried,
                             run.publishes_as);
@@ -202,10 +182,33 @@ Answer Executor::handle_claimed(Run& run, store::Transaction& transaction,
     setup_.operations->keep_outcome(transaction, run.request,
                                     key::hex(run.identity.fingerprint.digest));
   run.sent_commit = true;
-  store::complete(transaction, request, nonce, context.stored_result());
+  complete(std::move(claimed), request, nonce, context.stored_result(), next);
   publisher.committed();
   return {context.response() ? *context.response() : flow::answer_of(context.stored_result()),
           Answered::executed};
+}
+
+// With the key of the request that follows, if the handler has left nothing in the session.
+void Executor::complete(std::unique_ptr<store::Transaction> transaction,
+                        const store::ClaimRequest& request, const std::string& nonce,
+                        const std::optional<std::string>& result, const Next& next) {
+  const auto following = session_->is_clean() ? next() : std::nullopt;
+  if (!following || !has_a_key_to_claim(*following->request))
+    return store::complete(*transaction, request, nonce, result);
+  std::unique_ptr<Run> run = begin(*following->request, *following->handler);
+  if (setup_.seen->has(run->hash))
+    store::complete(*transaction, request, nonce, result);
+  else
+    run->taken = store::complete_and_take(*transaction, request, nonce, result,
+                                          store::Durability::synchronous, run->claim_request());
+  if (run->taken) run->transaction = std::move(transaction);
+  ahead_ = std::move(run);
+}
+
+bool Executor::has_a_key_to_claim(const Request& request) const {
+  const bool is_own = setup_.operations != nullptr && setup_.operations->is_own(request.route);
+  return !is_own && request.is_guarded() &&
+         !setup_.status.is_closed(setup_.routes[request.route].topic);
 }
 
 // The handler has rejected the request, and its transaction is rolled back. A `failed` key could be
@@ -251,15 +254,27 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
     store::commit_synchronously(transaction);
     store::complete(transaction, request, claim.nonce, std::nullopt);
   }
-  if (stored->holder.fingerprint != run.identity.fingerprint) return drifted();
+  return answer_with(run, *stored);
+}
+
+// Nothing: the key is not there, or what a worker committed may not be on the disk yet.
+std::optional<Answer> Executor::look_up(const Run& run, const store::ClaimRequest& request) {
+  const auto stored = store::read_answer(*session_, request);
+  if (!stored || stored->holder.status != "completed" || stored->holder.group != setup_.name)
+    return std::nullopt;
+  return answer_with(run, *stored);
+}
+
+Answer Executor::answer_with(const Run& run, const store::StoredAnswer& stored) const {
+  if (stored.holder.fingerprint != run.identity.fingerprint) return drifted();
   // If it is this run's, the answer to its COMMIT was lost.
-  const bool own = stored->holder.is(run.source);
-  Answer answer{flow::answer_of(stored->result), own ? Answered::executed : Answered::replayed};
+  const bool own = stored.holder.is(run.source);
+  Answer answer{flow::answer_of(stored.result), own ? Answered::executed : Answered::replayed};
   // The key of the ids may have been changed since.
   for (auto& [name, value] : answer.response.headers)
     if (run.waits_for_outcome && name == "Location")
       value = setup_.operations->location_of(run.request.tenant, run.request.key);
-  answer.expires = expiry_of(stored->expires_at);
+  answer.expires = expiry_of(stored.expires_at);
   return answer;
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -17,6 +18,7 @@
 #include "gate/handler_time.hpp"
 #include "gate/operations.hpp"
 #include "gate/request.hpp"
+#include "gate/seen_keys.hpp"
 #include "gate/status.hpp"
 #include "hapax/handler.hpp"
 #include "store/message/answer.hpp"
@@ -37,6 +39,7 @@ struct ExecutorSetup {
   // Lanes that claim a key at this moment. Shared by all lanes.
   std::shared_ptr<std::atomic<std::size_t>> claiming =
       std::make_shared<std::atomic<std::size_t>>(0);
+  std::shared_ptr<SeenKeys> seen = std::make_shared<SeenKeys>();  // by all lanes
 };
 
 struct Executed {
@@ -44,20 +47,32 @@ struct Executed {
   key::Fingerprint fingerprint;  // of the request
 };
 
+// The request that a lane serves next, and its handler.
+struct Following {
+  const Request* request;
+  Handler* handler;
+};
+// Asked while a request is committed. Nothing: none waits. The same one until it is executed.
+using Next = std::function<std::optional<Following>()>;
+
+struct Run;
+
 // Owns one PostgreSQL session; makes a new one when the old one is gone.
 //
 // Thread safety: none; each lane has its own.
 class Executor {
  public:
-  Executor(const ExecutorSetup& setup, std::uint64_t seed)
-      : setup_(setup), session_(setup.connect), random_(seed) {}
+  Executor(const ExecutorSetup& setup, std::uint64_t seed);
+  ~Executor();
 
   // Answers the request. If the answer is stored, effect, answer and key are committed. If not,
   // nothing is, unless the answer says that this is not known. If the handler was given up
   // meanwhile, nothing is committed, and the answer is for nobody.
   // Throws: nothing of the handler's or PostgreSQL's.
+  // Takes the key of the following request in the round trip that commits this one. If that key is
+  // another process's, the answer waits for it, at most 50 ms.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
-  Executed execute(const Request& request, Handler& handler);
+  Executed execute(const Request& request, Handler& handler, const Next& next);
 
   // Of the handler that it runs; for the watch. Any thread.
   HandlerTime& handler_time() { return time_; }
@@ -66,12 +81,19 @@ class Executor {
   bool look();
 
  private:
-  struct Run;
-  std::optional<Answer> attempt(Run& run);
+  std::unique_ptr<Run> begin(const Request& request, Handler& handler);
+  std::optional<Answer> attempt(Run& run, const Next& next);
   void handle(Run& run, flow::LentContext& context);
   store::Claim claim(store::Transaction& transaction, store::ClaimRequest request) const;
-  Answer handle_claimed(Run& run, store::Transaction& transaction,
-                        const store::ClaimRequest& request, const std::string& nonce);
+  Answer handle_claimed(Run& run, std::unique_ptr<store::Transaction> claimed,
+                        const store::ClaimRequest& request, const std::string& nonce,
+                        const Next& next);
+  void complete(std::unique_ptr<store::Transaction> transaction, const store::ClaimRequest& request,
+                const std::string& nonce, const std::optional<std::string>& result,
+                const Next& next);
+  bool has_a_key_to_claim(const Request& request) const;
+  std::optional<Answer> look_up(const Run& run, const store::ClaimRequest& request);
+  Answer answer_with(const Run& run, const store::StoredAnswer& stored) const;
   Answer store_rejection(Run& run, store::Transaction& transaction,
                          const store::ClaimRequest& request, const std::string& nonce);
   Answer unguarded(Run& run);
@@ -87,6 +109,7 @@ class Executor {
   flow::LaneSession session_;
   std::mt19937_64 random_;
   HandlerTime time_;
+  std::unique_ptr<Run> ahead_;  // of the following request, in a transaction of session_
 };
 
 }  // namespace hapax::gate

@@ -1,6 +1,8 @@
 #include "gate/lane.hpp"
 
-#include "gate/problem.hpp"
+#include <optional>
+#include <utility>
+
 #include "observe/log.hpp"
 
 namespace hapax::gate {
@@ -22,17 +24,14 @@ Lane::Lane(const ExecutorSetup& setup, Desk& desk, observe::Metrics& metrics,
 void Lane::run() {
   executor_.look();
   for (;;) {
-    const auto ticket = desk_.take(kLook);
+    const auto ticket = following_ ? std::exchange(following_, nullptr) : desk_.take(kLook);
     if (!ticket) {
       if (desk_.is_stopped()) return;
       if (status_.is_postgres_down()) executor_.look();
       continue;
     }
     metrics_.lane_became_busy();
-    if (status_.is_known_away())
-      desk_.finish(ticket, {unavailable("The database is away. Try again with the same key."), {}});
-    else
-      serve(ticket);
+    serve(ticket);
     metrics_.lane_became_free();
   }
 }
@@ -40,7 +39,12 @@ void Lane::run() {
 void Lane::serve(const std::shared_ptr<Ticket>& ticket) {
   HandlerTime& time = executor_.handler_time();
   time.serve(ticket);
-  Executed executed = executor_.execute(ticket->request, *handlers_[ticket->request.route]);
+  const auto next = [this]() -> std::optional<Following> {
+    if (!following_) following_ = desk_.take({});
+    if (!following_) return std::nullopt;
+    return Following{&following_->request, handlers_[following_->request.route].get()};
+  };
+  Executed executed = executor_.execute(ticket->request, *handlers_[ticket->request.route], next);
   if (time.done()) return desk_.finish(ticket, std::move(executed));
   observe::log::info("handler_came_back", {},
                      "a handler came back after gate.handler_timeout; what it did is rolled back, "

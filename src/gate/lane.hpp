@@ -29,6 +29,7 @@ class Lane {
   Desk& desk_;
   observe::Metrics& metrics_;
   std::vector<std::unique_ptr<Handler>> handlers_;
+  std::shared_ptr<Ticket> following_;  // taken while the one before it was committed
   Executor executor_;
   std::jthread thread_;  // last: it uses all of the above
 };

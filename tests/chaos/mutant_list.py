@@ -88,8 +88,8 @@ MUTANTS = {
         "return batch ? lost_connection_of_batch(failure) : Decision{.result = Result::completed};"
         )], POSTGRES),
     "doubt-of-a-joined-text-is-success": Mutant([(
-        "src/flow/next_claim.cpp", "    if (its_own) throw;\n",
-        "    if (its_own && !transaction) throw;\n")], POSTGRES),
+        "src/store/message/claim.cpp", "    if (error.fault().kind != Fault::Kind::sql || !was_",
+        "    if (error.fault().kind == Fault::Kind::sql && !was_")], POSTGRES),
     "drift-is-duplicate": Mutant([(
         "src/flow/judge.cpp", "  return holder.is(request.source) ||\n",
         "  return !holder.topic.empty() ||\n")]),
@@ -201,11 +201,11 @@ MUTANTS = {
     "gate-claims-without-guard": of("gate", [(
         "sql/message/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
     "gate-key-without-tenant": of("gate", [(
-        "src/gate/executor.cpp", "                 key::encode_key(asked.tenant),\n",
+        "src/gate/run.hpp", "                 key::encode_key(asked.tenant),\n",
         "                 key::encode_key(asked.route == 0 ? std::string(\"all\") : asked.tenant),\n")]),
     "gate-replays-unread": of("gate", [(
         "src/gate/executor.cpp",
-        "  if (stored->holder.fingerprint != run.identity.fingerprint) return drifted();\n", "")]),
+        "  if (stored.holder.fingerprint != run.identity.fingerprint) return drifted();\n", "")]),
     "gate-waiters-unread": of("gate", [(
         "src/gate/desk.cpp", "  return (alike && a.headers == b.headers) || fingerprint_of(a) == of_b;",
         "  return alike || fingerprint_of(a) == of_b || !of_b.digest.empty();")]),
@@ -225,10 +225,10 @@ MUTANTS = {
         "  store::add_published")], POSTGRES, {"lose_tail": True}, world="gate"),
     "gate-doubt-is-success": Mutant([(
         "src/gate/executor.cpp",
-        "  store::complete(transaction, request, nonce, context.stored_result());\n",
-        "  try {\n    store::complete(transaction, request, nonce, context.stored_result());\n"
+        "  complete(std::move(claimed), request, nonce, context.stored_result(), next);\n",
+        "  try {\n    complete(std::move(claimed), request, nonce, context.stored_result(), next);\n"
         "  } catch (const store::DatabaseError& error) {\n"
-        "    if (!is_in_doubt(run.phase, error.fault())) throw;\n  }\n")], POSTGRES, {}, world="gate"),
+        "    if (error.fault().kind != store::Fault::Kind::in_doubt) throw;\n  }\n")], POSTGRES, {}, world="gate"),
     "gate-rejection-not-kept": of("gate", [(
         "src/gate/executor.cpp", "      if (run.request.is_guarded()) return std::nullopt;\n", "")]),
     "gate-hung-handler-commits": of("gate", [(

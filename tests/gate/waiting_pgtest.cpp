@@ -4,6 +4,7 @@
 
 #include "gate/gate_case.hpp"
 #include "sandbox/proxy.hpp"
+#include "store/transaction.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -131,6 +132,119 @@ TEST_F(Waiting, WithoutRoomTheAnswerComesAtOnce) {
   EXPECT_EQ(
       metric(gate(), "hapax_gate_requests_total{outcome=\"unavailable\",route=\"/payments\"}"),
       "1");
+}
+
+// One lane. The key of the request that follows is taken in the round trip that commits the one
+// before it.
+class Following : public GateCase {
+ protected:
+  Following() { config.gate.lanes = 1; }
+
+  // These wait in the queue while the first one runs. Their answers, in their order.
+  std::vector<Reply> post_behind_one_another(const std::vector<std::string>& wanted) {
+    Door door;
+    body = [&, book = body](const Message& message, Context& context) {
+      door.pass();
+      book(message, context);
+    };
+    std::vector<std::unique_ptr<HttpClient>> clients;
+    for (const std::string& key : wanted) {
+      clients.push_back(begin(port(), request("POST", "/payments", keyed(key), "10")));
+      if (clients.size() == 1) door.await_waiting(1);
+    }
+    await_metric(gate(), "hapax_gate_queue", std::to_string(wanted.size() - 1));
+    door.open();
+    std::vector<Reply> replies;
+    for (const auto& client : clients) replies.push_back(client->read());
+    return replies;
+  }
+};
+
+TEST_F(Following, RunsInItsTurn) {
+  for (const Reply& reply : post_behind_one_another({"k1", "k2", "k3"})) {
+    EXPECT_EQ(reply.status, 201) << reply.body;
+    EXPECT_EQ(reply.header("idempotent-replayed"), "");
+  }
+  EXPECT_EQ(effects(), "k1=10 k2=10 k3=10");
+  EXPECT_EQ(keys(), 3);
+}
+
+TEST_F(Following, ThatWasCompletedBeforeIsReplayed) {
+  EXPECT_EQ(post("k2").status, 201);
+  const auto replies = post_behind_one_another({"k1", "k2", "k3"});
+  EXPECT_EQ(replies[1].header("idempotent-replayed"), "true");
+  EXPECT_EQ(replies[2].status, 201);
+  EXPECT_EQ(effects(), "k2=10 k1=10 k3=10");
+}
+
+TEST_F(Following, WhoseKeyAnotherProcessHasDoesNotFailTheOneBefore) {
+  store::Session other(database.owner());
+  store::Transaction holding(other);
+  holding.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, "
+      "fingerprint_rule, group_id, topic, generation, partition, kafka_offset, expires_at) VALUES "
+      "('k2', 'gate', 'ann', 'completed', '', 'http-1', 'gate', '/payments', 0, 0, 7, now() + "
+      "interval '1 day')");
+  const auto replies = post_behind_one_another({"k1", "k2", "k3"});
+  EXPECT_EQ(replies[0].status, 201) << replies[0].body;
+  EXPECT_EQ(replies[0].header("idempotent-replayed"), "");
+  EXPECT_EQ(replies[1].status, 409) << replies[1].body;
+  EXPECT_EQ(replies[2].status, 201);
+  EXPECT_EQ(effects(), "k1=10 k3=10");
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_F(Following, OfOneThatFailsAtItsCommitRuns) {
+  database.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION 'no' USING ERRCODE = '23514'; END $$;"
+      "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW WHEN (new.key = 'k1') EXECUTE FUNCTION refuse()");
+  const auto replies = post_behind_one_another({"k1", "k2"});
+  EXPECT_EQ(replies[0].status, 500) << replies[0].body;
+  EXPECT_EQ(replies[1].status, 201) << replies[1].body;
+  EXPECT_EQ(effects(), "k2=10");
+  EXPECT_EQ(keys(), 1);
+}
+
+// The other lane is busy, so that both are of one lane, and may wait for a session that dies.
+TEST_F(Following, OfOneWhoseAnswerIsLostRunsOnce) {
+  std::atomic<int> cuts = 0;
+  sandbox::Proxy proxy({"127.0.0.1", std::to_string(test::postgres().port())}, {},
+                       [&](int, sandbox::Proxy::From from, const std::string& text) {
+                         const bool commits = from == sandbox::Proxy::From::client &&
+                                              text.find(";COMMIT;BEGIN") != std::string::npos;
+                         return commits && cuts++ == 0 ? sandbox::Proxy::Then::forward_and_cut
+                                                       : sandbox::Proxy::Then::forward;
+                       });
+  options = test::through_port(options, proxy.port());
+  config.gate.lanes = 2;
+  config.gate.wait = std::chrono::seconds(10);
+  add_route({"/slow"});
+  Door slow;
+  body = [&](const Message& message, Context& context) {
+    if (message.topic() == "/slow") return slow.pass();
+    book(message, context);
+  };
+  Door door;
+  body = [&, inner = body](const Message& message, Context& context) {
+    if (message.topic() != "/slow") door.pass();
+    inner(message, context);
+  };
+  const auto busy = begin(port(), request("POST", "/slow", keyed("k0"), "10"));
+  slow.await_waiting(1);
+  const auto first = begin(port(), request("POST", "/payments", keyed("k1"), "10"));
+  door.await_waiting(1);
+  const auto second = begin(port(), request("POST", "/payments", keyed("k2"), "10"));
+  await_metric(gate(), "hapax_gate_queue", "1");
+  door.open();
+  EXPECT_EQ(first->read().status, 201);
+  EXPECT_EQ(second->read().status, 201);
+  EXPECT_GE(cuts, 1) << "no key was taken with a COMMIT";
+  EXPECT_EQ(effects(), "k1=10 k2=10");
+  EXPECT_EQ(runs, 3);
+  slow.open();
+  EXPECT_EQ(busy->read().status, 204);
 }
 
 TEST_F(Waiting, WithoutPostgresNothingRunsAndTheGateLives) {

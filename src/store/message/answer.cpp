@@ -4,11 +4,26 @@
 
 namespace hapax::store {
 
-std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimRequest& request) {
-  const Rows rows = transaction.run(sql::kReadAnswer,
-                                    {request.identity.key, request.scope, request.identity.tenant});
+namespace {
+
+std::vector<Parameter> key_of(const ClaimRequest& request) {
+  return {request.identity.key, request.scope, request.identity.tenant};
+}
+
+std::optional<StoredAnswer> first_of(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   return answer_of(rows[0]);
+}
+
+}  // namespace
+
+std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimRequest& request) {
+  return first_of(transaction.run(sql::kReadAnswer, key_of(request)));
+}
+
+std::optional<StoredAnswer> read_answer(Session& session, const ClaimRequest& request) {
+  const std::string read = session.execute(sql::kReadAnswer, key_of(request));
+  return first_of(Transaction(session).run_outside(read));
 }
 
 std::string begin_read_only(Transaction& transaction) {

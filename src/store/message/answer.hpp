@@ -12,6 +12,9 @@ namespace hapax::store {
 // Nothing: nobody has the key who has committed. Throws: DatabaseError (Phase::claim).
 std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimRequest& request);
 
+// The same outside of a transaction, in one round trip.
+std::optional<StoredAnswer> read_answer(Session& session, const ClaimRequest& request);
+
 // Begins a transaction that cannot write. The nonce, by which refuse_ended() recognises it.
 // Throws: DatabaseError.
 std::string begin_read_only(Transaction& transaction);

@@ -270,18 +270,9 @@ std::optional<KeyHolder> read_holder(Transaction& transaction, const ClaimReques
   return holder_of(rows[0]);
 }
 
-TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
-                           const std::string& nonce, const std::optional<std::string>& result,
-                           Durability durability, const ClaimRequest& next) {
-  Session& session = transaction.session();
-  TakenKey taken{session.next_nonce()};
-  const std::string take = take_text(session, next, taken.nonce, kAheadLockTimeout);
-  add_result(transaction, request, result);
-  add_seal(transaction, nonce, durability);
-  note(taken, next, transaction.commit_and_run(take));
-  return taken;
-}
+namespace {
 
+// Whether it was completed although its text failed, so that the error is of what came behind it.
 bool was_completed(Transaction& transaction, const ClaimRequest& request) {
   transaction.rollback();
   try {
@@ -294,6 +285,26 @@ bool was_completed(Transaction& transaction, const ClaimRequest& request) {
     fault.sqlstate.clear();  // or the table would go by it
     throw DatabaseError(fault, error.statement());
   }
+}
+
+}  // namespace
+
+std::optional<TakenKey> complete_and_take(Transaction& transaction, const ClaimRequest& request,
+                                          const std::string& nonce,
+                                          const std::optional<std::string>& result,
+                                          Durability durability, const ClaimRequest& next) {
+  Session& session = transaction.session();
+  TakenKey taken{session.next_nonce()};
+  const std::string take = take_text(session, next, taken.nonce, kAheadLockTimeout);
+  add_result(transaction, request, result);
+  add_seal(transaction, nonce, durability);
+  try {
+    note(taken, next, transaction.commit_and_run(take));
+  } catch (const DatabaseError& error) {
+    if (error.fault().kind != Fault::Kind::sql || !was_completed(transaction, request)) throw;
+    return std::nullopt;
+  }
+  return taken;
 }
 
 std::optional<std::int64_t> fail(Transaction& transaction, const ClaimRequest& request,

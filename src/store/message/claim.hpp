@@ -126,17 +126,14 @@ void complete(Transaction& transaction, const ClaimRequest& request, const std::
               const std::optional<std::string>& result,
               Durability durability = Durability::synchronous);
 
-// The same, and the key of the `next` message taken in a new transaction, in one round trip.
-// Throws: DatabaseError, of either of them: was_completed() tells. Blocks: at most 50 ms for
-// another
-//   transaction's uncommitted claim.
-TakenKey complete_and_take(Transaction& transaction, const ClaimRequest& request,
-                           const std::string& nonce, const std::optional<std::string>& result,
-                           Durability durability, const ClaimRequest& next);
-
-// After an error of complete_and_take(): whether the message was completed all the same, so that it
-// is the next one's. Rolls back. Throws: DatabaseError, in_doubt where nobody can tell.
-bool was_completed(Transaction& transaction, const ClaimRequest& request);
+// The same, and the key of the `next` one taken in a new transaction, in one round trip. Nothing if
+// that failed: this one is complete, and the next one meets its error when it is claimed.
+// Throws: DatabaseError (Phase::complete), of this one; in_doubt if nobody can tell whose it is.
+// Blocks: at most 50 ms for another transaction's uncommitted claim.
+std::optional<TakenKey> complete_and_take(Transaction& transaction, const ClaimRequest& request,
+                                          const std::string& nonce,
+                                          const std::optional<std::string>& result,
+                                          Durability durability, const ClaimRequest& next);
 
 // The last part of it, for a batch too: seals and commits all.
 // Throws: DatabaseError; HX002 if a handler has ended the transaction.

@@ -1,0 +1,74 @@
+// The way of one request through PostgreSQL, see executor.hpp: what it is, and how far it has come.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gate/executor.hpp"
+#include "gate/request_message.hpp"
+#include "key/key_text.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::gate {
+
+struct Run {
+  Run(const Request& asked, Handler& by, const ExecutorSetup& of_gate, std::int64_t number)
+      : setup(of_gate),
+        request(asked),
+        handler(by),
+        route(setup.routes[asked.route]),
+        identity{asked.is_guarded() ? key::encode_key(asked.key) : "",
+                 key::encode_key(asked.tenant),
+                 asked.is_guarded() ? fingerprint_of(asked) : key::Fingerprint{}},
+        hash(SeenKeys::hash_of(identity)),
+        message(asked, setup.callers, route.topic, number, identity.fingerprint),
+        carried(message.message(), asked.trace ? &*asked.trace : nullptr),
+        source{setup.name, route.topic, 0, 0, number},
+        publishes_as{setup.outbox_group, route.topic, 0, 0, number},
+        waits_for_outcome(setup.operations != nullptr &&
+                          setup.operations->is_accepting(asked.route)) {}
+
+  const ExecutorSetup& setup;
+  const Request& request;
+  Handler& handler;
+  const flow::Route& route;
+  const key::Identity identity;
+  const std::size_t hash;  // for SeenKeys
+  const RequestMessage message;
+  const traces::Carried carried;
+  const store::Source source;  // its number tells this run from others
+  const store::Source publishes_as;
+  const bool waits_for_outcome;  // of a worker, from which the key's expiry counts
+  store::Phase phase = store::Phase::claim;
+  int agains = 0;
+  int outages = 0;
+  bool session_was_new = false;
+  bool sent_commit = false;          // of this attempt
+  bool in_doubt = false;             // PostgreSQL's answer does not tell whether it committed
+  std::string doubt_sqlstate;        // of that answer; "": there was none
+  std::optional<Response> said;      // by a handler that then threw
+  std::optional<Response> rejected;  // to be stored instead of running the handler
+
+  // If the key was taken, or not, in the round trip that committed the request before it.
+  std::unique_ptr<store::Transaction> transaction;
+  std::optional<store::TakenKey> taken;
+
+  store::ClaimRequest claim_request() const {
+    return {.identity = identity,
+            .scope = route.key.scope,
+            .source = source,
+            .retention = retention(),
+            .prepares_late = agains > 0,
+            .wait = setup.wait,
+            .reads_answer = true};
+  }
+
+  std::chrono::seconds retention() const {
+    return waits_for_outcome && !rejected ? store::kUntilOutcome : route.retention;
+  }
+};
+
+}  // namespace hapax::gate
