@@ -1,4 +1,6 @@
 -- Refuses while records wait, as they would be lost.
+-- Locked first: a row whose COMMIT comes meanwhile must be seen.
+LOCK TABLE hapax.outbox IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.outbox) THEN

@@ -1,4 +1,6 @@
 -- Refuses while an operation is open: no table could tell any more whether it was called.
+-- Locked first: a row whose COMMIT comes meanwhile must be seen.
+LOCK TABLE hapax.idempotency_keys IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.idempotency_keys WHERE expires_at = 'infinity'

@@ -1,4 +1,6 @@
 -- Refuses while messages are in doubt: they would be called for as if nothing had been lost.
+-- Locked first: a row whose COMMIT comes meanwhile must be seen.
+LOCK TABLE hapax.doubts IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.doubts d LEFT JOIN hapax.checkpoints c USING (group_id, topic, partition)

@@ -1,5 +1,7 @@
 -- Refuses while an operator is asked: the start after the decision would take later messages for
 -- doubtful, too.
+-- Locked first: a row whose COMMIT comes meanwhile must be seen.
+LOCK TABLE hapax.doubts IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.doubts WHERE asked IS NOT NULL) THEN

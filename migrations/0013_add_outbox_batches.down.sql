@@ -1,4 +1,6 @@
 -- Refuses while a batch is on its way: nobody could tell any more whether Kafka has it.
+-- Locked first: a row whose COMMIT comes meanwhile must be seen.
+LOCK TABLE hapax.outbox_batches IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.outbox_batches WHERE ids <> '{}') THEN

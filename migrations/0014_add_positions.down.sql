@@ -1,4 +1,6 @@
 -- Refuses while rows stand: without them, what was settled ahead of a checkpoint would run again.
+-- Locked first: a row whose COMMIT comes meanwhile must be seen.
+LOCK TABLE hapax.positions IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM hapax.positions) THEN

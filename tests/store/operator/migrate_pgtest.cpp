@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -117,6 +118,33 @@ TEST_F(Migrate, TakesNothingBackFromUnderANewerOne) {
                std::to_string(kSchema + 1) + ", 'of_tomorrow', '')");
   EXPECT_NE(message_of([&] { migrate_down(session, 0); }).find("of_tomorrow"), std::string::npos);
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.schema_migrations"), kSchema + 1);
+}
+
+// A worker's COMMIT comes between the look for rows that refuse it and the DROP.
+TEST_F(Migrate, TakesNoTableBackOfWhichARowIsNotCommittedYet) {
+  const std::map<std::string, std::string> rows = {
+      {"positions", "VALUES ('g', 't', 0, 1, 7)"},
+      {"outbox_batches",
+       "VALUES ('g', 't', 1, gen_random_uuid(), gen_random_uuid(), '{1}', now())"},
+      {"outbox", "VALUES (DEFAULT, 'g', 't', '', '', '[]', '', 's', 1, 0, 7, now())"}};
+  for (const auto& [table, row] : rows) {
+    migrate_up(session);
+    std::string said;
+    {
+      Session worker(database.owner());
+      Transaction inserting(worker);
+      inserting.run("INSERT INTO hapax." + table + " " + row);
+      std::jthread down([&] {
+        Session own(database.owner());
+        said = message_of([&] { migrate_down(own, 0); });
+      });
+      database.wait_until("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+      inserting.commit();
+    }
+    EXPECT_NE(said, "(no exception)") << table;
+    EXPECT_EQ(database.count("SELECT count(*) FROM hapax." + table), 1);
+    database.run("DELETE FROM hapax." + table);
+  }
 }
 
 TEST_F(Migrate, AFailedMigrationLeavesNothingOfItself) {
