@@ -64,8 +64,8 @@ void Retention::serve(const std::stop_token& stop) {
 store::ClockReading Retention::read_clock(store::Session& session) {
   const auto elapsed =
       std::chrono::duration_cast<system_clock::duration>(steady_clock::now() - began_steady_);
-  const auto latest = std::min(system_clock::now(), began_ + elapsed) + kClocksDiffer;
-  store::ClockReading clock = store::read_clock(session, latest);
+  const auto own = std::min(system_clock::now(), began_ + elapsed);
+  store::ClockReading clock = store::read_clock(session, own, kClocksDiffer);
   if (clock.ahead && !said_ahead_)
     observe::log::error("database_clock_ahead",
                         {{"database", clock.database}, {"by_us", clock.now}},

@@ -100,8 +100,8 @@ class RetentionCase : public FlowCase {
 
   // As worker/retention.cpp does.
   void expire() {
-    const auto latest = std::chrono::system_clock::now() + std::chrono::hours(1);
-    const std::string now = store::read_clock(session_, latest).now;
+    const auto own = std::chrono::system_clock::now();
+    const std::string now = store::read_clock(session_, own, std::chrono::hours(1)).now;
     for (Reader& reader : readers_) {
       if (!reader.asked)
         reader.asked = {{route.topic, reader.partition},
@@ -220,8 +220,12 @@ TEST_F(Retention, RemovesKeysOfAScopeWhoseOnlyPartitionWasNeverAgreed) {
 // The clock that expires keys is never later than the caller's.
 TEST_F(Retention, ExpiresNothingByADatabaseClockThatIsDaysAhead) {
   const auto days_ago = std::chrono::system_clock::now() - std::chrono::hours(72);
-  const store::ClockReading clock = store::read_clock(session_, days_ago);
+  const store::ClockReading clock = store::read_clock(session_, days_ago, std::chrono::minutes(5));
   EXPECT_TRUE(clock.ahead);
+  EXPECT_EQ(database.value("SELECT '" + clock.now + "'::timestamptz <= to_timestamp(" +
+                           std::to_string(std::chrono::system_clock::to_time_t(days_ago)) + ")"),
+            "t")
+      << "the tolerance is none for the keys";
   readers_.reserve(1);
   Reader& reader = join("group", 0);
   send(0, "k");

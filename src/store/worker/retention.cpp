@@ -16,11 +16,11 @@ bool take_lease(Session& session, const std::string& name, const std::string& ho
   return ours;
 }
 
-ClockReading read_clock(Session& session, std::chrono::system_clock::time_point latest) {
-  const auto since_1970 =
-      std::chrono::duration_cast<std::chrono::seconds>(latest.time_since_epoch());
+ClockReading read_clock(Session& session, std::chrono::system_clock::time_point own,
+                        std::chrono::seconds tolerance) {
+  const auto since_1970 = std::chrono::duration_cast<std::chrono::seconds>(own.time_since_epoch());
   Transaction transaction(session);
-  const Rows rows = transaction.run(sql::kReadClock, {since_1970.count()});
+  const Rows rows = transaction.run(sql::kReadClock, {since_1970.count(), tolerance.count()});
   return {rows[0]["now"].text(), rows[0]["ahead"].as<bool>(), rows[0]["database"].text()};
 }
 

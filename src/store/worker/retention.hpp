@@ -28,12 +28,14 @@ bool take_lease(Session& session, const std::string& name, const std::string& ho
 // Times are PostgreSQL's, as text.
 struct ClockReading {
   std::string now;
-  bool ahead = false;    // PostgreSQL's clock is later than `latest`; `now` is `latest` then
+  bool ahead = false;    // PostgreSQL's clock is too far ahead; `now` is the caller's own then
   std::string database;  // as it tells
 };
 
-// The time by PostgreSQL's clock, but not later than `latest`, the caller's own with a tolerance.
-ClockReading read_clock(Session& session, std::chrono::system_clock::time_point latest);
+// The time by PostgreSQL's clock. If that is ahead of the caller's `own` by more than `tolerance`,
+// the caller's.
+ClockReading read_clock(Session& session, std::chrono::system_clock::time_point own,
+                        std::chrono::seconds tolerance);
 
 // The end of a partition's log, asked for at `at` or later.
 struct LogEnd {
