@@ -18,6 +18,9 @@ void check_message(const Json& found) {
       "so no worker would carry the decision out; decide --give-up, and book it by hand";
   if (found.at("status") == "unknown")
     throw Refused("its message's dead letter was discarded or removed, " + no_worker);
+  if (found.at("comes_no_more") == "no checkpoint")
+    throw Refused("its group \"" + found.at("group_id").get<std::string>() +
+                  "\" has no checkpoint of " + place + " any more, " + no_worker);
   if (found.at("comes_no_more") == "earlier log")
     throw Refused("its message " + place + "/" + offset + " is of an earlier log of the topic, " +
                   no_worker);

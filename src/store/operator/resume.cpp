@@ -117,7 +117,24 @@ void adopt_database(Transaction& transaction, bool copy, json& facts) {
   if (!transaction.run("SELECT to_regclass('hapax.doubts')")[0][0].is_null())
     facts["deleted_doubts"] = transaction.run("DELETE FROM hapax.doubts").affected();
   if (has_logs(transaction)) transaction.run("DELETE FROM hapax.passed");  // of those checkpoints
-  // The original publishes its records; a copy must not do it again.
+  // The original publishes its records and runs its replays; a copy must not do it again.
+  if (!transaction.run("SELECT to_regclass('hapax.replays')")[0][0].is_null())
+    facts["cancelled_replays"] = transaction
+                                     .run(
+                                         "UPDATE hapax.replays SET ended_at = clock_timestamp(), "
+                                         "outcome = 'cancelled', claimed_until = NULL, detail = "
+                                         "'the database became a copy' WHERE ended_at IS NULL")
+                                     .affected();
+  if (!transaction
+           .run("SELECT FROM pg_attribute WHERE attrelid = to_regclass('hapax.dead_letters') "
+                "AND attname = 'published_at'")
+           .empty())
+    facts["letters_left_to_the_original"] =
+        transaction
+            .run(
+                "UPDATE hapax.dead_letters SET published_at = clock_timestamp() "
+                "WHERE published_at IS NULL AND ended_at IS NULL")
+            .affected();
   if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
     facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();
   if (!transaction.run("SELECT to_regclass('hapax.outbox_batches')")[0][0].is_null())

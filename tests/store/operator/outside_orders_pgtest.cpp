@@ -191,6 +191,12 @@ TEST_F(CallWithoutALetter, IsGivenUpOnlyIfItsMessageWasPassedOver) {
   expect_refused("hapax offsets rewind t/0 --to 7");
 }
 
+// `offsets forget-group`, or the decision `copy`.
+TEST_F(CallWithoutALetter, IsGivenUpOnlyIfItsGroupWasForgotten) {
+  database.run("DELETE FROM hapax.checkpoints");
+  expect_refused("has no checkpoint of t/0 any more");
+}
+
 TEST_F(CallWithoutALetter, IsGivenUpOnlyIfItsTopicWasMadeAgain) {
   database.run("UPDATE hapax.checkpoints SET generation = 2");
   expect_refused("is of an earlier log");

@@ -327,8 +327,18 @@ TEST_F(Resume, CopyGetsAnIdOfItsOwnAndNoCheckpoints) {
   database.run(
       "INSERT INTO hapax.passed (group_id, topic, partition, epoch, until) "
       "VALUES ('g', 't', 0, 7, now())");
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) VALUES ('g', 't', 1, 0, 7, 'none', '{}', '{}', "
+      "'rejected', 'no', 1, 'h', '1', 's', now());"
+      "INSERT INTO hapax.replays (dead_letter, who, why) SELECT id, 'ann', 'fixed' "
+      "FROM hapax.dead_letters");
   halt("store_copied");
   end("copy");
+  EXPECT_EQ(database.value("SELECT outcome FROM hapax.replays"), "cancelled");
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL"), 0)
+      << "the original publishes it";
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.passed"), 0);
   EXPECT_FALSE(read_store(session).copied);
   EXPECT_NE(read_store(session).id, id);
