@@ -14,7 +14,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
   libcpp-httplib-dev libboost-dev libvalijson-dev libcurl4-openssl-dev libprotoc-dev
   postgresql'
 test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer'
-lint='clang clang-format clang-tidy'
+lint='clang clang-format clang-tidy python3-venv'
 fuzz='clang libclang-rt-dev'
 board='prometheus'
 browser='chromium chromium-driver python3-selenium'
