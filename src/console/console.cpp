@@ -24,15 +24,25 @@ struct Endpoint {
 };
 
 constexpr Endpoint kEndpoints[] = {
-    {"GET", "/api/overview", overview},        {"GET", "/api/partition", partition},
-    {"GET", "/api/letters", letters},          {"GET", "/api/letter", letter},
-    {"GET", "/api/replays", replays},          {"GET", "/api/log", operator_log},
-    {"GET", "/api/explain", explanation},      {"GET", "/api/outbox", outbox},
-    {"GET", "/api/record", outbox_record},     {"GET", "/api/outside", outside_calls},
-    {"GET", "/api/matching", matching},        {"POST", "/api/resume", resume},
-    {"POST", "/api/replay", replay},           {"POST", "/api/cancel", cancel},
-    {"POST", "/api/discard", discard},         {"POST", "/api/outbox/retry", outbox_retry},
-    {"POST", "/api/outbox/skip", outbox_skip}, {"POST", "/api/decide", decide},
+    {"GET", "/api/overview", overview},
+    {"GET", "/api/partition", partition},
+    {"GET", "/api/letters", letters},
+    {"GET", "/api/letter", letter},
+    {"GET", "/api/replays", replays},
+    {"GET", "/api/log", operator_log},
+    {"GET", "/api/explain", explanation},
+    {"GET", "/api/outbox", outbox},
+    {"GET", "/api/record", outbox_record},
+    {"GET", "/api/outside", outside_calls},
+    {"GET", "/api/audit", audit},
+    {"GET", "/api/matching", matching},
+    {"POST", "/api/resume", resume},
+    {"POST", "/api/replay", replay},
+    {"POST", "/api/cancel", cancel},
+    {"POST", "/api/discard", discard},
+    {"POST", "/api/outbox/retry", outbox_retry},
+    {"POST", "/api/outbox/skip", outbox_skip},
+    {"POST", "/api/decide", decide},
 };
 
 PageAnswer json_answer_of(int status, const Json& body) {

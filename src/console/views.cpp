@@ -11,6 +11,7 @@
 #include "console/bytes.hpp"
 #include "console/mask.hpp"
 #include "console/query.hpp"
+#include "inspect/accounting.hpp"
 #include "inspect/group_state.hpp"
 #include "inspect/key_story.hpp"
 #include "inspect/letters.hpp"
@@ -79,13 +80,13 @@ app::Place place_of(const std::string& which) {
 // Of a page newest first: the id that the next page is below; null if there is none.
 Json id_behind(const Json& rows) { return rows.size() < kPageRows ? Json() : rows.back().at("id"); }
 
-// One question to Kafka about a message at a time: several would leave no thread for the rest.
+// One question to Kafka about messages at a time: several would leave no thread for the rest.
 class Explaining {
  public:
   explicit Explaining(std::atomic<bool>& explains) : explains_(explains) {
     if (explains_.exchange(true))
       throw Stop(app::kUnreachable,
-                 "the console asks Kafka about another message now; ask again in a moment");
+                 "the console asks Kafka about other messages now; ask again in a moment");
   }
   ~Explaining() { explains_ = false; }
   Explaining(const Explaining&) = delete;
@@ -107,6 +108,26 @@ Json explain_place(Ground& ground, const std::string& which) {
             {"untold", story.untold.empty() ? Json() : Json(story.untold)}};
   });
   return told;
+}
+
+std::int32_t partition_of(const PageRequest& request) {
+  const auto number = number_of(request, "partition");
+  if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max())
+    throw Stop(app::kUsage, "partition is no number of a partition");
+  return static_cast<std::int32_t>(*number);
+}
+
+// The verdicts of the offsets from `first` on; neighbours with the same one are one run.
+Json runs_of(const std::vector<app::Verdict>& verdicts, std::int64_t first,
+             const app::Account& account) {
+  Json runs = Json::array();
+  for (std::int64_t offset = account.from; offset < account.to; ++offset) {
+    const char* const verdict = app::name_of(verdicts[static_cast<std::size_t>(offset - first)]);
+    if (runs.empty() || runs.back().at("verdict") != verdict)
+      runs.push_back({{"from", offset}, {"to", offset}, {"verdict", verdict}});
+    runs.back().at("to") = offset + 1;
+  }
+  return runs;
 }
 
 Json need_record(store::Session& session, const std::string& group, std::int64_t id) {
@@ -136,16 +157,41 @@ Json overview(Ground& ground, const PageRequest&) {
 
 Json partition(Ground& ground, const PageRequest& request) {
   const std::string topic = need(text_of(request, "topic"), "topic");
-  const auto number = number_of(request, "partition");
-  if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max())
-    throw Stop(app::kUsage, "partition is no number of a partition");
-  const auto which = static_cast<std::int32_t>(*number);
+  const std::int32_t which = partition_of(request);
   Json shown;
   ground.sessions.read([&](store::Session& session) {
     shown = {{"waiting",
               store::read_waiting(session, group_of(ground), kPageRows, std::pair(topic, which))},
              {"changes",
               store::read_position_changes(session, group_of(ground), topic, which, kPageRows)}};
+  });
+  return shown;
+}
+
+Json audit(Ground& ground, const PageRequest& request) {
+  const std::int64_t from = number_of(request, "from").value_or(0);
+  if (from < 0 || from > std::numeric_limits<std::int64_t>::max() - kAuditedOffsets)
+    throw Stop(app::kUsage, "from is no offset");
+  app::AuditWanted wanted{.topic = need(text_of(request, "topic"), "topic"),
+                          .from = std::to_string(from),
+                          .to = std::to_string(from + kAuditedOffsets),
+                          .partition = partition_of(request),
+                          .limit = kPageRows};
+  const Explaining explaining(ground.explains);
+  Json shown;
+  ground.sessions.read([&](store::Session& session) {
+    std::vector<app::Verdict> verdicts(kAuditedOffsets, app::Verdict::not_a_message);
+    wanted.each = [&](std::int32_t, std::int64_t offset, app::Verdict verdict) {
+      verdicts.at(static_cast<std::size_t>(offset - from)) = verdict;
+    };
+    app::Accounting accounting(ground.sessions.config(), session, wanted);
+    app::asking_kafka([&] { accounting.run(); });
+    const app::Account& account = accounting.accounts().front();
+    shown = app::json_of(account);
+    shown["runs"] = runs_of(verdicts, from, account);
+    shown["unaccounted"] = Json::array();
+    for (const app::Unaccounted& one : accounting.unaccounted())
+      shown["unaccounted"].push_back({{"offset", one.offset}, {"why", one.story}});
   });
   return shown;
 }

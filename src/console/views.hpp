@@ -11,6 +11,7 @@
 namespace hapax::console {
 
 inline constexpr int kPageRows = 50;
+inline constexpr std::int64_t kAuditedOffsets = 1000;
 inline constexpr std::size_t kShownHeaders = 200;
 
 // As `hapax status`; what this role may order; whether PostgreSQL and Kafka answer.
@@ -18,6 +19,9 @@ app::Json overview(Ground& ground, const observe::PageRequest& request);
 // Of one partition, by `topic` and `partition`: its messages that wait for a retry, and how its
 // position jumped, as `hapax offsets show`. The overview has the rest.
 app::Json partition(Ground& ground, const observe::PageRequest& request);
+// As `hapax audit` of one partition, by `topic` and `partition`, of at most kAuditedOffsets from
+// `from` on; `runs`: the verdict of each offset. Blocks: as long as Kafka takes to give them.
+app::Json audit(Ground& ground, const observe::PageRequest& request);
 // As `hapax dead list` and `dead show`.
 app::Json letters(Ground& ground, const observe::PageRequest& request);
 app::Json letter(Ground& ground, const observe::PageRequest& request);

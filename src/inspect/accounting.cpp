@@ -45,12 +45,37 @@ class Progress {
 
 }  // namespace
 
-Accounting::Accounting(const config::Config& config, const AuditWanted& wanted)
+Json json_of(const Account& account) {
+  Json counts;
+  for (std::size_t i = 0; i < kVerdicts; ++i)
+    counts[name_of(static_cast<Verdict>(i))] = account.counts[i];
+  Json left_out = Json::array();
+  for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
+    left_out.push_back({{"from", gap.from},
+                        {"to", gap.to},
+                        {"cause", gap.by.cause},
+                        {"who", gap.by.who},
+                        {"why", gap.by.why},
+                        {"at", gap.by.at}});
+  const auto& checkpoint = account.standing.checkpoint;
+  return {{"partition", account.partition},
+          {"from", account.from},
+          {"to", account.to},
+          {"generation", account.standing.generation},
+          {"checkpoint", checkpoint ? Json(*checkpoint) : Json()},
+          {"counts", counts},
+          {"deleted_unsettled", account.lost},
+          {"left_out", left_out},
+          {"other_keys", account.standing.other_keys}};
+}
+
+Accounting::Accounting(const config::Config& config, store::Session& session,
+                       const AuditWanted& wanted)
     : wanted_(wanted),
       group_(group_of(config)),
       route_(route_of(config, wanted.topic)),
       started_ms_(now_ms()),
-      session_(open_store(config)),
+      session_(session),
       reader_(config) {}
 
 void Accounting::run() {
@@ -173,6 +198,7 @@ void Accounting::count_up_to(Open& open, std::int64_t end) {
   for (const Facts& facts : known) {
     const Verdict verdict = classify(standing, facts);
     add(verdict, 1);
+    if (wanted_.each) wanted_.each(open.account.partition, facts.offset, verdict);
     if (verdict == Verdict::unaccounted && unaccounted_.size() < wanted_.limit)
       unaccounted_.push_back(
           {open.account.partition, facts.offset, tell(standing, facts, verdict)});

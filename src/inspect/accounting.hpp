@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "cli/kafka_reader.hpp"
+#include "cli/output.hpp"
 #include "inspect/evidence.hpp"
 
 namespace hapax::app {
@@ -25,6 +27,8 @@ struct AuditWanted {
   std::optional<std::int32_t> partition;  // nothing: all
   std::size_t limit = 20;                 // of unaccounted offsets that are told one by one
   bool progress = false;                  // shown if stderr is a terminal
+  // Told each offset but those that are not_a_message, each partition's in order.
+  std::function<void(std::int32_t partition, std::int64_t offset, Verdict verdict)> each = {};
 };
 
 // One partition.
@@ -40,6 +44,9 @@ struct Account {
   std::int64_t count(Verdict verdict) const { return counts[static_cast<std::size_t>(verdict)]; }
 };
 
+// As `hapax audit --json` has it.
+Json json_of(const Account& account);
+
 struct Unaccounted {
   std::int32_t partition = 0;
   std::int64_t offset = 0;
@@ -48,8 +55,8 @@ struct Unaccounted {
 
 class Accounting {
  public:
-  // Throws: Stop. `config` and `wanted` outlive it.
-  Accounting(const config::Config& config, const AuditWanted& wanted);
+  // Throws: Stop. All three outlive it.
+  Accounting(const config::Config& config, store::Session& session, const AuditWanted& wanted);
 
   // Throws: Stop, store::DatabaseError, std::runtime_error in Kafka's words.
   // Blocks: as long as it takes to read the topic.
@@ -85,7 +92,7 @@ class Accounting {
   const std::string& group_;
   const config::Route& route_;
   const std::int64_t started_ms_;  // since 1970
-  store::Session session_;
+  store::Session& session_;
   KafkaReader reader_;
   std::vector<kafka::TopicPartition> partitions_;   // all that are meant
   std::chrono::steady_clock::time_point asked_at_;  // for the next three

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/output.hpp"
+#include "cli/store_access.hpp"
 #include "inspect/accounting.hpp"
 #include "observe/log.hpp"
 
@@ -17,29 +18,7 @@ struct AuditOptions {
 
 Json json_of(const Accounting& audit, const std::string& topic) {
   Json partitions = Json::array();
-  for (const Account& account : audit.accounts()) {
-    Json counts;
-    for (std::size_t i = 0; i < kVerdicts; ++i)
-      counts[name_of(static_cast<Verdict>(i))] = account.counts[i];
-    Json left_out = Json::array();
-    for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
-      left_out.push_back({{"from", gap.from},
-                          {"to", gap.to},
-                          {"cause", gap.by.cause},
-                          {"who", gap.by.who},
-                          {"why", gap.by.why},
-                          {"at", gap.by.at}});
-    const auto& checkpoint = account.standing.checkpoint;
-    partitions.push_back({{"partition", account.partition},
-                          {"from", account.from},
-                          {"to", account.to},
-                          {"generation", account.standing.generation},
-                          {"checkpoint", checkpoint ? Json(*checkpoint) : Json()},
-                          {"counts", counts},
-                          {"deleted_unsettled", account.lost},
-                          {"left_out", left_out},
-                          {"other_keys", account.standing.other_keys}});
-  }
+  for (const Account& account : audit.accounts()) partitions.push_back(json_of(account));
   Json unaccounted = Json::array();
   for (const Unaccounted& one : audit.unaccounted())
     unaccounted.push_back(
@@ -127,7 +106,8 @@ ExitCode audit(AuditOptions options) {
   observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
   options.wanted.progress = !options.json;
   const std::string& topic = options.wanted.topic;
-  Accounting audit(config, options.wanted);
+  store::Session session = open_store(config);
+  Accounting audit(config, session, options.wanted);
   asking_kafka([&] { audit.run(); });
   if (options.json) {
     print_json(json_of(audit, topic));

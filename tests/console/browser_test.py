@@ -244,6 +244,51 @@ def tell_the_pace(page):
         "10 offsets/s settled, 0/s arrive. At this pace the lag of 500 is gone in about 50 s.", 2], told
 
 
+# As console_kafkatest.cpp gets it from a real console: here Kafka is away.
+FATES = """
+const run = (from, to, verdict) => ({from, to, verdict});
+const counts = {completed: 905, duplicate: 40, dead_letter: 3, waiting: 0, in_flight: 50, unaccounted: 2};
+const told = {partition: 2, from: 142, to: 1142, generation: 1, checkpoint: 1092, counts, deleted_unsettled: 0, other_keys: false,
+  left_out: [], unaccounted: [{offset: 600, why: "<img src=x onerror=window.hacked=1>"}],
+  runs: [run(142, 400, "completed"), run(400, 440, "duplicate"), run(440, 600, "completed"), run(600, 602, "unaccounted"),
+    run(602, 900, "completed"), run(900, 903, "dead_letter"), run(903, 1092, "completed"), run(1092, 1142, "in_flight")]};
+window.kept = window.fetch;
+window.fetch = (path, options) => path.startsWith("/api/audit") ? Promise.resolve(new Response(JSON.stringify(told), {headers: {"Content-Type": "application/json"}})) : kept(path, options);"""
+
+
+def show_the_fates_of_offsets(page, folder):
+    page.go("audit?topic=t&partition=2&from=142")
+    page.await_text("Kafka: ")  # does not answer, and the page tells so
+    page.driver.get_log("browser")
+    page.run(FATES)
+    page.open("overview")
+    page.go("partition?topic=t&partition=2")
+    page.await_text("around the checkpoint")
+    page.run("document.querySelector('main a[href*=audit]').click()")
+    page.await_text("What became of the offsets of t/2")
+    page.await_text("Nothing explains 2 of these offsets.")
+    assert page.run("return location.hash") == "#/audit?topic=t&partition=2&from=142"
+    # Of squares, as many as offsets, each in its place.
+    drawn = page.run("""return [...document.querySelectorAll("figure.fates rect")].map((one) =>
+      ["class", "x", "y", "width"].map((name) => one.getAttribute(name)).join(" "))""")
+    assert sum(int(one.split()[-1]) for one in drawn) == 1000, drawn
+    assert all(int(one.split()[2]) + int(one.split()[4]) <= 50 for one in drawn), drawn
+    assert [one for one in drawn if "unaccounted" in one] == ["fate unaccounted 8 9.05 2"], drawn
+    assert "<img src=x" in page.text() and "t/2/600" in page.text()
+    assert page.run("return document.querySelector('main .cli code').innerText") == \
+        "hapax audit -c worker.json --topic t --partition 2 --from 142 --to 1142"
+    for scheme in ("light", "dark"):
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        page.expect_accessible(f"audit, {scheme}")
+        page.shoot(folder, f"{scheme}-audit")
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 360, "height": 780, "deviceScaleFactor": 1, "mobile": True})
+    wide = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= 0, f"audit is {wide} px too wide for a phone"
+    page.run("window.fetch = window.kept")
+    page.expect_calm()
+
+
 def fit_a_phone(page, folder):
     for scheme in ("light", "dark"):
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
@@ -284,6 +329,7 @@ def main():
         need_the_token(page, operator)
         look_at_all(page, folder)
         tell_the_pace(page)
+        show_the_fates_of_offsets(page, folder)
         download(page)
         fit_a_phone(page, folder)
         meet_hostile_bytes(page)

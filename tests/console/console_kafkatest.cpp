@@ -61,6 +61,10 @@ class ConsoleProcess {
   std::string token_;
 };
 
+json run(int from, int to, const char* verdict) {
+  return {{"from", from}, {"to", to}, {"verdict", verdict}};
+}
+
 TEST(ConsoleCommand, ShowsTheGroupExplainsAMessageAndEndsAtSigterm) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
@@ -79,6 +83,30 @@ TEST(ConsoleCommand, ShowsTheGroupExplainsAMessageAndEndsAtSigterm) {
   EXPECT_EQ(told.at("story").at("verdict"), "completed");
   const auto exit = console.stop();
   EXPECT_TRUE(exit && exit->success()) << console.output();
+  expect_leaves(*worker);
+}
+
+// The sum of the runs is the stretch, so no offset is left without its verdict.
+TEST(ConsoleCommand, AuditsAStretchOfAPartitionOffsetByOffset) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 3);
+  site.pay(producer, 1, 1);  // again: a duplicate
+  const auto worker = site.worker("w");
+  site.await_no_lag();
+  site.database().run("DELETE FROM hapax.idempotency_keys WHERE kafka_offset = 2");
+  ConsoleProcess console(worker->config());
+  const std::string view = "/api/audit?topic=" + site.topic() + "&partition=0";
+  const json told = console.get(view);
+  EXPECT_EQ(told.at("checkpoint"), 4);
+  EXPECT_EQ(told.at("counts").at("unaccounted"), 1);
+  EXPECT_EQ(told.at("runs"), json::array({run(0, 2, "completed"), run(2, 3, "unaccounted"),
+                                          run(3, 4, "duplicate")}));
+  EXPECT_EQ(told.at("unaccounted").at(0).at("offset"), 2);
+  EXPECT_EQ(console.get(view + "&from=3").at("runs"), json::array({run(3, 4, "duplicate")}));
+  const json behind = console.get(view + "&from=9");
+  EXPECT_EQ(behind.at("from"), 4);
+  EXPECT_EQ(behind.at("runs"), json::array());
   expect_leaves(*worker);
 }
 

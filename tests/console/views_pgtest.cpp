@@ -312,6 +312,16 @@ TEST_F(ConsoleViews, APartitionTellsItsOwnRetriesAndJumps) {
     EXPECT_EQ(get(std::string("/api/partition?") + query).status, 400) << query;
 }
 
+TEST_F(ConsoleViews, AnAuditWithoutKafkaIsASentence) {
+  for (const char* query : {"partition=0", "topic=t", "topic=t&partition=0&from=-1",
+                            "topic=t&partition=0&from=9223372036854775807"})
+    EXPECT_EQ(get(std::string("/api/audit?") + query).status, 400) << query;
+  EXPECT_EQ(get("/api/audit?topic=other&partition=0").status, 404);
+  const Reply reply = get("/api/audit?topic=t&partition=0");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_THAT(reply.body, HasSubstr("127.0.0.1:1"));
+}
+
 TEST_F(ConsoleViews, OutsideCallsAreThoseOfRoutesThatCall) {
   EXPECT_EQ(read("/api/outside"), Json({{"scopes", Json::array()}, {"calls", Json::array()}}));
 }

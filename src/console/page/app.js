@@ -6,6 +6,7 @@ import {duration, h} from "./dom.js";
 import {overview} from "./overview.js";
 import {observe} from "./pace.js";
 import {partition} from "./partition.js";
+import {audit} from "./audit.js";
 import {letters} from "./letters.js";
 import {letter} from "./letter.js";
 import {replays} from "./replays.js";
@@ -15,9 +16,9 @@ import {outbox, record} from "./outbox.js";
 import {outside} from "./outside.js";
 
 const REFRESH_MS = 3000;
-const views = {overview, partition, letters, letter, replays, explain, outbox, record, outside, history: operators};
+const views = {overview, partition, audit, letters, letter, replays, explain, outbox, record, outside, history: operators};
 // A view without an entry in the menu: whose entry is marked.
-const ENTRY = {partition: "overview", letter: "letters", record: "outbox"};
+const ENTRY = {partition: "overview", audit: "overview", letter: "letters", record: "outbox"};
 const main = document.getElementById("main");
 let turn = 0; // of the newest render: an older one that comes late is dropped
 let owed = false; // a fresh render that another one overtook: that one is fresh, then

@@ -24,6 +24,13 @@ export function h(name, attributes, ...children) {
   return element;
 }
 
+export function svg(name, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
 // `columns`: {label, cell: row → text or element, number, short, tell: row → class}.
 export function table(caption, columns, rows) {
   const shown = (row, column) => {

@@ -1,6 +1,6 @@
 // How fast the group settles and how fast messages arrive, while this page is open: from checkpoints
 // and Kafka's ends as each look finds them. They count offsets; a topic may leave some of them out.
-import {duration, h} from "./dom.js";
+import {duration, h, svg} from "./dom.js";
 
 const KEPT_MS = 15 * 60_000;
 const WINDOW_MS = 30_000; // checkpoints move in steps, so a rate is over several of them
@@ -55,13 +55,6 @@ export function sentence(pace) {
   if (!now.lag || now.arriving === null) return `${told}.`;
   if (gain > 0) return `${told}. At this pace the lag of ${now.lag.toLocaleString("en")} is gone in about ${duration(Math.ceil(now.lag / gain))}.`;
   return `${told}. At this pace the lag of ${now.lag.toLocaleString("en")} ${gain < 0 ? "grows" : "stays"}.`;
-}
-
-function svg(name, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
 }
 
 // The points of one line; it breaks where nothing is known.

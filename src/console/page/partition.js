@@ -6,6 +6,7 @@ import {haltCard, stateClass, waiting} from "./overview.js";
 import {paceOf, plot} from "./pace.js";
 
 const STALLED_SECONDS = 60;
+const BEFORE = 900; // of the 1,000 offsets that one look at fates takes
 
 // What a state means and what follows, for somebody who did not build this.
 function meaning(row) {
@@ -59,6 +60,7 @@ export const partition = {
       h("h2", null, "What to type"),
       row.checkpoint !== null && row.lag !== 0 && commandLine(look("explain", {}, `${where}/${row.checkpoint}`)),
       commandLine(look("offsets show", {}, where)),
+      row.checkpoint !== null && h("p", null, link(address("audit", {topic: row.topic, partition: String(row.partition), from: String(Math.max(0, row.checkpoint - BEFORE))}), "What became of its offsets around the checkpoint")),
       commandLine(look("audit", {"--topic": row.topic, "--partition": row.partition})),
     ].flat(2).filter(Boolean);
   },
