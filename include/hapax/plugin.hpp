@@ -8,6 +8,7 @@
 // these headers that read or write it are hidden, so that each side calls its own.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -61,5 +62,8 @@ struct HapaxPluginDescriptor {
   extern "C" __attribute__((visibility("default"))) const HapaxPluginDescriptor hapax_plugin; \
   const HapaxPluginDescriptor hapax_plugin = {                                                \
       HAPAX_ABI, HAPAX_COMPILER_ABI, HAPAX_PQXX_VERSION, [](void* factories) {                \
+        static_assert(std::convertible_to<__typeof__(__VA_ARGS__), hapax::HandlerFactory>,    \
+                      "HAPAX_PLUGIN wants factories, as in "                                  \
+                      "HAPAX_PLUGIN(hapax::handler<Payments>(\"payments\"))");                \
         *static_cast<std::vector<hapax::HandlerFactory>*>(factories) = {__VA_ARGS__};         \
       }};

@@ -16,6 +16,8 @@ MISTAKES = {
     "HAPAX_PLUGIN needs #include <hapax/plugin.hpp>":
         "#include <hapax/handler.hpp>\n" + HANDLER % "context.result(1);" +
         'HAPAX_PLUGIN(hapax::handler<Booking>("booking"))',
+    "HAPAX_PLUGIN wants factories":  # not a class, nor a name
+        "#include <hapax/plugin.hpp>\n" + HANDLER % "context.result(1);" + "HAPAX_PLUGIN(Booking)",
     "context.pqxx() needs #include <pqxx/pqxx> above the handler":
         "#include <hapax/plugin.hpp>\n" + HANDLER % "auto& transaction = context.pqxx(); (void)transaction;",
     "T must derive publicly from hapax::Handler":
