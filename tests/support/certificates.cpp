@@ -9,10 +9,7 @@
 #include <stdexcept>
 
 namespace hapax::support {
-namespace {
-
-constexpr long kDay = 24 * 60 * 60;
-
+// Outside of the nameless namespace, because Authority::Pair holds them.
 template <auto Free>
 struct Freed {
   template <class T>
@@ -22,6 +19,10 @@ struct Freed {
 };
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using X509Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+
+namespace {
+
+constexpr long kDay = 24 * 60 * 60;
 
 void check(bool good, const char* what) {
   if (!good) throw std::runtime_error(std::string("OpenSSL: ") + what);

@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr int kPartitions = 3;
-constexpr auto kPatience = 180s;
-constexpr auto kAskAgain = 20ms;
+constexpr auto kChainPatience = 180s;
+constexpr auto kAskChainAgain = 20ms;
 
 constexpr const char* kUnsettled =
     "SELECT (SELECT count(*) FROM hapax.dead_letters) + "
@@ -58,7 +58,7 @@ std::unique_ptr<WorkerProcess> Chain::receiver(const std::string& name) const {
 void Chain::pay(int first, int count) { site_.pay(producer_, first, count); }
 
 void Chain::await_receipts(int at_least) {
-  const auto deadline = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + kChainPatience;
   while (ledger_.count("SELECT count(*) FROM receipts") < at_least) {
     if (steady_clock::now() >= deadline)
       throw std::runtime_error("there are only " + ledger_.value("SELECT count(*) FROM receipts") +
@@ -66,11 +66,11 @@ void Chain::await_receipts(int at_least) {
                                site_.database().value("SELECT count(*) FROM hapax.outbox") +
                                ", booked are " +
                                site_.database().value("SELECT count(*) FROM payments"));
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskChainAgain);
   }
 }
 
-void Chain::await_sent() { site_.await("SELECT count(*) FROM hapax.outbox", "0", kPatience); }
+void Chain::await_sent() { site_.await("SELECT count(*) FROM hapax.outbox", "0", kChainPatience); }
 
 int Chain::expect_exact(int payments) {
   site_.expect_exact(payments);

@@ -10,8 +10,8 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPatienceMs = 10'000;
-constexpr std::chrono::milliseconds kAskAgain{100};
+constexpr int kLagPatienceMs = 10'000;
+constexpr std::chrono::milliseconds kAskLagAgain{100};
 
 // A consumer that never joins its group.
 class Onlooker {
@@ -22,13 +22,13 @@ class Onlooker {
   std::int64_t lag(const std::string& topic, int partitions) const {
     const kafka::ListHandle list(rd_kafka_topic_partition_list_new(partitions));
     rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, partitions - 1);
-    check(rd_kafka_committed(client_.get(), list.get(), kPatienceMs), "committed");
+    check(rd_kafka_committed(client_.get(), list.get(), kLagPatienceMs), "committed");
     std::int64_t lag = 0;
     for (int partition = 0; partition < partitions; ++partition) {
       check(list->elems[partition].err, "committed");
       std::int64_t low = 0, high = 0;
       check(rd_kafka_query_watermark_offsets(client_.get(), topic.c_str(), partition, &low, &high,
-                                             kPatienceMs),
+                                             kLagPatienceMs),
             "offsets of " + topic);
       const std::int64_t committed = list->elems[partition].offset;
       lag += committed < 0 ? std::max<std::int64_t>(high, 1) : high - committed;
@@ -62,7 +62,7 @@ void await_no_lag(const std::string& bootstrap, const std::string& group, const 
     }
     if (std::chrono::steady_clock::now() >= deadline)
       throw std::runtime_error("group " + group + " on " + topic + " is still " + state);
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskLagAgain);
   }
 }
 

@@ -15,7 +15,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPatienceMs = 30'000;
+constexpr int kAdminPatienceMs = 30'000;
 
 using Client = std::unique_ptr<rd_kafka_t, kafka::Destroyer<rd_kafka_destroy>>;
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, kafka::Destroyer<rd_kafka_NewTopic_destroy>>;
@@ -39,9 +39,10 @@ Client member(const std::string& bootstrap, const std::string& group) {
 Options until_done(rd_kafka_t* client, rd_kafka_admin_op_t operation) {
   Options options(rd_kafka_AdminOptions_new(client, operation));
   char error[512];
-  check(rd_kafka_AdminOptions_set_request_timeout(options.get(), kPatienceMs, error, sizeof error),
+  check(rd_kafka_AdminOptions_set_request_timeout(options.get(), kAdminPatienceMs, error,
+                                                  sizeof error),
         error);
-  check(rd_kafka_AdminOptions_set_operation_timeout(options.get(), kPatienceMs / 2, error,
+  check(rd_kafka_AdminOptions_set_operation_timeout(options.get(), kAdminPatienceMs / 2, error,
                                                     sizeof error),
         error);
   return options;
@@ -54,7 +55,7 @@ void check_topic(const rd_kafka_topic_result_t* result) {
 }
 
 kafka::EventHandle answer(rd_kafka_queue_t* queue, const std::string& what) {
-  kafka::EventHandle event(rd_kafka_queue_poll(queue, kPatienceMs));
+  kafka::EventHandle event(rd_kafka_queue_poll(queue, kAdminPatienceMs));
   if (!event) throw std::runtime_error(what + ": no answer");
   check(rd_kafka_event_error(event.get()), what);
   return event;
@@ -62,7 +63,8 @@ kafka::EventHandle answer(rd_kafka_queue_t* queue, const std::string& what) {
 
 // The controller answers before the broker has taken a change over. Polls, as Kafka does not tell.
 void until(const std::string& what, const std::function<bool()>& broker_knows) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(kAdminPatienceMs);
   while (!broker_knows()) {
     if (std::chrono::steady_clock::now() > deadline)
       throw std::runtime_error(what + ": the broker has not taken it over");
@@ -79,7 +81,7 @@ kafka::ListHandle one(const std::string& topic, std::int32_t partition) {
 // Asks for all topics: a question for one could make it.
 bool has_topic(rd_kafka_t* client, const std::string& name) {
   const struct rd_kafka_metadata* raw = nullptr;
-  check(rd_kafka_metadata(client, 1, nullptr, &raw, kPatienceMs), "has_topic");
+  check(rd_kafka_metadata(client, 1, nullptr, &raw, kAdminPatienceMs), "has_topic");
   const std::unique_ptr<const struct rd_kafka_metadata, kafka::Destroyer<rd_kafka_metadata_destroy>>
       metadata(raw);
   const std::span topics(raw->topics, static_cast<std::size_t>(raw->topic_cnt));
@@ -287,7 +289,7 @@ std::optional<GroupOffset> committed(const std::string& bootstrap, const std::st
                                      const std::string& topic, std::int32_t partition) {
   const Client consumer = member(bootstrap, group);
   const kafka::ListHandle list = one(topic, partition);
-  check(rd_kafka_committed(consumer.get(), list.get(), kPatienceMs), "committed");
+  check(rd_kafka_committed(consumer.get(), list.get(), kAdminPatienceMs), "committed");
   const rd_kafka_topic_partition_t& found = list->elems[0];
   check(found.err, "committed");
   if (found.offset < 0) return std::nullopt;
@@ -315,7 +317,7 @@ std::int64_t end_of(const Client& consumer, const std::string& topic, std::int32
   std::int64_t low = 0;
   std::int64_t high = 0;
   check(rd_kafka_query_watermark_offsets(consumer.get(), topic.c_str(), partition, &low, &high,
-                                         kPatienceMs),
+                                         kAdminPatienceMs),
         "offsets of " + topic);
   return high;
 }

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 180s;
+constexpr auto kServerPatience = 180s;
 constexpr const char* kFolderName = "kafka-4.3.0";  // as in get_kafka.sh
 
 // Where get_kafka.sh puts the jars.
@@ -47,7 +47,7 @@ KafkaServer::KafkaServer(const std::map<std::string, std::string>& settings,
   std::vector<std::string> arguments = {"format", "-t", random_cluster_id(), "-c",
                                         "server.properties"};
   arguments.insert(arguments.end(), format.begin(), format.end());
-  sandbox::run_to_end(java("kafka.tools.StorageTool", arguments), kPatience);
+  sandbox::run_to_end(java("kafka.tools.StorageTool", arguments), kServerPatience);
   start();
 }
 
@@ -114,17 +114,17 @@ sandbox::Program KafkaServer::java(const std::string& main_class,
 
 void KafkaServer::start() {
   process_ = std::make_unique<sandbox::ChildProcess>(java("kafka.Kafka", {"server.properties"}));
-  if (!process_->wait_for_line("Kafka Server started", kPatience)) fail("did not start");
+  if (!process_->wait_for_line("Kafka Server started", kServerPatience)) fail("did not start");
 }
 
 void KafkaServer::stop() {
   process_->signal(SIGTERM);
-  if (!process_->wait(kPatience)) fail("did not stop");
+  if (!process_->wait(kServerPatience)) fail("did not stop");
 }
 
 void KafkaServer::kill() {
   process_->signal(SIGKILL);
-  if (!process_->wait(kPatience)) fail("is still there after SIGKILL");
+  if (!process_->wait(kServerPatience)) fail("is still there after SIGKILL");
 }
 
 void KafkaServer::set_scram_password(const std::string& user, const std::string& password) const {
@@ -132,7 +132,7 @@ void KafkaServer::set_scram_password(const std::string& user, const std::string&
       java("kafka.admin.ConfigCommand",
            {"--bootstrap-server", bootstrap(), "--alter", "--entity-type", "users", "--entity-name",
             user, "--add-config", "SCRAM-SHA-512=[password=" + password + "]"}),
-      kPatience);
+      kServerPatience);
 }
 
 void KafkaServer::freeze() { process_->signal(SIGSTOP); }

@@ -8,7 +8,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPatienceMs = 30'000;
+constexpr int kProducerPatienceMs = 30'000;
 
 struct HeadersDestroyer {
   void operator()(rd_kafka_headers_t* headers) const { rd_kafka_headers_destroy(headers); }
@@ -46,7 +46,7 @@ Producer::Producer(const std::string& bootstrap,
   rd_kafka_conf_set_opaque(conf.get(), &deliveries_);
   client_.reset(make_client(RD_KAFKA_PRODUCER, std::move(conf)));
   if (properties.contains("transactional.id"))
-    check(rd_kafka_init_transactions(client_.get(), kPatienceMs), "init_transactions");
+    check(rd_kafka_init_transactions(client_.get(), kProducerPatienceMs), "init_transactions");
 }
 
 void Producer::on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
@@ -98,11 +98,11 @@ void Producer::begin() { check(rd_kafka_begin_transaction(client_.get()), "begin
 
 void Producer::commit() {
   flush();
-  check(rd_kafka_commit_transaction(client_.get(), kPatienceMs), "commit");
+  check(rd_kafka_commit_transaction(client_.get(), kProducerPatienceMs), "commit");
 }
 
 void Producer::abort() {
-  check(rd_kafka_abort_transaction(client_.get(), kPatienceMs), "abort");
+  check(rd_kafka_abort_transaction(client_.get(), kProducerPatienceMs), "abort");
   deliveries_.failure.clear();  // what was still queued is purged, on purpose
 }
 

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr auto kAskAgain = 20ms;
+constexpr auto kAskSiteAgain = 20ms;
 
 // The mock cluster keeps the first who joins waiting for 3 s, and his session runs meanwhile.
 constexpr int kSessionTimeoutMs = 2'000;
@@ -124,7 +124,7 @@ void Site::await(const std::string& sql, const std::string& wanted,
   while ((found = database_.value(sql)) != wanted) {
     if (steady_clock::now() >= deadline)
       throw std::runtime_error(sql + " gave '" + found + "', never '" + wanted + "'");
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskSiteAgain);
   }
 }
 

@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;
-constexpr auto kAskAgain = 20ms;
+constexpr auto kSuccessorPatience = 60s;
+constexpr auto kAskSuccessorAgain = 20ms;
 
 std::string ask(const sandbox::PostgresServer& server, const std::string& sql) {
   pqxx::connection connection(server.url());
@@ -24,10 +24,10 @@ std::string ask(const sandbox::PostgresServer& server, const std::string& sql) {
 
 template <class Condition>
 void await(const std::string& what, Condition met) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kSuccessorPatience;
   while (!met()) {
     if (std::chrono::steady_clock::now() >= deadline) throw std::runtime_error("never: " + what);
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskSuccessorAgain);
   }
 }
 
@@ -37,7 +37,7 @@ void await_true(const sandbox::PostgresServer& server, const std::string& sql) {
 
 // As the server's user, who must own what it makes.
 void run(const std::string& program, std::vector<std::string> arguments) {
-  sandbox::run_to_end(test::postgres().program(program, std::move(arguments)), kPatience);
+  sandbox::run_to_end(test::postgres().program(program, std::move(arguments)), kSuccessorPatience);
 }
 
 void back_up(const fs::path& folder, std::vector<std::string> more = {}) {

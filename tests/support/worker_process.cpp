@@ -13,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kPatience{60'000};
-constexpr milliseconds kAskAgain{50};
+constexpr milliseconds kWorkerPatience{60'000};
+constexpr milliseconds kAskWorkerAgain{50};
 
 std::filesystem::path output_file(const std::filesystem::path& folder, int start) {
   return folder / ("log." + std::to_string(start));
@@ -75,7 +75,7 @@ nlohmann::json WorkerProcess::await(const std::string& event, const nlohmann::js
 }
 
 bool WorkerProcess::dies_before(const std::string& event) {
-  return !find(event, {}, 1, kPatience).has_value();
+  return !find(event, {}, 1, kWorkerPatience).has_value();
 }
 
 // Nothing where it has ended without saying it.
@@ -136,31 +136,31 @@ Answer WorkerProcess::get(const std::string& path) {
 }
 
 void WorkerProcess::await_ready() {
-  const auto deadline = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + kWorkerPatience;
   Answer answer;
   while ((answer = get("/readyz")).status != 200) {
     if (steady_clock::now() >= deadline) fail("is not ready: " + answer.body);
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskWorkerAgain);
   }
 }
 
 void WorkerProcess::await_not_ready(const std::string& reason) {
-  const auto deadline = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + kWorkerPatience;
   Answer answer = get("/readyz");
   while (answer.status != 503 || answer.body.find(reason) == std::string::npos) {
     if (steady_clock::now() >= deadline)
       fail("/readyz does not say 503 \"" + reason + "\" but " + std::to_string(answer.status) +
            ": " + answer.body);
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskWorkerAgain);
     answer = get("/readyz");
   }
 }
 
 void WorkerProcess::await_metric(const std::string& line) {
-  const auto deadline = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + kWorkerPatience;
   while (get("/metrics").body.find(line + '\n') == std::string::npos) {
     if (steady_clock::now() >= deadline) fail("never showed " + line);
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kAskWorkerAgain);
   }
 }
 
