@@ -95,7 +95,7 @@ TEST(JsonSchema, RefusesWhatAPayloadCouldKeepBusyForEver) {
 }
 
 TEST(JsonSchema, IsNoMatchForHostileStringsAndArrays) {
-  const std::string many(1'000'000, 'a');
+  const std::string many(200'000, 'a');
   EXPECT_EQ(violation(R"({"pattern": "^(a|b)*$"})", many), "");       // no stack overflow
   EXPECT_NE(violation(R"({"pattern": "^(a+)+$"})", many + "!"), "");  // no endless backtracking
   EXPECT_NE(violation(R"({"pattern": "[a-z]+[0-9]"})", many), "");    // one pass, not one a byte
