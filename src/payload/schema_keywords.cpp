@@ -136,8 +136,10 @@ class Walk {
   void finish() const {
     std::set<std::string> done;
     for (const auto& [at, next] : in_place_) follow(at, {}, done);
-    for (const auto& [at, next] : in_place_) {
-      auto ways = std::ranges::count_if(next, [&](const auto& to) { return leads(to, at); });
+    for (const auto& reference : in_place_) {
+      const std::string& at = reference.first;  // clang 14 hands no structured binding to a lambda
+      auto ways =
+          std::ranges::count_if(reference.second, [&](const auto& to) { return leads(to, at); });
       for (const auto* const group : {&below_, &contained_})
         if (const auto found = group->find(at); found != group->end())
           ways += std::ranges::any_of(found->second, [&](const auto& to) { return leads(to, at); });

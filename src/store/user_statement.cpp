@@ -151,7 +151,7 @@ UserText read_user_text(std::string_view text) {
     }
   }
   std::ranges::sort(read.calls);
-  read.calls.erase(std::ranges::unique(read.calls).begin(), read.calls.end());
+  read.calls.erase(std::unique(read.calls.begin(), read.calls.end()), read.calls.end());
   return read;
 }
 

@@ -19,6 +19,7 @@ Rows accounts() {
   return Rows({{"id", "name"}, {{"7", "ann"}, {"9", std::nullopt}, {"8", "bob"}}, 0});
 }
 
+#if !defined(__clang__) || __clang_major__ > 15  // earlier ones cannot read libstdc++'s views
 TEST(Rows, AreARangeOfTheStandardLibrary) {
   const Rows rows = accounts();
   std::vector<long> ids;
@@ -31,6 +32,7 @@ TEST(Rows, AreARangeOfTheStandardLibrary) {
       rows, [](const Row& row) { return row.get<std::optional<std::string>>("name") == "bob"; });
   EXPECT_EQ(found - rows.begin(), 2);
 }
+#endif
 
 TEST(Rows, OutliveTheRangeThatGaveThem) {
   const auto first = accounts().begin();
