@@ -22,5 +22,5 @@ step 'configure' cmake --preset "$preset" -DHAPAX_TESTS=ON
 step 'build (the first time takes minutes)' cmake --build --preset "$preset"
 progress=''
 [ ! -t 1 ] || progress=--progress
-# Eight at a time, even on two cores: they wait for servers more than they compute.
-exec ctest --test-dir build/release --output-on-failure $progress -j8 "$@"
+# Six at a time, even on two cores: they wait for servers more than they compute.
+exec ctest --test-dir build/release --output-on-failure $progress -j6 "$@"
