@@ -82,7 +82,7 @@ void Gate::start() {
   retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
       connect_, config_.gate.name, holder,
       [] { return std::map<store::TopicPartition, std::int64_t>(); },
-      [](const auto&) { return std::map<store::TopicPartition, std::int64_t>(); }});
+      [](const auto&) { return std::map<store::TopicPartition, std::int64_t>(); }, metrics_});
   if (executor_setup_.operations != nullptr)
     outcomes_ = std::make_unique<Outcomes>(
         OutcomesSetup{connect_, config_.gate.scope + "/" + config_.gate.name,

@@ -100,6 +100,8 @@ MetricFamilies::MetricFamilies(const Versions& versions, std::size_t max_partiti
           counter(registry, "hapax_postgres_outages_total", "Times PostgreSQL went away.")),
       registry_up(gauge_family(registry, "hapax_schema_registry_up",
                                "1 if a route's schema registry answered when asked last, else 0.")),
+      retention_behind(gauge(registry, "hapax_retention_behind_seconds",
+                             "How long expired keys have stayed, at most.")),
       serialization_retries(
           counter(registry, "hapax_serialization_retries_total",
                   "Transactions run again at once after a serialization failure or deadlock.")),

@@ -67,6 +67,7 @@ struct MetricFamilies {
   prometheus::Gauge& postgres_up;
   prometheus::Counter& postgres_outages;
   Gauges& registry_up;
+  prometheus::Gauge& retention_behind;
   prometheus::Counter& serialization_retries;
   prometheus::Gauge& replays_open;
   std::array<prometheus::Counter*, 3> replays;  // by ReplayEnd

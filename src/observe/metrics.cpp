@@ -194,6 +194,9 @@ void Metrics::postgres_went_down() {
 void Metrics::registry(std::string_view topic, bool is_up) {
   families_->registry_up.Add({{"topic", to_valid_utf8(topic)}}).Set(is_up ? 1 : 0);
 }
+void Metrics::retention_behind(std::chrono::seconds time) {
+  families_->retention_behind.Set(static_cast<double>(time.count()));
+}
 void Metrics::serialization_retried() { families_->serialization_retries.Increment(); }
 void Metrics::replays_open(std::size_t count) {
   families_->replays_open.Set(static_cast<double>(count));

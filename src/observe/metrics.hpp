@@ -171,6 +171,8 @@ class Metrics {
   void postgres_came_up();
   void postgres_went_down();  // an outage is counted when it was not down already
   void registry(std::string_view topic, bool is_up);  // of the schemas of a route
+  // So long expired keys have stayed; 0 where another worker removes them.
+  void retention_behind(std::chrono::seconds time);
   void serialization_retried();  // 40001 or 40P01: run again at once, no attempt
   void halted(std::string_view reason);
   void replays_open(std::size_t count);  // of the whole group

@@ -40,12 +40,15 @@ void Retention::run(const std::stop_token& stop) {
     try {
       serve(stop);
       said = false;
+      worked_at_ = steady_clock::now();
     } catch (const store::DatabaseError& error) {
       // Keys that stay a while longer harm nobody; keys that stay for good fill the disk.
       if (!std::exchange(said, true))
         observe::log::warning("retention_delayed",
                               {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
                               "expired keys could not be removed; trying again every 10 s");
+      setup_.metrics.retention_behind(
+          std::chrono::duration_cast<std::chrono::seconds>(steady_clock::now() - worked_at_));
     }
     wait_unless_stopped(stop, kBetweenRounds);
   }
@@ -57,6 +60,8 @@ void Retention::serve(const std::stop_token& stop) {
   note_passed(session, clock.now);
   if (store::take_lease(session, "retention", setup_.worker_name, kLease))
     remove_expired(stop, session, clock.now);
+  else
+    setup_.metrics.retention_behind(0s);
 }
 
 // A clock that jumps days ahead would expire every key at once. So PostgreSQL's counts only as far
@@ -102,6 +107,9 @@ void Retention::note_passed(store::Session& session, const std::string& now) {
 void Retention::remove_expired(const std::stop_token& stop, store::Session& session,
                                const std::string& now) {
   const auto held = store::read_held_scopes(session, now);
+  std::chrono::seconds behind{0};
+  for (const store::HeldScope& scope : held) behind = std::max(behind, scope.since);
+  setup_.metrics.retention_behind(behind);
   const bool looks_at_all = steady_clock::now() >= look_at_all_;
   for (const store::HeldScope& scope : held) {
     say_held(scope);

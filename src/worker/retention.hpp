@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "observe/metrics.hpp"
 #include "store/session.hpp"
 #include "store/worker/retention.hpp"
 
@@ -27,6 +28,7 @@ struct RetentionSetup {
   std::function<std::map<store::TopicPartition, std::int64_t>(
       const std::vector<store::TopicPartition>&)>
       ends;
+  observe::Metrics& metrics;
 };
 
 class Retention {
@@ -58,6 +60,7 @@ class Retention {
   std::map<std::string, std::string> said_held_;          // by scope
   std::chrono::steady_clock::time_point look_at_all_{};
   bool said_ahead_ = false;
+  std::chrono::steady_clock::time_point worked_at_{began_steady_};  // the last round without error
 
   std::jthread thread_;
 };

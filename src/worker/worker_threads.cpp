@@ -54,7 +54,8 @@ void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
   keeper.start();
   retention_ = std::make_unique<Retention>(RetentionSetup{
       setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_epochs(); },
-      [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); }});
+      [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); },
+      setup_.metrics});
   if (std::ranges::any_of(routes_, [](const auto& route) { return route.outside.has_value(); }))
     calls_ = std::make_unique<OutsideCalls>(setup_, routes_, std::move(call_handlers_), random());
   replays_ = std::make_unique<Replays>(setup_, routes_, std::move(replay_handlers_), calls_.get(),

@@ -129,6 +129,13 @@ TEST(Metrics, ShowWhetherTheSchemaRegistryOfARouteIsUp) {
   EXPECT_TRUE(shows(metrics, R"(hapax_schema_registry_up{topic="payments"} 0)"));
 }
 
+TEST(Metrics, ShowHowLongExpiredKeysHaveStayed) {
+  Metrics metrics(kVersions);
+  EXPECT_TRUE(shows(metrics, "hapax_retention_behind_seconds 0"));
+  metrics.retention_behind(std::chrono::hours(1));
+  EXPECT_TRUE(shows(metrics, "hapax_retention_behind_seconds 3600"));
+}
+
 TEST(PartitionMetrics, ShowOffsetsExactlyAndOnlyWhereKnown) {
   Metrics metrics(kVersions);
   metrics.partition_assigned("payments", 3);

@@ -82,12 +82,14 @@ TEST_F(ExpireKeys, PassesKeysThatExpiredTogether) {
 
 TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
   fill("1 microsecond");
+  observe::Metrics metrics({});
   worker::Retention retention(
       {.connect = [&] { return Session(database.worker()); },
        .group = "g",
        .worker_name = "w",
        .held = [] { return std::map<TopicPartition, std::int64_t>(); },
-       .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); }});
+       .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); },
+       .metrics = metrics});
   database.wait_until("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = 'free'", "0");
   EXPECT_EQ(keys_of("held"), kHeldKeys);
 }
