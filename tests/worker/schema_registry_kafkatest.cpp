@@ -147,5 +147,61 @@ TEST_F(RegistryOutage, IsNoneIfDecodingKillsAndTheMessageIsGivenUp) {
   expect_leaves(*worker);
 }
 
+// The second message of its file, by a schema that has one more field each time.
+class ProtobufRoute : public testing::Test {
+ protected:
+  void knows(int schema) {
+    std::string fields = "string id = 1; string account = 2; int64 amount_minor = 3;";
+    for (int i = 1; i < schema; ++i)
+      fields += " string more" + std::to_string(i) + " = " + std::to_string(10 + i) + ";";
+    registry.answer("/schemas/ids/" + std::to_string(schema), 200,
+                    json{{"schemaType", "PROTOBUF"},
+                         {"schema",
+                          "syntax = \"proto3\"; package t; message Other {} message "
+                          "Payment { " +
+                              fields + " }"}}
+                        .dump());
+  }
+
+  // As site.payment(), but with the id in the payload alone.
+  Outgoing payment(int number, int schema) const {
+    Outgoing record = site.payment(number);
+    record.headers.clear();
+    std::string bytes{'\0', '\0', '\0', '\0', static_cast<char>(schema), 2, 2};  // indexes: [1]
+    const std::string id = "p" + std::to_string(number),
+                      account = "a" + std::to_string(number % 10);
+    bytes += '\x0a' + std::string(1, static_cast<char>(id.size())) + id;
+    bytes += '\x12' + std::string(1, static_cast<char>(account.size())) + account;
+    record.payload = bytes + '\x18' + static_cast<char>(number + 1);
+    return record;
+  }
+
+  Site site = Site::on_mock_cluster(1);
+  SchemaRegistry registry;
+};
+
+TEST_F(ProtobufRoute, TakesItsKeyFromTheDecodedValueAndWaitsForItsRegistry) {
+  knows(1);
+  const auto worker = site.worker(
+      "w", {{"route",
+             {{"payload", {{"format", "protobuf"}, {"registry", {{"url", registry.url()}}}}},
+              {"key", {{"header", nullptr}, {"json", "/id"}}}}}});
+  Producer producer(site.bootstrap());
+  for (int i = 0; i < 5; ++i) producer.send(payment(i, 1));
+  site.await_booked(5);
+
+  registry.go_away();
+  for (int i = 3; i < 10; ++i) producer.send(payment(i, 2));  // 3 and 4 again
+  worker->await("registry_down");
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "5");
+  knows(2);
+  registry.come_back();
+  site.await_no_lag();
+  site.expect_exact(10);
+  EXPECT_EQ(site.database().value("SELECT sum(duplicates) FROM hapax.idempotency_keys"), "2");
+  EXPECT_EQ(worker->count("attempt_failed"), 0U);
+  expect_leaves(*worker);
+}
+
 }  // namespace
 }  // namespace hapax::support
