@@ -38,12 +38,13 @@ struct Record {
   std::optional<std::string> payload = std::nullopt;  // nothing: a tombstone
   std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
   std::optional<std::string> key = std::nullopt;  // Kafka's record key
-  // As the producer wrote it, in milliseconds since 1970-01-01 UTC.
+  // In milliseconds since 1970-01-01 UTC; `timestamp_type` tells who wrote it.
   std::optional<std::int64_t> timestamp_ms = std::nullopt;
   std::int32_t partition = 0;
   // Its offset in Kafka. Nothing: the harness gives each different record an offset of its own, so
   // that the same record is the same message, delivered again.
   std::optional<std::int64_t> offset = std::nullopt;
+  TimestampType timestamp_type = TimestampType::create_time;  // of a timestamp that is there
 
   bool operator==(const Record&) const = default;
 };

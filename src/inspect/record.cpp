@@ -24,6 +24,15 @@ std::optional<std::string> text_of(const std::optional<std::string_view>& bytes)
   return bytes ? std::optional(std::string(*bytes)) : std::nullopt;
 }
 
+const char* name_of(TimestampType type) {
+  switch (type) {
+    case TimestampType::create_time: return "create_time";
+    case TimestampType::log_append_time: return "log_append_time";
+    case TimestampType::none: break;
+  }
+  return "none";
+}
+
 // With the names that `hapax dead export` gives them, so that one reader takes both.
 Json json_of(const Message& message) {
   Json headers = Json::array();
@@ -35,6 +44,7 @@ Json json_of(const Message& message) {
           {"partition", message.partition()},
           {"kafka_offset", message.offset()},
           {"message_timestamp", timestamp ? Json(timestamp->time_since_epoch().count()) : Json()},
+          {"timestamp_type", name_of(message.timestamp_type())},
           {"message_key", bytes_json(text_of(message.key()))},
           {"headers", std::move(headers)},
           {"payload", bytes_json(text_of(message.payload()))}};

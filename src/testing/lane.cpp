@@ -40,7 +40,7 @@ Views::Views(const TestedRoute& route, const Delivery& delivery) {
   for (const auto& [name, value] : record.headers) headers.push_back({name, value});
   parts.coordinates = {route.route.topic, record.partition, delivery.offset};
   parts.timestamp_ms = record.timestamp_ms.value_or(-1);
-  parts.timestamp_type = record.timestamp_ms ? TimestampType::create_time : TimestampType::none;
+  parts.timestamp_type = record.timestamp_ms ? record.timestamp_type : TimestampType::none;
   parts.key = record.key;
   parts.payload = record.payload;
   parts.headers = headers;

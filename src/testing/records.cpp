@@ -47,6 +47,8 @@ Record record_of(const json& line) {
     record.headers.emplace_back(bytes_of(header.at("name")).value(), bytes_of(header.at("value")));
   const json& timestamp = line.at("message_timestamp");
   if (!timestamp.is_null()) record.timestamp_ms = timestamp.get<std::int64_t>();
+  if (line.value("timestamp_type", "") == "log_append_time")
+    record.timestamp_type = TimestampType::log_append_time;
   record.partition = line.at("partition").get<std::int32_t>();
   record.offset = line.at("kafka_offset").get<std::int64_t>();
   return record;

@@ -122,6 +122,23 @@ TEST_F(RecordsInAFile, AreWhatHapaxRecordWrote) {
                                 .offset = 0}));
 }
 
+// A handler that goes by the broker's time decides the same in a replay.
+TEST_F(RecordsInAFile, KeepWhoWroteTheirTimestamp) {
+  nlohmann::json record = nlohmann::json::parse(line("t", R"({"text": "10"})"));
+  record["headers"] = {{{"name", {{"text", "id"}}}, {"value", {{"text", "p1"}}}}};
+  record["message_timestamp"] = 1'700'000'000'123;
+  record["timestamp_type"] = "log_append_time";
+  Harness harness(factory([](const Message& message, Context& context) {
+                    if (message.timestamp_type() != hapax::TimestampType::log_append_time)
+                      throw hapax::Reject("the producer's time");
+                    book(message, context);
+                  }),
+                  ledger());
+  const auto outcomes = harness.replay(read_records(write(record.dump())));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].result, Result::completed) << outcomes[0].text();
+}
+
 TEST_F(RecordsInAFile, MayBeTombstones) {
   EXPECT_THAT(read_records(write(line("t", "null"))),
               ElementsAre(::testing::Field(&Record::payload, std::nullopt)));
