@@ -88,6 +88,12 @@ std::shared_ptr<Ticket> Desk::take(std::chrono::milliseconds at_most) {
   return ticket;
 }
 
+void Desk::put_back(std::shared_ptr<Ticket> ticket) {
+  const sync::Lock lock(mutex_);
+  ready_.push_front(std::move(ticket));
+  some_.notify_one();
+}
+
 void Desk::finish(const std::shared_ptr<Ticket>& ticket, Executed executed) {
   answer_waiting(*ticket, executed);
   give(*ticket, std::move(executed.answer));

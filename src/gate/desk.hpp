@@ -49,6 +49,9 @@ class Desk {
   // For a lane. Nothing: none came in this time, or the desk is stopped.
   std::shared_ptr<Ticket> take(std::chrono::milliseconds at_most);
 
+  // One that was taken and did not run: it is the next that a lane takes.
+  void put_back(std::shared_ptr<Ticket> ticket);
+
   // Answers the ticket, and those that wait for it.
   void finish(const std::shared_ptr<Ticket>& ticket, Executed executed);
 

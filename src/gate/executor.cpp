@@ -67,6 +67,7 @@ Executed Executor::execute(const Request& request, Handler& handler, const Next&
   std::optional<Answer> answer;
   while (!answer) {
     ahead_.reset();
+    if (run.agains > 0) next.put_back();
     run.session_was_new = !session_.is_open();
     run.phase = Phase::claim;
     run.sent_commit = false;
@@ -192,7 +193,7 @@ Answer Executor::handle_claimed(Run& run, std::unique_ptr<store::Transaction> cl
 void Executor::complete(std::unique_ptr<store::Transaction> transaction,
                         const store::ClaimRequest& request, const std::string& nonce,
                         const std::optional<std::string>& result, const Next& next) {
-  const auto following = session_->is_clean() ? next() : std::nullopt;
+  const auto following = session_->is_clean() ? next.take() : std::nullopt;
   if (!following || !has_a_key_to_claim(*following->request))
     return store::complete(*transaction, request, nonce, result);
   std::unique_ptr<Run> run = begin(*following->request, *following->handler);

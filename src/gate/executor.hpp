@@ -52,8 +52,13 @@ struct Following {
   const Request* request;
   Handler* handler;
 };
-// Asked while a request is committed. Nothing: none waits. The same one until it is executed.
-using Next = std::function<std::optional<Following>()>;
+// The request behind the one that is executed.
+struct Next {
+  // Asked while a request is committed. Nothing: none waits. The same one until it is executed.
+  std::function<std::optional<Following>()> take;
+  // Leaves it to other lanes: the request before it runs again, which may take long.
+  std::function<void()> put_back;
+};
 
 struct Run;
 

@@ -39,11 +39,16 @@ void Lane::run() {
 void Lane::serve(const std::shared_ptr<Ticket>& ticket) {
   HandlerTime& time = executor_.handler_time();
   time.serve(ticket);
-  const auto next = [this]() -> std::optional<Following> {
-    if (!following_) following_ = desk_.take({});
-    if (!following_) return std::nullopt;
-    return Following{&following_->request, handlers_[following_->request.route].get()};
-  };
+  const Next next{
+      .take = [this]() -> std::optional<Following> {
+        if (!following_) following_ = desk_.take({});
+        if (!following_) return std::nullopt;
+        return Following{&following_->request, handlers_[following_->request.route].get()};
+      },
+      .put_back =
+          [this] {
+            if (following_) desk_.put_back(std::exchange(following_, nullptr));
+          }};
   Executed executed = executor_.execute(ticket->request, *handlers_[ticket->request.route], next);
   if (time.done()) return desk_.finish(ticket, std::move(executed));
   observe::log::info("handler_came_back", {},

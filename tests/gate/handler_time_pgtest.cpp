@@ -107,6 +107,42 @@ TEST_F(HandlerTimeout, EndsTheGateIfNoLaneIsLeft) {
   EXPECT_EQ(queued.read().status, 503);
 }
 
+// The lane has taken it already, for the round trip of the COMMIT that failed.
+TEST_F(HandlerTimeout, OfOneThatRunsAgainIsNotWaitedForByTheRequestBehindIt) {
+  config.gate.handler_timeout = 60s;
+  config.gate.lanes = 2;
+  database.run(
+      "CREATE SEQUENCE commits; GRANT USAGE ON SEQUENCE commits TO hapax_worker;"
+      "CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF nextval('commits') = 1 THEN RAISE EXCEPTION 'no' USING ERRCODE = '40001'; END IF; "
+      "RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW WHEN (new.key = 'k1') EXECUTE FUNCTION fail_once()");
+  Door other_lane, first_run;
+  std::atomic<int> runs_of_k1 = 0;
+  body = [&, again = door](const Message& message, Context& context) {
+    if (*message.payload() == "busy") other_lane.pass();
+    if (*message.payload() == "fails once") (++runs_of_k1 == 1 ? first_run : *again).pass();
+    book(message, context);
+  };
+  HttpClient busy(port()), first(port()), behind(port());
+  busy.send(request("POST", "/payments", keyed("k0"), "busy"));
+  other_lane.await_waiting(1);
+  first.send(request("POST", "/payments", keyed("k1"), "fails once"));
+  first_run.await_waiting(1);
+  behind.send(request("POST", "/payments", keyed("k2"), "10"));
+  while (gate().metrics.text().find("\nhapax_gate_queue 1\n") == std::string::npos)
+    std::this_thread::sleep_for(10ms);
+  first_run.open();
+  door->await_waiting(1);
+  other_lane.open();
+  EXPECT_EQ(behind.read().status, 201);
+  door->open();
+  EXPECT_EQ(first.read().status, 201);
+  EXPECT_EQ(busy.read().status, 201);
+  EXPECT_EQ(effects(), "k0=busy k2=10 k1=fails once");
+}
+
 TEST_F(HandlerTimeout, HoldsForSafeMethodsToo) {
   config.gate.routes[0].methods = {"POST", "GET"};
   body = [passed = door](const Message&, Context&) { passed->pass(); };
