@@ -76,7 +76,8 @@ class Executor {
   // Throws: nothing of the handler's or PostgreSQL's.
   // Takes the key of the following request in the round trip that commits this one. If that key is
   // another process's, the answer waits for it, at most 50 ms.
-  // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
+  // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts,
+  // but for deferred triggers at COMMIT).
   Executed execute(const Request& request, Handler& handler, const Next& next);
 
   // Of the handler that it runs; for the watch. Any thread.

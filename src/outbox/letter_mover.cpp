@@ -82,6 +82,7 @@ void LetterMover::moved(const Portion& portion, std::size_t count) {
 // letter at first, so that those of other topics and those before it go on.
 void LetterMover::failed(const Portion& portion, const char* why) {
   const bool is_alone = portion.consumed.size() == 1;
+  move_at_ = std::chrono::steady_clock::now() + kAskLetters;  // records wait for the relay
   for (const std::string& topic : portion.consumed) {
     Failed& failed = failed_[topic];
     failed.most = 1;

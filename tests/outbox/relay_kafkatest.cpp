@@ -249,6 +249,25 @@ TEST_F(RelayCase, SendsRecordsWhileADeadLetterCannotBeRead) {
   database.wait_until("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL", "0");
 }
 
+// Each look for letters takes as long as it may. It once took as long as the lease lasts.
+TEST_F(RelayCase, SendsRecordsWhileEachMoveOfDeadLettersIsSlow) {
+  database.run(rows("receipts", 0, 100));
+  cluster.create_topic("dead", 1);
+  store::Session owner(database.owner());
+  store::Transaction holding(owner);
+  holding.run("LOCK TABLE hapax.dead_letters IN ACCESS EXCLUSIVE MODE");
+  RelaySetup with_letters = setup();
+  with_letters.letters = {{"payments", "dead"}};
+  with_letters.transactions = true;
+  with_letters.lease = 5s;
+  auto patient = database.worker();
+  patient.lock_timeout = 10s;
+  with_letters.connect = [patient] { return store::Session(patient); };
+  Running relay(std::move(with_letters), "w");
+  await_sent();
+  EXPECT_EQ(database.value("SELECT epoch FROM hapax.leases"), "1");
+}
+
 // SKIP LOCKED would let both send, and split a key between them.
 TEST_F(RelayCase, OfTwoRelaysOneWorksAndTheOtherTakesOverAtOnce) {
   database.run(rows("receipts", 0, 3000));

@@ -1,5 +1,7 @@
 #include "store/message/publications.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "sql_statements.hpp"
@@ -53,7 +55,11 @@ std::optional<std::size_t> move_letters(
     std::chrono::seconds lease_time,
     const std::function<Published(const UnpublishedLetter&)>& record_of, std::size_t most) {
   Transaction transaction(session);
-  transaction.run("SET LOCAL statement_timeout = '5s'");  // or it outlasts the lease
+  // Or it outlasts the lease, and the relay sends nothing.
+  const auto at_most = std::min<std::chrono::milliseconds>(
+      std::chrono::seconds(5), std::chrono::milliseconds(lease_time) / 4);
+  for (const char* const setting : {"statement_timeout", "lock_timeout"})
+    transaction.add("SET LOCAL " + std::string(setting) + " = " + std::to_string(at_most.count()));
   // Most looks find nothing, and write nothing.
   const std::string consumed = array_of(topics);
   if (transaction.run(sql::kCountUnpublished, {lease.group, consumed, 1, "{}"})[0][0].text() == "0")
