@@ -167,6 +167,10 @@ Answer Operations::answer(store::Session& session, const Request& request) const
     const auto accepted = store::read_acceptance(session, *key);
     if (!accepted) return gone();
     const config::GateRoute* const route = route_of(accepted->path);
+    // The key is of a request that a handler answered: the operation's own has expired since.
+    if (route == nullptr &&
+        std::ranges::count(gate_.routes, accepted->path, &config::GateRoute::path) > 0)
+      return gone();
     if (route == nullptr)
       return unavailable("This gate does not have the route of the operation. Try again.");
     if (!route->tenants.empty() && std::ranges::count(route->tenants, request.tenant) == 0)

@@ -117,6 +117,20 @@ TEST_F(OperationsForgotten, AnotherRequestUnderTheKeyIsAnotherOperation) {
   EXPECT_EQ(database.count("SELECT count(*) FROM effects"), 2);
 }
 
+TEST_F(OperationsForgotten, ARequestOfAHandlersRouteUnderTheKeyLeavesItGone) {
+  config.gate.routes.insert(config.gate.routes.begin(), config::GateRoute{"/plain"});
+  config::Route base = config.base.routes.front();
+  base.topic = "/plain";
+  base.handler = {};
+  config.base.routes.insert(config.base.routes.begin(), base);
+  const std::string at = post("k1").header("location");
+  work(book);
+  database.run("DELETE FROM hapax.idempotency_keys");
+  EXPECT_EQ(look(at).status, 410);
+  EXPECT_EQ(post("k1", "10", {}, "/plain").status, 201);
+  EXPECT_EQ(look(at).status, 410);
+}
+
 // The record takes the failed key over and runs, so what came of the first is no answer.
 TEST_F(OperationsForgotten, WhatWasGivenUpBeforeIsNotTheOutcome) {
   const std::string at = post("k1").header("location");
