@@ -96,8 +96,13 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
   }
   if (!runs) return fenced(task);
   crash_point("attempt_recorded");
-  if (task.route.retry.exhausted(runs->count, runs->lasting))
-    return give_up(attempt, gave_up("attempts_exhausted", fault.text, runs->count, fault.sqlstate));
+  if (task.route.retry.exhausted(runs->count, runs->lasting)) {
+    Outcome outcome =
+        give_up(attempt, gave_up("attempts_exhausted", fault.text, runs->count, fault.sqlstate));
+    // Also if PostgreSQL did not take the letter: the handler must not run again.
+    outcome.attempts = std::max(outcome.attempts, runs->count);
+    return outcome;
+  }
   return {.result = Result::retry,
           .reason = "failed",
           .detail = fault.text,

@@ -49,7 +49,7 @@ struct Attempt {
   LaneSession& session;
   std::minstd_rand& random;  // of the jitter
   const store::Source source;
-  const bool session_was_new;                // made for this run: nothing in it can be stale
+  bool session_was_new;                      // made for this run: nothing in it can be stale
   std::optional<key::Identity> identity;     // nothing: not derived
   bool in_doubt;                             // a transaction with it may have been committed
   bool sent_commit = false;                  // of this run

@@ -143,6 +143,7 @@ Outcome Processor::process_once(Attempt& attempt, Handler& handler, const Next& 
 
 Outcome Processor::read_and_run(Attempt& attempt, Handler& handler) {
   Attempt read(attempt.task.read(), session_, random_);
+  read.session_was_new = attempt.session_was_new;  // announcing has opened it
   read.in_doubt = attempt.in_doubt;
   Outcome outcome = skip_or_run(read, handler, {});
   attempt.in_doubt = read.in_doubt;
@@ -191,11 +192,14 @@ Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next
   attempt.identity = std::get<key::Identity>(std::move(derived));
   if (!is_claimed && task.answered == nullptr)
     if (auto refused = violation(task)) return give_up(attempt, *std::move(refused));
-  if (task.route.retry.exhausted(task.attempts, task.failing))  // the last ended in the watchdog
+  if (task.route.retry.exhausted(task.attempts, task.failing))  // the watchdog ended it, perhaps
     return give_up(
         attempt,
-        gave_up("attempts_exhausted",
-                "no run is left: the last did not end, or retry was lowered since", task.attempts));
+        gave_up(
+            "attempts_exhausted",
+            "no run is left: the last did not end, its dead letter could not be written then, or "
+            "retry was lowered since",
+            task.attempts));
   if (task.outages >= kMaxOutages)  // and PostgreSQL was gone each time, so that none was counted
     return count_run(attempt, {store::Fault::Kind::connection, "",
                                "PostgreSQL was lost " + std::to_string(task.outages) +

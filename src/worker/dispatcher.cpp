@@ -16,7 +16,11 @@ constexpr int kOthersTurns = 16;
 void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item) {
   const sync::Lock lock(mutex_);
   if (partition->over()) return;
-  if (!lost_.empty()) item.outages = take_lost(*partition, item);
+  if (!lost_.empty()) {
+    const Lost lost = take_lost(*partition, item);
+    item.outages = lost.outages;
+    item.announced = lost.announced;
+  }
   const auto [found, is_new] = strands_.try_emplace({partition.get(), order_key});
   Strand& strand = found->second;
   strand.items.push_back(std::move(item));
@@ -27,19 +31,20 @@ void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_k
 }
 
 // Those below it are settled, or they would have come before.
-int Dispatcher::take_lost(const Partition& partition, const Item& item) {
+Dispatcher::Lost Dispatcher::take_lost(const Partition& partition, const Item& item) {
   const Coordinates here = coordinates_of(partition, item.record->message().offset());
   auto lost = lost_.lower_bound(coordinates_of(partition, 0));
-  int outages = 0;
+  Lost its;
   for (; lost != lost_.end() && lost->first <= here; lost = lost_.erase(lost))
-    if (lost->first == here) outages = lost->second;
-  return outages;
+    if (lost->first == here) its = lost->second;
+  return its;
 }
 
 void Dispatcher::keep_lost(const Partition& partition, const std::list<Item>& items) {
   for (const Item& item : items)
-    if (item.outages > 0)
-      lost_[coordinates_of(partition, item.record->message().offset())] = item.outages;
+    if (item.outages > 0 || item.announced)
+      lost_[coordinates_of(partition, item.record->message().offset())] = {item.outages,
+                                                                           item.announced};
 }
 
 Dispatcher::Coordinates Dispatcher::coordinates_of(const Partition& partition,

@@ -166,7 +166,12 @@ class Dispatcher {
 
   using Coordinates = std::tuple<TopicPartition, std::int32_t, std::int64_t>;
   static Coordinates coordinates_of(const Partition& partition, std::int64_t offset);
-  int take_lost(const Partition& partition, const Item& item) HAPAX_REQUIRES(mutex_);
+  // What this process knows of a message that comes again: as Item.
+  struct Lost {
+    int outages = 0;
+    bool announced = false;
+  };
+  Lost take_lost(const Partition& partition, const Item& item) HAPAX_REQUIRES(mutex_);
   void keep_lost(const Partition& partition, const std::list<Item>& items) HAPAX_REQUIRES(mutex_);
 
   // What is ready for the lanes, or for calls.
@@ -204,8 +209,8 @@ class Dispatcher {
   bool calls_woken_ HAPAX_GUARDED_BY(mutex_) = false;
   bool calls_may_run_ HAPAX_GUARDED_BY(mutex_) = true;
   Strands strands_ HAPAX_GUARDED_BY(mutex_);
-  // Connections, while a message ran whose partition was dropped.
-  std::map<Coordinates, int> lost_ HAPAX_GUARDED_BY(mutex_);
+  // Of messages whose partition was dropped.
+  std::map<Coordinates, Lost> lost_ HAPAX_GUARDED_BY(mutex_);
   // Takes of what is ready before the next suspect.
   int others_turns_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::multimap<Clock::time_point, Entry*> waiting_ HAPAX_GUARDED_BY(mutex_);

@@ -35,6 +35,7 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
   } else if (outcome.lost_in_handler) {
     ++item.outages;
   }
+  item.attempts = std::max(item.attempts, outcome.attempts);  // counted, and not given up yet
   if (outcome.result != Result::waits) item.announced = outcome.announced;
   item.crashes = std::max(item.crashes, outcome.crashes);
   if (outcome.to_call) {

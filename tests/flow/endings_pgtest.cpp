@@ -262,5 +262,24 @@ TEST_F(Ending, ATombstoneIsSkippedWhereTheRouteSaysSo) {
   EXPECT_EQ(count("hapax.idempotency_keys"), 0);
 }
 
+// The third failed run is counted, and PostgreSQL has no memory for its dead letter.
+TEST_F(Ending, TheHandlerDoesNotRunOnceMoreIfItsDeadLetterMeetsAnOutage) {
+  database.run(
+      "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION 'full' USING ERRCODE = '53200'; END $$;"
+      "CREATE TRIGGER no BEFORE INSERT ON hapax.dead_letters FOR EACH ROW EXECUTE FUNCTION no()");
+  const Body fails = [](const Message&, Context&) { throw std::runtime_error("no"); };
+  Given given;
+  for (int i = 0; i < 6; ++i) {
+    const Outcome outcome = process({}, fails, given);
+    EXPECT_FALSE(is_settled(outcome.result));
+    given.attempts = std::max(given.attempts, outcome.attempts);  // as worker/settler.cpp
+  }
+  EXPECT_EQ(runs, 3);
+  database.run("DROP TRIGGER no ON hapax.dead_letters");
+  EXPECT_EQ(process({}, fails, given).reason, "attempts_exhausted");
+  EXPECT_EQ(runs, 3);
+}
+
 }  // namespace
 }  // namespace hapax::flow

@@ -49,6 +49,7 @@ struct Given {
   bool in_doubt = false;
   const traces::Trace* trace = nullptr;
   const payload::Reading* reading = nullptr;
+  bool reads_late = false;  // the message is decoded behind its announcement
 };
 
 using Body = std::function<void(const Message&, Context&)>;
@@ -101,26 +102,32 @@ class FlowCase : public testing::Test {
     if (given.reading != nullptr && given.reading->is_readable())
       parts.decoded = given.reading->json;
     const Message message(parts);
-    const Task task{.route = route,
-                    .message = message,
-                    .group = given.group,
-                    .generation = given.generation,
-                    .guard_below = given.guard_below,
-                    .attempts = given.attempts,
-                    .outages = given.outages,
-                    .cautious = given.cautious,
-                    .skip = given.skip ? &*given.skip : nullptr,
-                    .failing = given.failing,
-                    .incarnation = given.incarnation,
-                    .announced = given.announced,
-                    .crashes = given.crashes,
-                    .remembered = given.remembered,
-                    .agains = given.agains,
-                    .epoch = given.epoch,
-                    .settled = given.settled,
-                    .in_doubt = given.in_doubt,
-                    .trace = given.trace,
-                    .reading = given.reading};
+    const auto task_with = [&](const payload::Reading* reading) {
+      return Task{.route = route,
+                  .message = message,
+                  .group = given.group,
+                  .generation = given.generation,
+                  .guard_below = given.guard_below,
+                  .attempts = given.attempts,
+                  .outages = given.outages,
+                  .cautious = given.cautious,
+                  .skip = given.skip ? &*given.skip : nullptr,
+                  .failing = given.failing,
+                  .incarnation = given.incarnation,
+                  .announced = given.announced,
+                  .crashes = given.crashes,
+                  .remembered = given.remembered,
+                  .agains = given.agains,
+                  .epoch = given.epoch,
+                  .settled = given.settled,
+                  .in_doubt = given.in_doubt,
+                  .trace = given.trace,
+                  .reading = reading};
+    };
+    Task task = task_with(given.reads_late ? nullptr : given.reading);
+    std::optional<Task> read;
+    if (given.reads_late)
+      task.read = [&]() -> const Task& { return read.emplace(task_with(given.reading)); };
     CountingHandler handler(body, runs);
     return processor.process(task, handler);
   }
@@ -134,8 +141,8 @@ class FlowCase : public testing::Test {
       if (outcome.lost_in_handler) ++given.outages;
       given.in_doubt = given.in_doubt || outcome.in_doubt;
       given.agains = outcome.result == Result::again ? given.agains + 1 : 0;
+      given.attempts = std::max(given.attempts, outcome.attempts);
       if (outcome.result != Result::retry) continue;
-      given.attempts = outcome.attempts;
       given.outages = std::min(given.outages, kMaxOutages - 1);
     }
     last.reason = "never settled: " + std::string(name_of(last.result)) + " " + last.reason;

@@ -180,5 +180,17 @@ TEST_F(ReplayedPayload, HoldsNoTransactionWhileTheRegistryIsAsked) {
   EXPECT_EQ(read, "7");
 }
 
+// Announcing opens the session, so that it is new for the run behind it, too. It once ran on new
+// sessions for ever.
+TEST_F(PayloadRules, ACautiousMessageThatIsDecodedLateFailsAsAnyOther) {
+  route.payload = nullptr;
+  const Reading five{.json = "5"};
+  const Given late{.cautious = true, .reading = &five, .reads_late = true};
+  const Body divides = [](const Message&, Context& context) { context.sql("SELECT 1 / 0"); };
+  EXPECT_EQ(settle({.key = "k1", .offset = 1}, divides, late).reason, "attempts_exhausted");
+  const Body reads = [](const Message&, Context& context) { context.sql("SELECT FROM gone"); };
+  EXPECT_EQ(settle({.key = "k2", .offset = 2}, reads, late).reason, "statement_refused");
+}
+
 }  // namespace
 }  // namespace hapax::flow

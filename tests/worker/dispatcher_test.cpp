@@ -232,6 +232,28 @@ TEST_F(DispatcherTest, ConnectionsLostUnderAMessageAreKnownWhenItComesAgain) {
   EXPECT_EQ(outages_of_next(), 0) << "what is behind it came, so that it was settled";
 }
 
+// PostgreSQL restarted under it. Its next announcement would count a crash that was none.
+TEST_F(DispatcherTest, AnAnnouncementThatCouldNotBeWithdrawnIsKnownWhenTheMessageComesAgain) {
+  const auto at_5 = [] {
+    Message::Parts parts;
+    parts.coordinates = {"payments", 0, 5};
+    Item made;
+    made.record = kafka::Record::copy(parts);
+    return made;
+  };
+  auto p = partition();
+  dispatcher_.add(p, 7, at_5());
+  take();
+  Work running = give_back();
+  dispatcher_.drop(*p);
+  running.items.front().announced = true;
+  finish(std::move(running), 0);
+  p = partition();
+  dispatcher_.add(p, 7, at_5());
+  take();
+  EXPECT_TRUE(held_.back().items.front().announced);
+}
+
 TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {
   route_.batch = 3;
   flow::Route other_route = route();
