@@ -16,7 +16,8 @@ class Reject : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Message::json() throws it: the payload is null, is not JSON, or nests too deep.
+// Message::json() and Message::as() throw it: the payload is null, is not JSON, nests too deep, or
+// does not fit the type.
 class BadPayload : public Reject {
  public:
   using Reject::Reject;

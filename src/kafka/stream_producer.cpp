@@ -83,7 +83,8 @@ StreamProducer::StreamProducer(const Properties& properties, const Limits& limit
   for (const auto& [name, value] : settings)
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
         RD_KAFKA_CONF_OK)
-      throw std::runtime_error("producing: librdkafka refuses kafka." + name + ": " + error);
+      throw std::runtime_error("producing: librdkafka refuses kafka." +
+                               name);  // it quotes the value
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), nullptr);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);

@@ -68,7 +68,8 @@ ConfHandle transactional_conf(const Properties& connecting,
   for (const auto& [name, value] : settings)
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
         RD_KAFKA_CONF_OK)
-      throw std::runtime_error("producing: librdkafka refuses kafka." + name + ": " + error);
+      throw std::runtime_error("producing: librdkafka refuses kafka." +
+                               name);  // it quotes the value
   rd_kafka_conf_set_log_cb(conf.get(), nullptr);
   return conf;
 }

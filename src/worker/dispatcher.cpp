@@ -30,7 +30,7 @@ void Dispatcher::add(std::shared_ptr<Partition> partition, std::uint64_t order_k
   line_up(*found);
 }
 
-// Those below it are settled, or they would have come before.
+// Messages arrive in offset order, so entries below it are settled.
 Dispatcher::Lost Dispatcher::take_lost(const Partition& partition, const Item& item) {
   const Coordinates here = coordinates_of(partition, item.record->message().offset());
   auto lost = lost_.lower_bound(coordinates_of(partition, 0));

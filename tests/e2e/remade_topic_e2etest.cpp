@@ -40,6 +40,7 @@ void start_again_if_broken(WorkerProcess& worker) {
 }
 
 void accept(Site& site, const WorkerProcess& worker) {
+  site.await(kHalts, "1");  // the log line comes before the row
   const Said said = hapax({"resume", site.topic() + "/0", "--decision", "recreated", "--why",
                            "looked at it", "--yes", "--url", site.database().owner().url},
                           worker.config());

@@ -10,6 +10,8 @@ namespace {
 const nlohmann::json kCoordinates = {{"route", {{"key", "coordinates"}}}};
 
 Said decide_on_log(Site& site, const WorkerProcess& worker, const std::string& decision) {
+  // The log line comes before the row.
+  site.await("SELECT count(*) > 0 FROM hapax.halts WHERE ended_at IS NULL", "t");
   return hapax({"resume", site.topic(), "--decision", decision, "--why", "made again", "--yes",
                 "--url", site.database().owner().url},
                worker.config());
