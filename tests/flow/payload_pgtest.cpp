@@ -187,9 +187,9 @@ TEST_F(PayloadRules, ACautiousMessageThatIsDecodedLateFailsAsAnyOther) {
   const Reading five{.json = "5"};
   const Given late{.cautious = true, .reading = &five, .reads_late = true};
   const Body divides = [](const Message&, Context& context) { context.sql("SELECT 1 / 0"); };
-  EXPECT_EQ(settle({.key = "k1", .offset = 1}, divides, late).reason, "attempts_exhausted");
+  EXPECT_EQ(settle(Sent{.key = "k1", .offset = 1}, divides, late).reason, "attempts_exhausted");
   const Body reads = [](const Message&, Context& context) { context.sql("SELECT FROM gone"); };
-  EXPECT_EQ(settle({.key = "k2", .offset = 2}, reads, late).reason, "statement_refused");
+  EXPECT_EQ(settle(Sent{.key = "k2", .offset = 2}, reads, late).reason, "statement_refused");
 }
 
 }  // namespace
