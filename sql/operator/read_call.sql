@@ -10,9 +10,10 @@ SELECT to_json(r) FROM (
           WHERE d.group_id = k.group_id AND d.topic = k.topic AND d.generation = k.generation
             AND d.partition = k.partition AND d.kafka_offset = k.kafka_offset
             AND d.ended_at IS NULL) AS dead_letter,
-         coalesce((SELECT CASE WHEN c.generation <> k.generation THEN 'earlier log'
-                      WHEN c.next_offset > k.kafka_offset THEN 'passed over' ELSE '' END
-          FROM hapax.checkpoints c
-          WHERE c.group_id = k.group_id AND c.topic = k.topic AND c.partition = k.partition),
-          'no checkpoint') AS comes_no_more
+         coalesce(
+           (SELECT CASE WHEN c.generation <> k.generation THEN 'earlier log'
+                        WHEN c.next_offset > k.kafka_offset THEN 'passed over' ELSE '' END
+            FROM hapax.checkpoints c
+            WHERE c.group_id = k.group_id AND c.topic = k.topic AND c.partition = k.partition),
+           'no checkpoint') AS comes_no_more
   FROM hapax.idempotency_keys k WHERE k.key = $1 AND k.scope = $2 AND k.tenant = $3) r

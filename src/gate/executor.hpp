@@ -73,11 +73,11 @@ class Executor {
   // Answers the request. If the answer is stored, effect, answer and key are committed. If not,
   // nothing is, unless the answer says that this is not known. If the handler was given up
   // meanwhile, nothing is committed, and the answer is for nobody.
-  // Throws: nothing of the handler's or PostgreSQL's.
   // Takes the key of the following request in the round trip that commits this one. If that key is
   // another process's, the answer waits for it, at most 50 ms.
-  // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts,
-  // but for deferred triggers at COMMIT).
+  // Throws: nothing of the handler's or PostgreSQL's.
+  // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts, but for
+  //   deferred triggers at COMMIT).
   Executed execute(const Request& request, Handler& handler, const Next& next);
 
   // Of the handler that it runs; for the watch. Any thread.
