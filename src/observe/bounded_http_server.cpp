@@ -146,6 +146,7 @@ void BoundedHttpServer::accept_some() {
   }
 }
 
+// Sent at once, before a new connection can push them out: only what a client does not take waits.
 // Those whose client has gone meanwhile are dropped.
 void BoundedHttpServer::take_answers() {
   eventfd_t count = 0;
@@ -153,7 +154,9 @@ void BoundedHttpServer::take_answers() {
   if (!threads_) return;
   for (auto& [id, made] : threads_->take()) {
     const auto connection = std::ranges::find(connections_, id, &Connection::id);
-    if (connection != connections_.end()) begin_taking(*connection, std::move(made));
+    if (connection == connections_.end()) continue;
+    begin_taking(*connection, std::move(made));
+    if (!send(*connection)) end(connection);
   }
 }
 

@@ -114,20 +114,23 @@ TEST(PageServer, ManyNewClientsEndNoConnectionWhoseAnswerIsBeingMade) {
 }
 
 // More than the bound: those that are not accepted yet wait, and the server does not spin or end.
+// Nor does a new connection end one whose answer has just been made: that needs rounds to see.
 TEST(PageServer, AnswersAllThoughMoreAskThanItsConnections) {
-  std::latch open(1);
-  const PageServer server("127.0.0.1", 0, [&](const PageRequest& request) {
-    open.wait();
-    return PageAnswer{200, "text/plain", request.path};
-  });
-  std::vector<std::unique_ptr<gate::HttpClient>> clients;
-  for (std::size_t i = 0; i < kMaxConnections + 8; ++i) {
-    clients.push_back(std::make_unique<gate::HttpClient>(port_of(server)));
-    clients.back()->send("GET /" + std::to_string(i) + " HTTP/1.1\r\n\r\n");
+  for (int round = 0; round < 100; ++round) {
+    std::latch open(1);
+    const PageServer server("127.0.0.1", 0, [&](const PageRequest& request) {
+      open.wait();
+      return PageAnswer{200, "text/plain", request.path};
+    });
+    std::vector<std::unique_ptr<gate::HttpClient>> clients;
+    for (std::size_t i = 0; i < kMaxConnections + 8; ++i) {
+      clients.push_back(std::make_unique<gate::HttpClient>(port_of(server)));
+      clients.back()->send("GET /" + std::to_string(i) + " HTTP/1.1\r\n\r\n");
+    }
+    open.count_down();
+    for (std::size_t i = 0; i < clients.size(); ++i)
+      ASSERT_EQ(clients[i]->read().body, "/" + std::to_string(i)) << "round " << round;
   }
-  open.count_down();
-  for (std::size_t i = 0; i < clients.size(); ++i)
-    EXPECT_EQ(clients[i]->read().body, "/" + std::to_string(i));
 }
 
 // An order that waits for a thread, and whose tab was closed, must not be carried out later.
