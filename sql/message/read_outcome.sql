@@ -1,5 +1,5 @@
 -- What a worker has made of a request since the gate accepted it: beside the gate's key, the worker's. A
--- key that failed before that will be taken over by the record.
+-- key that failed before that will be taken over by the record (keep_outcome.sql).
 -- $1 key, $2 scope, $3 tenant of the gate's key; $4 the record's idempotency key, $5 scope of its worker;
 -- $6 the gate's retention in seconds. One row, or none. `settled`: that this outcome was seen is
 -- committed. An operator's give-up leaves its own words as the error; end_call.sql lets no refusal begin
@@ -13,4 +13,4 @@ SELECT w.status, w.result, w.error IS NOT NULL AS has_error, w.error, coalesce(w
 FROM hapax.idempotency_keys g, hapax.idempotency_keys w
 WHERE g.key = $1 AND g.scope = $2 AND g.tenant = $3
   AND w.key = $4 COLLATE "C" AND w.scope = $5 COLLATE "C"
-  AND (w.status <> 'failed' OR w.updated_at >= g.updated_at)
+  AND (w.status <> 'failed' OR w.updated_at > '-infinity')

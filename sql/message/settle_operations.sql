@@ -10,6 +10,6 @@ WITH settled AS (
        hapax.idempotency_keys w
   WHERE g.key = a.key COLLATE "C" AND g.scope = a.scope COLLATE "C" AND g.tenant = a.tenant COLLATE "C"
     AND w.key = a.record COLLATE "C" AND w.scope = a.worker_scope COLLATE "C"
-    AND (w.status = 'completed' OR w.status = 'failed' AND w.updated_at >= g.updated_at)
+    AND (w.status = 'completed' OR w.status = 'failed' AND w.updated_at > '-infinity')
   RETURNING 1)
 SELECT count(*) AS settled FROM settled

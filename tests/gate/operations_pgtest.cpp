@@ -144,6 +144,27 @@ TEST_F(OperationsForgotten, WhatWasGivenUpBeforeIsNotTheOutcome) {
   EXPECT_THAT(look(at).body, HasSubstr("completed"));
 }
 
+// The clock of PostgreSQL goes back by an hour between the acceptance and the worker's outcome, or
+// between the failure and the next acceptance.
+TEST_F(OperationsForgotten, AFailureIsTheOutcomeWhateverTheClockSays) {
+  const std::string at = post("k1").header("location");
+  work(refuse);
+  database.run(
+      "UPDATE hapax.idempotency_keys SET updated_at = updated_at - interval '1 hour' "
+      "WHERE scope = 'booking'");
+  EXPECT_THAT(look(at).body, HasSubstr("rejected"));
+  forget();
+  database.run(
+      "UPDATE hapax.idempotency_keys SET updated_at = now() + interval '1 hour' "
+      "WHERE scope = 'booking'");
+  EXPECT_EQ(post("k1").status, 202);
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_THAT(look(at).body, HasSubstr("pending"));
+  work(refuse);
+  EXPECT_THAT(look(at).body, HasSubstr("rejected"));
+}
+
 // The worker's key has expired, too, and is removed once the record has been a duplicate.
 TEST_F(OperationsForgotten, TheSameRequestHasAnOutcomeThoughTheWorkersKeyHadExpired) {
   const std::string at = post("k1").header("location");
