@@ -1,7 +1,8 @@
--- A request was accepted whose record a worker may have met before. If the worker completed it, the
--- worker's key stays for the gate's retention from now on: else it could be removed before the gate has
--- seen the outcome. If the worker gave it up, that is no outcome of this acceptance, because the record
--- will take the key over. updated_at says so, as clocks cannot: the gate's may be behind the worker's.
+-- A request was accepted whose record a worker may have met before.
+-- If the worker completed it, its key stays for the gate's retention from now on. Else it could be
+-- removed before the gate has seen the outcome.
+-- If the worker gave it up, that is no outcome of this acceptance, because the record will take the key
+-- over. The time -infinity marks it, because PostgreSQL's clock may have gone back.
 -- $1 the record's idempotency key, $2 scope of its worker, $3 the gate's retention in seconds. No rows.
 -- Locks the worker's key until the end of the transaction.
 UPDATE hapax.idempotency_keys

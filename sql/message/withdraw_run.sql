@@ -1,9 +1,15 @@
--- Cautious mode: the message ran, and the process lives.
--- $1 group, $2 topic, $3 generation, $4 partition, $5 offset. No rows.
-WITH never_failed AS (
-  DELETE FROM hapax.attempts
-  WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4 AND kafka_offset = $5
-    AND count = 0)
-UPDATE hapax.attempts SET crashes = 0
-WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4 AND kafka_offset = $5
-  AND count > 0
+-- Cautious mode: the message ran, and the process lives. So its crashes before are forgiven. If another
+-- worker has the partition by now, only this worker's own announcement is taken back, not the other's.
+-- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 epoch of the partition as it was
+-- announced (0: no worker has it). No rows.
+WITH run AS (
+  SELECT $6::bigint = 0 OR $6::bigint = (SELECT c.epoch FROM hapax.checkpoints c
+    WHERE c.group_id = $1 AND c.topic = $2 AND c.partition = $4) AS is_ours),
+never_failed AS (
+  DELETE FROM hapax.attempts a USING run
+  WHERE a.group_id = $1 AND a.topic = $2 AND a.generation = $3 AND a.partition = $4
+    AND a.kafka_offset = $5 AND a.count = 0 AND (run.is_ours OR a.crashes <= 1))
+UPDATE hapax.attempts a SET crashes = CASE WHEN run.is_ours THEN 0 ELSE greatest(a.crashes - 1, 0) END
+FROM run
+WHERE a.group_id = $1 AND a.topic = $2 AND a.generation = $3 AND a.partition = $4
+  AND a.kafka_offset = $5 AND NOT (a.count = 0 AND (run.is_ours OR a.crashes <= 1))

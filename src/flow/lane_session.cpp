@@ -37,7 +37,7 @@ bool LaneSession::is_reachable(std::string& why) {
     }
     // Whatever became of the run: the process lives. If its connection was lost, the next one
     // withdraws it, or every outage would count as a crash.
-    if (announced_) store::withdraw_run(*session_, *announced_);
+    if (announced_) store::withdraw_run(*session_, announced_->source, announced_->epoch);
     announced_.reset();
     return true;
   } catch (const store::DatabaseError& error) {

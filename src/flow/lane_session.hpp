@@ -65,18 +65,25 @@ class LaneSession {
   bool is_behind_a_loss(std::string_view incarnation);
 
   // A cautious run that hapax.attempts announces. is_reachable() withdraws it: the process lives.
-  void set_announced(store::Source source) { announced_ = std::move(source); }
+  void set_announced(store::Source source, std::int64_t epoch) {
+    announced_ = Announced{std::move(source), epoch};
+  }
   // True if the withdrawal is still due; it is the caller's to remember from now on.
   bool take_announced() { return std::exchange(announced_, std::nullopt).has_value(); }
 
  private:
+  struct Announced {
+    store::Source source;
+    std::int64_t epoch;
+  };
+
   Connect connect_;
   Look about_to_clean_;
   std::optional<store::Session> session_;
   int number_ = 0;
   std::chrono::steady_clock::time_point opened_;
   std::optional<std::string> incarnation_;  // that session_ found; nothing: not asked yet
-  std::optional<store::Source> announced_;
+  std::optional<Announced> announced_;
 };
 
 }  // namespace hapax::flow

@@ -107,7 +107,7 @@ Outcome Processor::process(const Task& task, bool in_doubt, Handler& handler, co
     return Outcome::of(Result::duplicate);
   }
   // Whichever lane it comes to: what this process announced and survived was no crash.
-  if (task.announced) session_.set_announced(task.source());
+  if (task.announced) session_.set_announced(task.source(), task.epoch);
   Attempt attempt(task, session_, random_);
   attempt.in_doubt = in_doubt;
   Outcome outcome = process_once(attempt, handler, next);
@@ -163,7 +163,7 @@ Outcome Processor::skip_or_run(Attempt& attempt, Handler& handler, const Next& n
 std::optional<Outcome> Processor::announce(Attempt& attempt) {
   const Task& task = attempt.task;
   std::optional<int> announced;
-  session_.set_announced(attempt.source);  // also if the answer is lost: it may stand
+  session_.set_announced(attempt.source, task.epoch);  // also if the answer is lost: it may stand
   try {
     announced = store::announce_run(*session_, attempt.source, task.route.handler.name, task.epoch);
   } catch (...) {

@@ -69,5 +69,21 @@ TEST_F(LetterKey, AnnouncesNoRunInAPartitionThatItLost) {
   EXPECT_EQ(runs, 0);
 }
 
+// It woke up behind its partition's move: if the new owner dies now, that is one crash.
+TEST_F(LetterKey, TakesBackItsOwnAnnouncementAndNotTheNewOwners) {
+  take(3);
+  Processor stale = make_processor();
+  const Body loses_the_partition = [&](const Message& /*message*/, Context& /*context*/) {
+    take(3);
+    database.run("UPDATE hapax.attempts SET crashes = crashes + 1");
+    throw std::runtime_error("no");
+  };
+  EXPECT_EQ(process_on(stale, {}, loses_the_partition, {.cautious = true, .epoch = 1}).reason,
+            "fenced");
+  std::string why;
+  EXPECT_TRUE(stale.reachable(why)) << why;
+  EXPECT_EQ(database.value("SELECT crashes FROM hapax.attempts"), "1");
+}
+
 }  // namespace
 }  // namespace hapax::flow

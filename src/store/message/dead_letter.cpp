@@ -131,9 +131,11 @@ std::optional<int> announce_run(Session& session, const Source& source, const st
   return crashes;
 }
 
-void withdraw_run(Session& session, const Source& source) {
+void withdraw_run(Session& session, const Source& source, std::int64_t epoch) {
   Transaction transaction(session);
-  transaction.run(sql::kWithdrawRun, source.parameters());
+  std::vector<Parameter> parameters = source.parameters();
+  parameters.emplace_back(epoch);
+  transaction.run(sql::kWithdrawRun, parameters);
   transaction.commit();
 }
 

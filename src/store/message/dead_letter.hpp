@@ -70,6 +70,8 @@ void forget_attempts(Session& session, const Source& source);
 // Throws: DatabaseError (Phase::account).
 std::optional<int> announce_run(Session& session, const Source& source, const std::string& handler,
                                 std::int64_t epoch);
-void withdraw_run(Session& session, const Source& source);
+// The run that was announced is over, and the process lives. If `epoch` is not the partition's any
+// more, only this announcement is taken back. Throws: DatabaseError (Phase::account).
+void withdraw_run(Session& session, const Source& source, std::int64_t epoch);
 
 }  // namespace hapax::store
