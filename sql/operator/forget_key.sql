@@ -1,10 +1,12 @@
 -- The next message with this key runs again. Failed runs are counted from 0, of the message that the
--- key names and of the key's dead letters.
+-- key names and of the key's dead letters. The row stays for a week at least. A request that a gate
+-- accepted waits for its outcome no longer.
 -- $1 key, $2 scope, $3 tenant. No rows.
 WITH forgotten AS (
   UPDATE hapax.idempotency_keys
   SET status = 'forgotten', updated_at = now(),
-      expires_at = greatest(expires_at, now() + interval '7 days')
+      expires_at = CASE WHEN expires_at > now() + interval '50 years' THEN now() + interval '7 days'
+                        ELSE greatest(expires_at, now() + interval '7 days') END
   WHERE key = $1 AND scope = $2 AND tenant = $3
   RETURNING group_id, topic, generation, partition, kafka_offset),
 meant AS (

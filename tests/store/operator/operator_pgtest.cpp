@@ -155,6 +155,16 @@ TEST_F(Operator, ForgetsACompletedKeyForAWeekAtLeast) {
             "ann|keys forget|wrong account|completed");
 }
 
+// A gate's key waits for its outcome a century. Without its record, that outcome never comes.
+TEST_F(Operator, AForgottenRequestOfAGateWaitsNoLonger) {
+  key("completed");
+  database.run("UPDATE hapax.idempotency_keys SET expires_at = now() + interval '100 years'");
+  forget_key(session, {"k", "s", ""}, seen(), "ann", "its record is gone", false);
+  EXPECT_EQ(database.value("SELECT expires_at BETWEEN now() + interval '6 days' AND now() + "
+                           "interval '8 days' FROM hapax.idempotency_keys"),
+            "t");
+}
+
 TEST_F(Operator, ForgetsTheRunsOfEachMessageOfTheKey) {
   key("failed");
   database.run(
