@@ -192,7 +192,7 @@ TEST(Monitoring, AnswersEachPanelAndEachAlertFromARunningWorkerAndGate) {
     expressions += query + '\n';
   }
   const auto alerts = prometheus.alerts();
-  EXPECT_EQ(alerts.size(), 13U);
+  EXPECT_EQ(alerts.size(), 12U);
   for (const auto& [name, rule] : alerts) {
     EXPECT_EQ(rule.at("health"), "ok") << name << rule.value("lastError", "");
     expressions += rule.at("query").get<std::string>() + '\n';
