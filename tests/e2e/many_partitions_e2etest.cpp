@@ -101,5 +101,21 @@ TEST_F(ManyPartitions, MoveBetweenWorkersAndNothingEndsOrDoubles) {
   expect_leaves(*stays);
 }
 
+TEST_F(ManyPartitions, OfAKilledWorkerAreTakenOver) {
+  const auto stays = site_->worker("stays", patch());
+  stays->await("partition_started", {}, kAllPartitions, std::chrono::seconds(60));
+  const auto dies = site_->worker("dies", patch());
+  dies->await("partition_started", {}, kAllPartitions / 3, std::chrono::seconds(60));
+  dies->kill();
+  const auto killed = std::chrono::steady_clock::now();
+  pay(0);
+  site_->await_booked(kAllPartitions);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - killed;
+  RecordProperty("seconds", std::to_string(taken.count()));
+  site_->expect_exact(kAllPartitions);
+  EXPECT_EQ(stays->count("halted"), 0U);
+  expect_leaves(*stays);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "store/operator/migrate.hpp"
 #include "support/command.hpp"
 #include "support/site.hpp"
@@ -47,6 +49,33 @@ TEST(RollingDeploy, HandsPartitionsOverAndBooksEachOnce) {
   }
   expect_leaves(*new_one);
   expect_leaves(*new_two);
+}
+
+// As `systemctl restart` and an upgrade of the package do it, with one worker under load.
+TEST(RollingDeploy, TheOnlyWorkerIsReplacedUnderLoad) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(4);
+  site.database().run("ALTER TABLE payments ADD at timestamptz DEFAULT clock_timestamp()");
+  int sent = 0;
+  std::jthread client([&](const std::stop_token& stop) {
+    Producer producer(site.bootstrap());
+    for (; !stop.stop_requested(); ++sent) producer.send(site.payment(sent));
+  });
+  const auto worker = site.worker("w");
+  site.await_booked(200);
+  expect_leaves(*worker);
+  const std::int64_t left_at =
+      std::stoll(site.database().value("SELECT count(*) FROM payments"));
+  worker->start_again();
+  site.await_booked(left_at + 200);
+  client.request_stop();
+  client.join();
+  site.await_no_lag();
+  site.expect_exact(sent);
+  RecordProperty("longest_pause_seconds",
+                 site.database().value("SELECT max(pause) FROM (SELECT extract(epoch FROM at - "
+                                       "lag(at) OVER (ORDER BY at)) AS pause FROM payments) p"));
+  expect_leaves(*worker);
 }
 
 TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
