@@ -12,9 +12,8 @@ struct Faults : testing::Test {
     if (!sandbox::find_in_path("prometheus")) GTEST_SKIP() << "no prometheus is installed";
     site = std::make_unique<Observed>();
     prometheus = std::make_unique<Prometheus>(
-        std::map<std::string, std::string>{
-            {"worker", local(site->worker->await("admin").at("port").get<std::uint16_t>())},
-            {"gate", local(site->gate_admin)}},
+        std::map<std::string, std::string>{{"worker", local(site->admin)},
+                                           {"gate", local(site->gate_admin)}},
         hurried_alert_rules());
     site->worker->await("partition_started", {}, 4);
     await_of_prometheus("a quiet start", [&] { return !prometheus->is_raised("HapaxWorkerDown"); });
@@ -103,6 +102,18 @@ TEST_F(Faults, RecordsForATopicThatRefusesThemAreSentOnceItTakesThem) {
   EXPECT_THAT(type({"outbox", "list"}, false), testing::HasSubstr(site->receipts));
   kafka.set_topic_error(site->receipts, kafka::MockCluster::Error::none);
   expect_ended("HapaxOutboxStuck");
+}
+
+TEST_F(Faults, AKilledWorkerIsStartedAgainAndAFailingGateIsAskedWell) {
+  site->worker->kill();
+  expect_raised("HapaxWorkerDown");
+  EXPECT_EQ(site->pay_at_the_gate("bad", {{"amount_minor", 1}}), 500);
+  expect_raised("HapaxGateFailing");
+  site->worker->start_again();
+  expect_ended("HapaxWorkerDown");
+  EXPECT_EQ(site->pay_at_the_gate("good", {{"id", "p"}, {"account", "a"}, {"amount_minor", 1}}),
+            200);
+  expect_ended("HapaxGateFailing");
 }
 
 }  // namespace

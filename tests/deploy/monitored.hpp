@@ -132,7 +132,8 @@ struct Observed : Shop {
 
   WorkerOptions options() const {
     const auto route = [](const WorkerOptions& told) { return told.config.at("routes").at(0); };
-    WorkerOptions all = site.options("w", {{"publish", {{"topics", {receipts}}}}});
+    WorkerOptions all = site.options(
+        "w", {{"publish", {{"topics", {receipts}}}}, {"admin", {{"listen", local(admin)}}}});
     all.config["routes"].push_back(route(site.options("w", patch())));
     all.config["routes"].push_back(
         route(site.options("w", {{"route", {{"handler", "publishing"}}}})));
@@ -161,6 +162,7 @@ struct Observed : Shop {
   std::string charged = site.topic() + "-charged";
   std::string published = site.topic() + "-published";
   std::string receipts = site.topic() + "-receipts";
+  std::uint16_t admin = sandbox::free_port();
   std::uint16_t gate_port = sandbox::free_port();
   std::uint16_t gate_admin = sandbox::free_port();
   sandbox::TemporaryFolder folder{"observed"};

@@ -27,9 +27,7 @@ std::vector<std::string> queries_of_the_board() {
 TEST(Monitoring, AnswersEachPanelAndEachAlertFromARunningWorkerAndGate) {
   if (!sandbox::find_in_path("prometheus")) GTEST_SKIP() << "no prometheus is installed";
   Observed site;
-  const Prometheus prometheus(
-      {{"worker", local(site.worker->await("admin").at("port").get<std::uint16_t>())},
-       {"gate", local(site.gate_admin)}});
+  const Prometheus prometheus({{"worker", local(site.admin)}, {"gate", local(site.gate_admin)}});
   site.worker->await("partition_started", {}, 4);
   for (const char* at_zero : {"hapax_messages_total", "hapax_gate_requests_total"})
     await_of_prometheus(at_zero, [&] { return prometheus.has(at_zero); });

@@ -24,7 +24,7 @@ std::filesystem::path output_file(const std::filesystem::path& folder, int start
 
 WorkerProcess::WorkerProcess(WorkerOptions options)
     : options_(std::move(options)), folder_("worker") {
-  options_.config["admin"] = {{"listen", "127.0.0.1:0"}};
+  if (!options_.config.contains("admin")) options_.config["admin"] = {{"listen", "127.0.0.1:0"}};
   options_.config["log"]["format"] = "json";
   std::ofstream(folder_.path() / "worker.json") << options_.config.dump(2);
   start();

@@ -64,8 +64,7 @@ TEST(RollingDeploy, TheOnlyWorkerIsReplacedUnderLoad) {
   const auto worker = site.worker("w");
   site.await_booked(200);
   expect_leaves(*worker);
-  const std::int64_t left_at =
-      std::stoll(site.database().value("SELECT count(*) FROM payments"));
+  const std::int64_t left_at = std::stoll(site.database().value("SELECT count(*) FROM payments"));
   worker->start_again();
   site.await_booked(left_at + 200);
   client.request_stop();
