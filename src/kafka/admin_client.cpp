@@ -1,21 +1,16 @@
 #include "kafka/admin_client.hpp"
 
 #include <stdexcept>
+#include <utility>
+
+#include "kafka/conf.hpp"
 
 namespace hapax::kafka {
 
 ClientHandle make_admin_client(const Properties& properties) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
-  for (const auto& [name, value] : properties)
-    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
-        RD_KAFKA_CONF_OK)
-      throw std::runtime_error("librdkafka refuses kafka." + name);
+  ConfHandle conf = make_conf(properties);
   rd_kafka_conf_set_log_cb(conf.get(), nullptr);
-  ClientHandle client(rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error));
-  if (!client) throw std::runtime_error(error);
-  conf.release();
-  return client;
+  return make_client(RD_KAFKA_CONSUMER, std::move(conf));
 }
 
 OptionsHandle admin_options(rd_kafka_t* client, std::chrono::milliseconds timeout) {

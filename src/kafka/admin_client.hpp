@@ -9,11 +9,10 @@
 
 namespace hapax::kafka {
 
-using ClientHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 using OptionsHandle =
     std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
 
-// Throws: std::runtime_error naming the property that librdkafka refuses.
+// Throws: as make_conf and make_client.
 ClientHandle make_admin_client(const Properties& properties);
 
 OptionsHandle admin_options(rd_kafka_t* client, std::chrono::milliseconds timeout);

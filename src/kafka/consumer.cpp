@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "kafka/client_error.hpp"
+#include "kafka/conf.hpp"
 #include "kafka/failure.hpp"
 #include "kafka/handles.hpp"
 #include "kafka/request.hpp"
@@ -16,26 +17,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Ours where the user has set none. The first rows are the promise; the loader refuses others.
-constexpr std::pair<const char*, const char*> kDefaults[] = {
-    {"enable.auto.commit", "false"},
-    {"enable.auto.offset.store", "false"},
-    {"auto.offset.reset", "error"},
-    {"allow.auto.create.topics", "false"},
-    {"check.crcs", "true"},
-    {"enable.partition.eof", "true"},
-    {"isolation.level", "read_committed"},
-    {"partition.assignment.strategy", "range,roundrobin"},
-    {"client.id", "hapax"},
-    {"queued.max.messages.kbytes", "16384"},
-    {"topic.metadata.refresh.interval.ms", "30000"},  // a partition that is added waits for it
-};
-
-// Set where this version of librdkafka knows them.
-constexpr std::pair<const char*, const char*> kOptional[] = {
-    {"fetch.queue.backoff.ms", "50"},
-};
-
 // Before 2.2 librdkafka, once its queue was full, looks for room in it once a second.
 constexpr int kLooksForRoomByItself = 0x02020000;
 
@@ -43,34 +24,23 @@ constexpr int kLooksForRoomByItself = 0x02020000;
 constexpr std::size_t kBulk = 1U << 20;
 constexpr std::size_t kLeastOfAMessage = 1024;
 
-ConfHandle configure(const Properties& properties) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
-  std::string wrong;  // a line each
-  const auto refuse = [&](const std::string& name, const std::string& why) {
-    wrong += (wrong.empty() ? "kafka." : "\nkafka.") + name + why;
-  };
-  const auto set = [&](const std::string& name, const std::string& value, bool optional) {
-    const auto result =
-        rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error);
-    if (result == RD_KAFKA_CONF_OK || (optional && result == RD_KAFKA_CONF_UNKNOWN)) return;
-    // librdkafka quotes the value in its message, which may be a secret.
-    refuse(name, std::string(": librdkafka ") + rd_kafka_version_str() +
-                     (result == RD_KAFKA_CONF_UNKNOWN ? " does not know this property"
-                                                      : " does not accept this value"));
-  };
-  for (const auto& [name, value] : kDefaults)
-    if (!properties.contains(name)) set(name, value, false);
-  for (const auto& [name, value] : kOptional)
-    if (!properties.contains(name)) set(name, value, true);
-  for (const auto& [name, value] : properties) {
-    if (const auto why = unreadable_file(name, value))
-      refuse(name, ": " + *why);
-    else
-      set(name, value, false);
-  }
-  if (!wrong.empty()) throw std::runtime_error(wrong);
-  return conf;
+ConfHandle configure(Properties properties) {
+  // Only those that the user has not set. The first rows are the promise; the loader refuses
+  // others.
+  properties.insert({
+      {"enable.auto.commit", "false"},
+      {"enable.auto.offset.store", "false"},
+      {"auto.offset.reset", "error"},
+      {"allow.auto.create.topics", "false"},
+      {"check.crcs", "true"},
+      {"enable.partition.eof", "true"},
+      {"isolation.level", "read_committed"},
+      {"partition.assignment.strategy", "range,roundrobin"},
+      {"client.id", "hapax"},
+      {"queued.max.messages.kbytes", "16384"},
+      {"topic.metadata.refresh.interval.ms", "30000"},  // a partition that is added waits for it
+  });
+  return make_conf(properties, {{"fetch.queue.backoff.ms", "50"}});
 }
 
 ListHandle list_of(const std::vector<Commit>& commits) {
@@ -211,10 +181,7 @@ Consumer::Consumer(const Properties& properties, Listener& listener) : listener_
   rd_kafka_conf_set_error_cb(conf.get(), Callbacks::error);
   rd_kafka_conf_set_log_cb(conf.get(), Callbacks::log);
   rd_kafka_conf_set_ssl_cert_verify_cb(conf.get(), Callbacks::certificate);
-  char error[512];
-  client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) throw std::runtime_error(explain_refused_settings(error));
-  conf.release();
+  client_ = make_client(RD_KAFKA_CONSUMER, std::move(conf)).release();
   rd_kafka_poll_set_consumer(client_);
   commits_ = rd_kafka_queue_new(client_);
 }

@@ -15,6 +15,7 @@ struct Destroyer {
   }
 };
 
+using ClientHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 using ConfHandle = std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>>;
 using ListHandle = std::unique_ptr<rd_kafka_topic_partition_list_t,
                                    Destroyer<rd_kafka_topic_partition_list_destroy>>;

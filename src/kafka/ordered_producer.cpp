@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kafka/handles.hpp"
+#include "kafka/conf.hpp"
 #include "kafka/produce.hpp"
 #include "kafka/producer.hpp"
 
@@ -31,8 +31,6 @@ Delivery::Result delivery_result(rd_kafka_resp_err_t error) {
 
 OrderedProducer::OrderedProducer(const Properties& properties, std::chrono::milliseconds timeout)
     : timeout_(timeout) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
   // The topic decides how large a record may be, not librdkafka's own limit of 1 MB.
   Properties settings = {{"enable.idempotence", "true"},
                          {"message.timeout.ms", std::to_string(timeout.count())},
@@ -40,17 +38,12 @@ OrderedProducer::OrderedProducer(const Properties& properties, std::chrono::mill
                          {"partitioner", "murmur2_random"},
                          {"linger.ms", "0"}};
   settings.merge(connecting(properties));
-  for (const auto& [name, value] : settings)
-    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
-        RD_KAFKA_CONF_OK)
-      throw std::runtime_error("producing: librdkafka refuses kafka." + name);
+  ConfHandle conf = make_conf(settings);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), nullptr);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
-  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) throw std::runtime_error(std::string("producing: ") + error);
-  conf.release();
+  client_ = make_client(RD_KAFKA_PRODUCER, std::move(conf)).release();
 }
 
 OrderedProducer::~OrderedProducer() {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "kafka/handles.hpp"
+#include "kafka/conf.hpp"
 #include "kafka/produce.hpp"
 
 namespace hapax::kafka {
@@ -36,20 +36,13 @@ Properties connecting(const Properties& properties) {
 }
 
 Producer::Producer(const Properties& properties, std::chrono::milliseconds linger) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
   Properties settings = {{"compression.codec", "lz4"},
                          {"linger.ms", std::to_string(linger.count())}};
   settings.merge(connecting(properties));
-  for (const auto& [name, value] : settings)
-    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
-        RD_KAFKA_CONF_OK)
-      throw std::runtime_error("producing: librdkafka refuses kafka." + name);
+  ConfHandle conf = make_conf(settings);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
-  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) throw std::runtime_error(std::string("producing: ") + error);
-  conf.release();
+  client_ = make_client(RD_KAFKA_PRODUCER, std::move(conf)).release();
 }
 
 Producer::~Producer() {

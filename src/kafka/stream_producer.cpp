@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "kafka/handles.hpp"
+#include "kafka/conf.hpp"
 #include "kafka/produce.hpp"
 #include "kafka/producer.hpp"
 
@@ -61,8 +61,6 @@ StreamAnswer stream_answer(std::int64_t id, int error) {
 
 StreamProducer::StreamProducer(const Properties& properties, const Limits& limits)
     : known_for_(limits.known_for) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
   Properties settings = {{"enable.idempotence", "true"},
                          // At the first refusal nothing behind it is sent.
                          {"enable.gapless.guarantee", "true"},
@@ -80,11 +78,7 @@ StreamProducer::StreamProducer(const Properties& properties, const Limits& limit
                          {"queue.buffering.max.kbytes", "2097151"},
                          {"linger.ms", "2"}};
   settings.merge(connecting(properties));
-  for (const auto& [name, value] : settings)
-    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
-        RD_KAFKA_CONF_OK)
-      throw std::runtime_error("producing: librdkafka refuses kafka." +
-                               name);  // it quotes the value
+  ConfHandle conf = make_conf(settings);
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_log_cb(conf.get(), nullptr);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
@@ -92,9 +86,7 @@ StreamProducer::StreamProducer(const Properties& properties, const Limits& limit
   rd_kafka_topic_conf_t* topics = rd_kafka_conf_get_default_topic_conf(conf.get());
   rd_kafka_topic_conf_set_partitioner_cb(topics, choose_partition);
   rd_kafka_topic_conf_set_opaque(topics, this);
-  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) throw std::runtime_error(std::string("producing: ") + error);
-  conf.release();
+  client_ = make_client(RD_KAFKA_PRODUCER, std::move(conf)).release();
 }
 
 StreamProducer::~StreamProducer() {

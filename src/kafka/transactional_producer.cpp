@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "kafka/handles.hpp"
+#include "kafka/conf.hpp"
 #include "kafka/produce.hpp"
 #include "kafka/producer.hpp"
 #include "kafka/request.hpp"
@@ -47,8 +47,6 @@ void* id_opaque(std::int64_t id) { return reinterpret_cast<void*>(static_cast<st
 
 ConfHandle transactional_conf(const Properties& connecting,
                               const TransactionalProducer::Setup& to) {
-  ConfHandle conf(rd_kafka_conf_new());
-  char error[512];
   // The timeouts of records and sockets must not exceed the transaction's.
   const milliseconds socket_timeout =
       std::min<milliseconds>(to.timeout - 1s, kLongestSocketTimeout);
@@ -65,11 +63,7 @@ ConfHandle transactional_conf(const Properties& connecting,
                          {"queue.buffering.max.kbytes", "2097151"},
                          {"linger.ms", "2"}};
   settings.insert(connecting.begin(), connecting.end());
-  for (const auto& [name, value] : settings)
-    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof error) !=
-        RD_KAFKA_CONF_OK)
-      throw std::runtime_error("producing: librdkafka refuses kafka." +
-                               name);  // it quotes the value
+  ConfHandle conf = make_conf(settings);
   rd_kafka_conf_set_log_cb(conf.get(), nullptr);
   return conf;
 }
@@ -83,10 +77,7 @@ TransactionalProducer::TransactionalProducer(const Properties& properties, Setup
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
-  char error[512];
-  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) throw std::runtime_error(std::string("producing: ") + error);
-  conf.release();
+  client_ = make_client(RD_KAFKA_PRODUCER, std::move(conf)).release();
 }
 
 TransactionalProducer::~TransactionalProducer() {
