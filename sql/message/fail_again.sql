@@ -1,14 +1,12 @@
 -- A message that is a dead letter already was run again on purpose and given up on again: its key
 -- was forgotten, or an I8 halt was ended with `run`. Its letter is open again. The newer error
--- stands in hapax.attempts, because the letter's row keeps the first one. Nothing if the letter is
--- this transaction's.
+-- stands in hapax.attempts, because the letter's row keeps the first one.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 error, $7 SQLSTATE or NULL,
 -- $8 handler, $9 attempts. No rows.
 WITH again AS (
   UPDATE hapax.dead_letters
   SET ended_at = NULL, ended_as = NULL, ended_by = NULL, ended_why = NULL
   WHERE group_id = $1 AND topic = $2 AND generation = $3 AND partition = $4 AND kafka_offset = $5
-    AND created_at < now()
   RETURNING 1)
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   last_error, sqlstate, handler, next_try)

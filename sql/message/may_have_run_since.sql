@@ -1,12 +1,13 @@
 -- Whether the message of a dead letter may have taken effect since. That is so if an operator let it run
 -- again by the decision `run`, and it is not known to have failed again. Only for routes whose key is the
--- position, because no key tells there.
+-- position, because no key tells there. PostgreSQL's clock may have gone back since the letter, by 5 minutes
+-- at most. So a decision shortly before the letter counts, too.
 -- $1 dead letter. One row.
 SELECT EXISTS (
   SELECT FROM hapax.dead_letters d
   JOIN hapax.halts h USING (group_id, topic, generation, partition)
   WHERE d.id = $1 AND h.decision = 'run' AND h.kafka_offset <= d.kafka_offset
-    AND h.ended_at >= d.created_at
+    AND h.ended_at >= d.created_at - interval '5 minutes'
     AND NOT EXISTS (SELECT FROM hapax.attempts a
                     WHERE a.group_id = d.group_id AND a.topic = d.topic
                       AND a.generation = d.generation AND a.partition = d.partition

@@ -21,6 +21,9 @@ struct OutsideOptions {
   bool json = false;
 };
 
+// What CLI11 gives for --happened without a value. It is no JSON.
+constexpr const char* kKeptAnswer = "kept";
+
 struct DecideOptions {
   ConfigOption config;
   OperatorOptions change;
@@ -63,7 +66,9 @@ CallDecision decision_of(const DecideOptions& options, const config::Config& con
   decision.what = options.did_not_happen ? CallDecision::What::did_not_happen
                   : options.give_up      ? CallDecision::What::give_up
                                          : CallDecision::What::happened;
-  if (options.answer && !options.answer->empty()) decision.answer = json_answer(*options.answer);
+  // A script's empty variable is no answer, and does not mean the kept one either.
+  if (options.happened && options.answer != kKeptAnswer)
+    decision.answer = json_answer(options.answer.value_or(""));
   decision.who = operator_name(options.change.who);
   decision.why = options.change.why;
   return decision;
@@ -135,7 +140,7 @@ void add_outside(CLI::App& app, CommandLine& line) {
   auto* const happened = deciding->add_option(
       "--happened", decided->answer,
       "It happened: book this answer (JSON), or without one the answer that came too late");
-  happened->expected(0, 1);
+  happened->expected(0, 1)->default_str(kKeptAnswer);
   deciding->add_flag("--did-not-happen", decided->did_not_happen, "It did not: call again");
   deciding->add_flag("--give-up", decided->give_up, "Close the operation without either");
   deciding->add_option("--token", decided->token,

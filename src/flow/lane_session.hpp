@@ -68,8 +68,11 @@ class LaneSession {
   void set_announced(store::Source source, std::int64_t epoch) {
     announced_ = Announced{std::move(source), epoch};
   }
-  // True if the withdrawal is still due; it is the caller's to remember from now on.
-  bool take_announced() { return std::exchange(announced_, std::nullopt).has_value(); }
+  // Its epoch if the withdrawal is still due; it is the caller's to remember from now on.
+  std::optional<std::int64_t> take_announced() {
+    const auto due = std::exchange(announced_, std::nullopt);
+    return due ? std::optional(due->epoch) : std::nullopt;
+  }
 
  private:
   struct Announced {

@@ -43,7 +43,8 @@ struct Outcome {
   int attempts = 0;                   // failed runs so far, this one included
   bool lost_in_handler = false;  // the connection broke while the handler ran, or at its COMMIT
   bool in_doubt = false;         // its transaction may have been committed, or may still be
-  bool announced = false;        // a cautious run that could not be withdrawn
+  // The epoch under which a cautious run is announced that could not be withdrawn.
+  std::optional<std::int64_t> announced = {};
   int crashes = 0;  // it is given up for so many deaths of the process, and that is not written yet
   bool of_batch = false;  // a halt of all that shared the transaction, not of this message
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run

@@ -75,10 +75,28 @@ void forget_attempts(Attempt& attempt) {
   }
 }
 
+// Decodes a cautious message, and does the rest with what came of that.
+Outcome read_late(Attempt& attempt, const std::function<Outcome(Attempt&)>& then) {
+  Attempt read(attempt.task.read(), attempt.session, attempt.random);
+  read.session_was_new = attempt.session_was_new;  // announcing has opened it
+  read.in_doubt = attempt.in_doubt;
+  Outcome outcome = then(read);
+  attempt.in_doubt = read.in_doubt;
+  attempt.session_was_stale = read.session_was_stale;
+  return outcome;
+}
+
 // Its letter takes the key, unless it was the look for the key that killed the process last.
 Outcome give_up_crashed(Attempt& attempt, int crashes) {
   const Task& task = attempt.task;
-  if (crashes == task.route.retry.max_crashes) name_letter(attempt);
+  const bool looks_for_key = crashes == task.route.retry.max_crashes;
+  if (looks_for_key && task.read)
+    return read_late(attempt, [&](Attempt& read) { return give_up_crashed(read, crashes); });
+  if (auto waits = unread(task); looks_for_key && waits && !is_settled(waits->result)) {
+    waits->crashes = crashes;
+    return *std::move(waits);
+  }
+  if (looks_for_key) name_letter(attempt);
   Outcome outcome = give_up(attempt, gave_up(kCrashed,
                                              "the worker process ended " + std::to_string(crashes) +
                                                  " times while this message ran; it was not run "
@@ -107,7 +125,7 @@ Outcome Processor::process(const Task& task, bool in_doubt, Handler& handler, co
     return Outcome::of(Result::duplicate);
   }
   // Whichever lane it comes to: what this process announced and survived was no crash.
-  if (task.announced) session_.set_announced(task.source(), task.epoch);
+  if (task.announced) session_.set_announced(task.source(), *task.announced);
   Attempt attempt(task, session_, random_);
   attempt.in_doubt = in_doubt;
   Outcome outcome = process_once(attempt, handler, next);
@@ -136,18 +154,9 @@ Outcome Processor::process_once(Attempt& attempt, Handler& handler, const Next& 
   if (task.crashes > 0) return give_up_crashed(attempt, task.crashes);
   if (!task.cautious) return skip_or_run(attempt, handler, next);
   if (auto decided = announce(attempt)) return *decided;
-  Outcome outcome = task.read ? read_and_run(attempt, handler) : skip_or_run(attempt, handler, {});
+  const auto run = [&](Attempt& of) { return skip_or_run(of, handler, {}); };
+  Outcome outcome = task.read ? read_late(attempt, run) : run(attempt);
   if (session_.is_open()) session_.is_reachable(why);
-  return outcome;
-}
-
-Outcome Processor::read_and_run(Attempt& attempt, Handler& handler) {
-  Attempt read(attempt.task.read(), session_, random_);
-  read.session_was_new = attempt.session_was_new;  // announcing has opened it
-  read.in_doubt = attempt.in_doubt;
-  Outcome outcome = skip_or_run(read, handler, {});
-  attempt.in_doubt = read.in_doubt;
-  attempt.session_was_stale = read.session_was_stale;
   return outcome;
 }
 

@@ -69,7 +69,6 @@ class Processor {
   Outcome process(const Task& task, bool in_doubt, Handler& handler, const Next& next);
   Outcome process_once(Attempt& attempt, Handler& handler, const Next& next);
   std::optional<Outcome> announce(Attempt& attempt);
-  Outcome read_and_run(Attempt& attempt, Handler& handler);
   Outcome skip_or_run(Attempt& attempt, Handler& handler, const Next& next);
   Outcome derive_and_run(Attempt& attempt, Handler& handler, const Next& next);
   bool is_known_duplicate(const Attempt& attempt, const store::ClaimRequest& request,

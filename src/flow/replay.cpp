@@ -5,6 +5,7 @@
 #include "flow/booking.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
+#include "flow/replay_rules.hpp"
 #include "flow/replayed_message.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
@@ -39,71 +40,6 @@ LaneSession::Connect to_the_original(LaneSession::Connect connect) {
           {store::Fault::Kind::connection, "", "the database is a copy (store_copied)"});
     return session;
   };
-}
-
-// Its call is not done.
-std::optional<std::string> refusal_of_called(const Route& route, const store::KeyHolder& holder) {
-  if (holder.status == "unknown")
-    return "the outcome is unknown of the call for " + name_of(holder) +
-           "; decide that first: hapax outside decide";
-  if (route.outside) return std::nullopt;
-  return "the key is `" + holder.status + "`: the operation is called for " + name_of(holder) +
-         " by a route that calls to the outside";
-}
-
-// The key rules of a replay: why it must not run; nothing if it may take the key.
-std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Route& route,
-                                   const store::ReplayedLetter& letter,
-                                   const store::ClaimRequest& request,
-                                   const std::optional<store::KeyHolder>& holder,
-                                   store::Transaction& transaction) {
-  const key::Identity& identity = request.identity;
-  const bool same = letter.key == identity.key && letter.tenant == identity.tenant;
-  const auto keys_are_kept = [&] {
-    return store::keys_are_kept(transaction, claimed, request.scope, route.retention,
-                                key::is_by_position(route.key));
-  };
-  if (letter.scope != request.scope)
-    return "it was given up on in scope \"" + letter.scope + "\", and the route's is \"" +
-           request.scope + "\" now: what happened to its operation since cannot be told";
-  if (key::is_by_position(route.key) && store::may_have_run_since(transaction, claimed))
-    return "an operator decided `run` for it after it was given up on, so it may have taken effect "
-           "since, and by position nothing tells";
-  if (letter.key && !same && !letter.edited)
-    return "the route derives another key from it now (\"" + identity.key + "\", it was \"" +
-           *letter.key + "\"): what happened to its operation since cannot be told";
-  if (!holder) {
-    if (letter.key && same)
-      return "its key is not known any more (routes[].retention): whether the operation was "
-             "completed meanwhile cannot be told";
-    if (keys_are_kept()) return std::nullopt;
-    return "it is older than routes[].retention, or than a key that was forgotten, or was skipped "
-           "as `unknown_below_highest`, or was given up before its key was known: whether the "
-           "operation was completed since, and its key "
-           "forgotten, cannot be told";
-  }
-  if (holder->status == "completed" && route.outside && holder->is(request.source))
-    return "the operation is done: the other side refused, or an operator has given it up. If it "
-           "shall be called again, `hapax keys forget`";
-  if (holder->status == "completed")
-    return "the operation was completed meanwhile by " + name_of(*holder);
-  if (holder->status == "started" || holder->status == "answered" || holder->status == "unknown")
-    return refusal_of_called(route, *holder);
-  if (holder->status == "failed" && !holder->is(request.source) && !keys_are_kept())
-    return "its key failed since for " + name_of(*holder) +
-           ", and it is older than routes[].retention, or than a key that was forgotten, or was "
-           "skipped as `unknown_below_highest`: whether the operation was completed before that "
-           "cannot be told";
-  return std::nullopt;
-}
-
-// Its null payload would look like a tombstone.
-std::string without_bytes(const store::Source& source) {
-  return "the message was more than PostgreSQL takes, so its payload, key and headers were not "
-         "kept; "
-         "read it from Kafka at " +
-         source.topic + "/" + std::to_string(source.partition) + "/" +
-         std::to_string(source.offset) + ", then `hapax dead replay --payload FILE` or discard it";
 }
 
 [[noreturn]] void throw_taken() {
@@ -286,6 +222,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   begin_span(current, message);
   std::string nonce;
   if (route.outside && !current.answered) {
+    if (auto why = refusal_of_own_call(route, *letter, request, transaction))
+      return Note{What::refused, std::move(*why)};
     if (auto why = refusal(current.claimed, route, *letter, request,
                            store::read_holder(transaction, request), transaction))
       return Note{What::refused, std::move(*why)};

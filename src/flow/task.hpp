@@ -41,7 +41,8 @@ struct Task {
   const std::string* skip = nullptr;     // an operator's decision not to run it: who and why
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
   std::string_view incarnation = {};     // of PostgreSQL at the partition's start; empty: any
-  bool announced = false;      // by this process, in a cautious run that could not be withdrawn
+  // By this process, in a cautious run that could not be withdrawn: the partition's epoch then.
+  std::optional<std::int64_t> announced = {};
   int crashes = 0;             // see Outcome: the run before this one in this process gave it up
   bool remembered = false;     // in hapax.attempts at the partition's start
   Breaker* breaker = nullptr;  // of the route, in this process

@@ -41,9 +41,10 @@ struct Item {
   int outages = 0;                                  // connections lost while it ran
   int agains = 0;                                   // runs again at once, in a row
   bool in_doubt = false;                            // a transaction with it may have been committed
-  bool announced = false;                           // in a cautious run that could not be withdrawn
-  int crashes = 0;                                  // given up for so many, and not written yet
-  bool remembered = false;                          // in hapax.attempts when its partition started
+  // In a cautious run that could not be withdrawn: the partition's epoch then.
+  std::optional<std::int64_t> announced = {};
+  int crashes = 0;                       // given up for so many, and not written yet
+  bool remembered = false;               // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
   Clock::time_point not_before{};        // waits until then, first of its order key
   Clock::time_point received{};          // from Kafka; nothing once it has run
@@ -169,7 +170,7 @@ class Dispatcher {
   // What this process knows of a message that comes again: as Item.
   struct Lost {
     int outages = 0;
-    bool announced = false;
+    std::optional<std::int64_t> announced = {};
   };
   Lost take_lost(const Partition& partition, const Item& item) HAPAX_REQUIRES(mutex_);
   void keep_lost(const Partition& partition, const std::list<Item>& items) HAPAX_REQUIRES(mutex_);

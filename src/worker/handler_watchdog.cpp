@@ -49,6 +49,8 @@ void HandlerWatchdog::look(const std::vector<std::unique_ptr<Lane>>& lanes, cons
       store::record_attempt(session,
                             {run.source, "the handler ran longer than worker.handler_timeout", "",
                              run.handler, milliseconds(0), run.epoch});
+      // It has named itself. As a crash, too, it would be given up before its attempts are used up.
+      store::withdraw_run(session, run.source, run.epoch);
     };
     if (postgres_answers(record)) return give_up(*running);
   }

@@ -40,7 +40,7 @@ struct Given {
   std::optional<std::string> skip = std::nullopt;
   std::chrono::milliseconds failing{0};
   std::string incarnation = "";
-  bool announced = false;
+  std::optional<std::int64_t> announced = {};
   int crashes = 0;
   bool remembered = false;
   int agains = 0;

@@ -17,6 +17,35 @@ TEST_F(LetterKey, WritesNoLetterOfADuplicateThatIsSkippedOrKilledTheProcess) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// Of a route that decodes payloads. Its key may be in the payload.
+TEST_F(LetterKey, IsKnownOfADecodedMessageThatKilledTheProcess) {
+  const payload::Reading good{.json = "5"};
+  const Given late{.cautious = true, .reading = &good, .reads_late = true};
+  process({.offset = 1});
+  announce_crashes(route.retry.max_crashes, 3);
+  EXPECT_EQ(process({.offset = 3}, book, late).result, Result::duplicate);
+  announce_crashes(route.retry.max_crashes, 4);
+  EXPECT_EQ(process({.key = "k2", .offset = 4}, book, late).reason, "crashed");
+  EXPECT_EQ(database.value("SELECT key, kafka_offset FROM hapax.dead_letters"), "k2|4");
+  announce_crashes(route.retry.max_crashes + 1, 5);
+  EXPECT_EQ(process({.key = "k3", .offset = 5}, book, late).reason, "crashed");
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.idempotency_keys WHERE key = 'k3'"), "0")
+      << "decoding kills the process";
+}
+
+// The schema registry is away: the letter waits for its key.
+TEST_F(LetterKey, WaitsForTheSchemaOfAMessageThatKilledTheProcess) {
+  const payload::Reading away{.state = payload::Reading::State::away, .reason = "registry"};
+  announce_crashes(route.retry.max_crashes);
+  const Outcome waits = process({}, book, {.cautious = true, .reading = &away, .reads_late = true});
+  EXPECT_EQ(waits.reason, "registry");
+  const payload::Reading good{.json = "5"};
+  const Given later{
+      .cautious = true, .crashes = waits.crashes, .reading = &good, .reads_late = true};
+  EXPECT_EQ(process({}, book, later).reason, "crashed");
+  EXPECT_EQ(key_row(), "failed@0");
+}
+
 // A message that hapax does not remember stays so: no key may hide that.
 TEST_F(LetterKey, SkipsAnUnknownMessageBelowTheHighestCheckpointWithoutAKey) {
   const Outcome outcome = process({.offset = 4}, book, {.guard_below = 9, .skip = "ann: no"});
@@ -83,6 +112,32 @@ TEST_F(LetterKey, TakesBackItsOwnAnnouncementAndNotTheNewOwners) {
   std::string why;
   EXPECT_TRUE(stale.reachable(why)) << why;
   EXPECT_EQ(database.value("SELECT crashes FROM hapax.attempts"), "1");
+}
+
+// The partition moved to another worker, which announced the message and died of it, and back.
+TEST_F(LetterKey, ForgivesNoCrashOfTheOwnerInBetween) {
+  take(3);
+  take(3);
+  take(3);
+  announce_crashes(2);  // what this worker survived under epoch 1, and the other's death
+  std::string at_run;
+  const Body looks = [&](const Message& /*message*/, Context& /*context*/) {
+    at_run = database.value("SELECT crashes FROM hapax.attempts");
+  };
+  process({}, looks, {.cautious = true, .announced = 1, .epoch = 3});
+  EXPECT_EQ(at_run, "2") << "the other's death, and this run";
+}
+
+// PostgreSQL's clock went back since the letter was written and discarded.
+TEST_F(LetterKey, OpensAgainIfTheMessageFailsOnceMoreWhateverTheClockSays) {
+  const Body fails = [](const Message& /*message*/, Context& /*context*/) { throw Reject("no"); };
+  process({}, fails);
+  database.run(
+      "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded', ended_by = 'ann', "
+      "ended_why = 'x', created_at = now() + interval '1 minute';"
+      "UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(process({}, fails).result, Result::failed);
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.dead_letters WHERE ended_at IS NULL"), "1");
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 // Replays on a route that calls to the outside. The call is made once, its answer is not lost, and
 // a worker goes on with each key.
+#include <gmock/gmock.h>
+
 #include <thread>
 
 #include "flow/booking.hpp"
 #include "flow/replay_case.hpp"
+#include "store/operator/operator.hpp"
+#include "store/operator/outside_orders.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -53,8 +57,27 @@ class CallOfAReplay : public ReplayCase {
                        .group = "group",
                        .worker = "w",
                        .routes = {{&route, &handler}},
+                       .running =
+                           [&](const Route* run, const store::Source&) {
+                             if (run == nullptr && before_its_end) before_its_end();
+                           },
                        .outside = Replayer::Outside{holder, make_call, wait}});
     return replayer.run_next();
+  }
+
+  // Why it is refused; "": it is not.
+  std::string decide(store::CallDecision::What what) {
+    store::Session owner(database.owner());
+    store::CallDecision decision{.what = what, .group = "group", .retention = 1h};
+    decision.who = "bob";
+    decision.why = "seen";
+    if (what == store::CallDecision::What::happened) decision.answer = R"({"charge":"gw"})";
+    try {
+      store::decide_call(owner, {"k1", route.key.scope, ""}, decision);
+      return "";
+    } catch (const store::Refused& refused) {
+      return refused.what();
+    }
   }
 
   std::string key(const std::string& columns) {
@@ -72,7 +95,8 @@ class CallOfAReplay : public ReplayCase {
   std::int64_t letter = 0;
   outside::Ended ended = {outside::Ended::How::answered, R"({"charge":"c1"})"};
   int calls = 0;
-  store::HolderId under = 0;  // whose lease the last call was to be made
+  std::function<void()> before_its_end;  // once the run is over, and not noted yet
+  store::HolderId under = 0;             // whose lease the last call was to be made
 };
 
 TEST_F(CallOfAReplay, IsMadeOnceAndBooked) {
@@ -102,6 +126,45 @@ TEST_F(CallOfAReplay, IsUnknownIfItFailsAndMayNotBeRepeated) {
   EXPECT_EQ(replay().result, ReplayResult::failed);
   EXPECT_EQ(key("status"), "unknown");
   EXPECT_EQ(replay_row(), "failed|outcome_unknown: cut");
+}
+
+// The operator types it between the end of the run and its note. No worker would carry it out.
+TEST_F(CallOfAReplay, NoDecisionIsTakenWhileAReplayEnds) {
+  using What = store::CallDecision::What;
+  ended = {outside::Ended::How::failed, "cut"};
+  std::string refused;
+  before_its_end = [&] { refused = decide(What::did_not_happen); };
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  EXPECT_THAT(refused, testing::HasSubstr("a worker runs a replay"));
+  want(letter);
+  before_its_end = [&] { refused = decide(What::happened); };
+  EXPECT_EQ(replay().result, ReplayResult::refused) << "its outcome is unknown";
+  EXPECT_THAT(refused, testing::HasSubstr("a worker runs a replay"));
+  before_its_end = {};
+  want(letter, "99");  // of another operator, too early, with another payload
+  EXPECT_EQ(decide(What::happened), "");
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// Its key is then another one, under which nothing was called.
+TEST_F(CallOfAReplay, IsNotMadeForAnEditedPayloadWhileTheLettersOwnIsUnknown) {
+  route.key.sources = {{key::Source::Kind::json, {"/id"}}};
+  const auto outside = std::exchange(route.outside, std::nullopt);
+  letter = dead({.payload = R"({"id":"k1"})", .offset = 30});
+  route.outside = outside;
+  ended = {outside::Ended::How::failed, "cut"};
+  want(letter);
+  database.run(
+      "UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled' WHERE dead_letter <> " +
+      std::to_string(letter) + " AND ended_at IS NULL");
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  ASSERT_EQ(calls, 1);
+  want(letter, R"({"id": "k2"})");
+  const Replayed edited = replay();
+  EXPECT_EQ(edited.result, ReplayResult::refused);
+  EXPECT_THAT(edited.detail, testing::HasSubstr("outside decide"));
+  EXPECT_EQ(calls, 1) << "called again although the outcome is unknown, and repeat is never";
 }
 
 TEST_F(CallOfAReplay, IsUnknownIfItsProcessesDied) {

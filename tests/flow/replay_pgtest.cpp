@@ -41,12 +41,12 @@ TEST_F(Replay, ByPositionRunsOnceAndKeepsNoResultEither) {
 TEST_F(Replay, ByPositionIsRefusedAfterAnOperatorLetTheMessageRunAgain) {
   route.key.sources = {{key::Source::Kind::position, {}}};
   const auto letter = dead({.offset = 7});
-  const auto decide = [&](int offset) {
+  const auto decide = [&](int offset, const std::string& at = "clock_timestamp()") {
     database.run(
         "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "
         "kafka_offset, reason, detail, halted_by, ended_at, decision) VALUES ('group', 'payments', "
         "3, false, 1, " +
-        std::to_string(offset) + ", 'unknown_below_highest', '', 'w', clock_timestamp(), 'run')");
+        std::to_string(offset) + ", 'unknown_below_highest', '', 'w', " + at + ", 'run')");
   };
   decide(8);  // behind it
   decide(5);
@@ -63,6 +63,13 @@ TEST_F(Replay, ByPositionIsRefusedAfterAnOperatorLetTheMessageRunAgain) {
   want(again);
   EXPECT_EQ(run_next().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10 k1=10");
+
+  const auto late = dead({.offset = 20});
+  decide(20, "clock_timestamp() - interval '1 minute'");  // the clock went back
+  database.run("DELETE FROM hapax.positions");
+  EXPECT_EQ(process({.offset = 20}).result, Result::completed);
+  want(late);
+  EXPECT_NE(run_next().detail.find("may have taken effect"), std::string::npos);
 }
 
 TEST_F(Replay, MakesARedeliveryADuplicate) {

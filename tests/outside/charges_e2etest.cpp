@@ -234,6 +234,7 @@ TEST(Charges, ThatNobodyKnowsOfAreDecidedByAnOperator) {
   EXPECT_THAT(list.text, AllOf(HasSubstr("p0"), HasSubstr("p1"), HasSubstr("p2")));
   EXPECT_EQ(decide(shop, *worker, "p1", {"--happened"}).code, 1) << "no answer is kept";
   EXPECT_EQ(decide(shop, *worker, "p1", {"--happened", "{"}).code, 2) << "that is no JSON";
+  EXPECT_EQ(decide(shop, *worker, "p1", {"--happened", ""}).code, 2) << "a variable that is empty";
   EXPECT_EQ(decide(shop, *worker, "p1", {"--happened", R"({"charge": "c-p1-1"})"}).code, 0);
   EXPECT_EQ(decide(shop, *worker, "p0", {"--did-not-happen"}).code, 0);
   EXPECT_EQ(decide(shop, *worker, "p2", {"--give-up"}).code, 0);

@@ -246,12 +246,12 @@ TEST_F(DispatcherTest, AnAnnouncementThatCouldNotBeWithdrawnIsKnownWhenTheMessag
   take();
   Work running = give_back();
   dispatcher_.drop(*p);
-  running.items.front().announced = true;
+  running.items.front().announced = 7;
   finish(std::move(running), 0);
   p = partition();
   dispatcher_.add(p, 7, at_5());
   take();
-  EXPECT_TRUE(held_.back().items.front().announced);
+  EXPECT_EQ(held_.back().items.front().announced, 7);
 }
 
 TEST_F(DispatcherTest, ABatchTakesWhatIsReadyOfOneRouteInOrder) {

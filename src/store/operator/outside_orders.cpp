@@ -93,13 +93,14 @@ void order_letter(Transaction& transaction, const Json& letter, const CallDecisi
     throw Refused(
         "its message was more than PostgreSQL takes, so its dead letter has nothing to run; decide "
         "--give-up, and book it by hand");
-  if (decision.what == What::give_up) {
-    transaction.run(sql::kCancelReplays, {ids, "the operation was given up by " + decision.who});
-    if (transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why}).empty())
-      throw Refused("a worker runs a replay of its dead letter now; wait until that has ended");
-  } else {
-    transaction.run(sql::kInsertReplays, {ids, decision.who, decision.why, false, nullptr});
-  }
+  // A replay that began before the decision may end by what was true then.
+  transaction.run(sql::kCancelReplays, {ids, "decided meanwhile by " + decision.who});
+  const Rows done =
+      decision.what == What::give_up
+          ? transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why})
+          : transaction.run(sql::kInsertReplays, {ids, decision.who, decision.why, false, nullptr});
+  if (done.empty())
+    throw Refused("a worker runs a replay of its dead letter now; wait until that has ended");
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+#include "flow/replay_rules.hpp"
+
+#include "flow/verdicts.hpp"
+
+namespace hapax::flow {
+namespace {
+
+// Its call is not done.
+std::optional<std::string> refusal_of_called(const Route& route, const store::KeyHolder& holder) {
+  if (holder.status == "unknown")
+    return "the outcome is unknown of the call for " + name_of(holder) +
+           "; decide that first: hapax outside decide";
+  if (route.outside) return std::nullopt;
+  return "the key is `" + holder.status + "`: the operation is called for " + name_of(holder) +
+         " by a route that calls to the outside";
+}
+
+}  // namespace
+
+std::optional<std::string> refusal_of_own_call(const Route& route,
+                                               const store::ReplayedLetter& letter,
+                                               const store::ClaimRequest& request,
+                                               store::Transaction& transaction) {
+  const key::Identity own{letter.key.value_or(""), letter.tenant.value_or(""), {}};
+  if (!letter.key || (own.key == request.identity.key && own.tenant == request.identity.tenant))
+    return std::nullopt;
+  const auto holder = store::read_holder(transaction, {.identity = own,
+                                                       .scope = letter.scope,
+                                                       .source = letter.source,
+                                                       .retention = route.retention});
+  if (!holder || !holder->is(letter.source)) return std::nullopt;
+  if (holder->status == "started" || holder->status == "answered")
+    return "the edited payload has the key \"" + request.identity.key +
+           "\", and the call under the letter's own key \"" + own.key + "\" is not done: it is `" +
+           holder->status + "`; replay it without an edited payload first";
+  return holder->status == "unknown" ? refusal_of_called(route, *holder) : std::nullopt;
+}
+
+std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Route& route,
+                                   const store::ReplayedLetter& letter,
+                                   const store::ClaimRequest& request,
+                                   const std::optional<store::KeyHolder>& holder,
+                                   store::Transaction& transaction) {
+  const key::Identity& identity = request.identity;
+  const bool same = letter.key == identity.key && letter.tenant == identity.tenant;
+  const auto keys_are_kept = [&] {
+    return store::keys_are_kept(transaction, claimed, request.scope, route.retention,
+                                key::is_by_position(route.key));
+  };
+  if (letter.scope != request.scope)
+    return "it was given up on in scope \"" + letter.scope + "\", and the route's is \"" +
+           request.scope + "\" now: what happened to its operation since cannot be told";
+  if (key::is_by_position(route.key) && store::may_have_run_since(transaction, claimed))
+    return "an operator decided `run` for it after it was given up on, so it may have taken effect "
+           "since, and by position nothing tells";
+  if (letter.key && !same && !letter.edited)
+    return "the route derives another key from it now (\"" + identity.key + "\", it was \"" +
+           *letter.key + "\"): what happened to its operation since cannot be told";
+  if (!holder) {
+    if (letter.key && same)
+      return "its key is not known any more (routes[].retention): whether the operation was "
+             "completed meanwhile cannot be told";
+    if (keys_are_kept()) return std::nullopt;
+    return "it is older than routes[].retention, or than a key that was forgotten, or was skipped "
+           "as `unknown_below_highest`, or was given up before its key was known: whether the "
+           "operation was completed since, and its key "
+           "forgotten, cannot be told";
+  }
+  if (holder->status == "completed" && route.outside && holder->is(request.source))
+    return "the operation is done: the other side refused, or an operator has given it up. If it "
+           "shall be called again, `hapax keys forget`";
+  if (holder->status == "completed")
+    return "the operation was completed meanwhile by " + name_of(*holder);
+  if (holder->status == "started" || holder->status == "answered" || holder->status == "unknown")
+    return refusal_of_called(route, *holder);
+  if (holder->status == "failed" && !holder->is(request.source) && !keys_are_kept())
+    return "its key failed since for " + name_of(*holder) +
+           ", and it is older than routes[].retention, or than a key that was forgotten, or was "
+           "skipped as `unknown_below_highest`: whether the operation was completed before that "
+           "cannot be told";
+  return std::nullopt;
+}
+
+std::string without_bytes(const store::Source& source) {
+  return "the message was more than PostgreSQL takes, so its payload, key and headers were not "
+         "kept; "
+         "read it from Kafka at " +
+         source.topic + "/" + std::to_string(source.partition) + "/" +
+         std::to_string(source.offset) + ", then `hapax dead replay --payload FILE` or discard it";
+}
+
+}  // namespace hapax::flow

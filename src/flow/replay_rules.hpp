@@ -1,0 +1,33 @@
+// Why the replay of a dead letter must not run, see "Replaying a dead letter" in
+// docs/guarantees.md. Each returns a sentence for the operator, or nothing. Throws: DatabaseError
+// (Phase::claim).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "flow/route.hpp"
+#include "store/message/claim.hpp"
+#include "store/message/replays.hpp"
+#include "store/transaction.hpp"
+
+namespace hapax::flow {
+
+// By the key that the replay would take. `holder`: who has it.
+std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Route& route,
+                                   const store::ReplayedLetter& letter,
+                                   const store::ClaimRequest& request,
+                                   const std::optional<store::KeyHolder>& holder,
+                                   store::Transaction& transaction);
+
+// On a route that calls. An edited payload may give another key than the letter's own, under which
+// a call may not be done yet.
+std::optional<std::string> refusal_of_own_call(const Route& route,
+                                               const store::ReplayedLetter& letter,
+                                               const store::ClaimRequest& request,
+                                               store::Transaction& transaction);
+
+// Of a letter that has no bytes to run. Its null payload would look like a tombstone.
+std::string without_bytes(const store::Source& source);
+
+}  // namespace hapax::flow
