@@ -65,6 +65,7 @@ TEST(BrokerErrors, AMessageWithMoreHeadersThanLibrdkafkaReadsHaltsAlone) {
   producer.send(more);
   site.pay(producer, 2, 3);
   worker->await("halted", {{"reason", "unreadable"}, {"offset", 1}});
+  site.await("SELECT count(*) FROM hapax.halts", "1");  // the log line comes before the row
   const Said said = hapax({"resume", site.topic(), "--decision", "skip", "--why", "looked at it",
                            "--yes", "--url", site.database().owner().url},
                           worker->config());
