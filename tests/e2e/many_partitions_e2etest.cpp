@@ -69,8 +69,7 @@ TEST_F(ManyPartitions, StartInOneGoAndTellHowLongItTook) {
   pay(0);
   const auto worker = site_->worker("w", patch());
   const auto assigned = worker->await("assigned");
-  const auto last =
-      worker->await("partition_started", {}, kAllPartitions, std::chrono::seconds(60));
+  const auto last = worker->await("partition_started", {}, kAllPartitions);
   const double taken = seconds_between(assigned, last);
   RecordProperty("seconds", std::to_string(taken));
   site_->await_booked(kAllPartitions);
@@ -88,10 +87,10 @@ int rounds() {
 
 TEST_F(ManyPartitions, MoveBetweenWorkersAndNothingEndsOrDoubles) {
   const auto stays = site_->worker("stays", patch());
-  stays->await("partition_started", {}, kAllPartitions, std::chrono::seconds(60));
+  stays->await("partition_started", {}, kAllPartitions);
   for (int round = 0; round < rounds(); ++round) {
     const auto comes = site_->worker("comes", patch());
-    comes->await("partition_started", {}, 1, std::chrono::seconds(60));
+    comes->await("partition_started");
     pay(round * kAllPartitions);
     expect_leaves(*comes);  // amid its starts
   }

@@ -76,9 +76,6 @@ void KafkaServer::write_settings(const std::map<std::string, std::string>& setti
       {"log.dirs", folder_.path() / "data"},
       {"auto.create.topics.enable", "false"},
       {"group.initial.rebalance.delay.ms", "0"},
-      // A killed broker is let in again when its old session has ended.
-      {"broker.heartbeat.interval.ms", "500"},
-      {"broker.session.timeout.ms", "2000"},
       // One broker, and little to load after a restart.
       {"offsets.topic.replication.factor", "1"},
       {"offsets.topic.num.partitions", "4"},
