@@ -14,7 +14,8 @@ json attribute(const json& of, const std::string& key) {
 }
 
 Collector::Collector() {
-  server_.set_keep_alive_timeout(1);
+  // Not the exporter's interval: or it writes as the connection is closed, and logs a failure more.
+  server_.set_keep_alive_timeout(3);
   server_.Post("/v1/traces", [this](const httplib::Request& request, httplib::Response& response) {
     take(request, response);
   });
