@@ -17,6 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using Letters = std::vector<std::int64_t>;
 
+constexpr auto kLease = 60s;  // a move may take a quarter of it, at most 5 s
+
 class Publications : public testing::Test {
  protected:
   void letters(const std::string& topic, int first, int count, const std::string& payload = "''") {
@@ -29,11 +31,11 @@ class Publications : public testing::Test {
         std::to_string(first) + ", " + std::to_string(first + count - 1) + ") n");
   }
   OutboxLease lease(const std::string& holder = "one") {
-    return *take_outbox_lease(session, "g", holder, read_store(session).incarnation, 10s);
+    return *take_outbox_lease(session, "g", holder, read_store(session).incarnation, kLease);
   }
   std::optional<Letters> move(const OutboxLease& mine, const std::vector<std::string>& topics) {
     Letters ids;
-    const auto moved = move_letters(session, mine, topics, 10s, [&](const UnpublishedLetter& l) {
+    const auto moved = move_letters(session, mine, topics, kLease, [&](const UnpublishedLetter& l) {
       ids.push_back(l.id);
       return Published{l.topic + ".dead",
                        l.record_key,
@@ -78,7 +80,7 @@ TEST_F(Publications, AreTheOpenOnesOfTheirTopicsByIdOnce) {
 TEST_F(Publications, TellWhatTheyLeaveOutOfAMessageThatWasNotKept) {
   letters("a", 0, 2, "NULL");
   database.run(R"(UPDATE hapax.dead_letters SET other = '{"bytes_kept": false}' WHERE id = 2)");
-  move_letters(session, lease(), {"a"}, 10s, [](const UnpublishedLetter& letter) {
+  move_letters(session, lease(), {"a"}, kLease, [](const UnpublishedLetter& letter) {
     return outbox::letter_record(letter, "a.dead", "g", "store");
   });
   EXPECT_EQ(database.value("SELECT headers::json->-1 FROM hapax.outbox ORDER BY id"),
