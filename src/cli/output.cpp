@@ -81,6 +81,7 @@ std::string cut(const std::string& text, std::size_t width) {
 std::string time_cell(const Json& value) {
   if (!value.is_string()) return "-";
   std::string text = value.get<std::string>();  // 2026-11-21T09:55:33.123456+00:00
+  if (text == "-infinity") return "-";          // the time is not kept
   if (text.size() < 19) return text;
   text[10] = ' ';
   const std::size_t zone = text.find_first_of("+-Z", 19);

@@ -36,6 +36,10 @@ std::string story_of(const Json& row) {
                             ", generation " + cell(row.at("generation")) + ")";
   const std::string when = time_cell(row.at("updated_at"));
   if (status == "completed") return where + " took effect at " + when;
+  if (status == "failed" && row.at("updated_at") == "-infinity")
+    return where +
+           " was given up on; a gate has accepted its request again since, and the record of "
+           "that takes the key over";
   if (status == "failed")
     return where + " was given up on at " + when +
            "; nothing took effect, and the next other message with this key runs";

@@ -46,11 +46,12 @@ void HandlerWatchdog::look(const std::vector<std::unique_ptr<Lane>>& lanes, cons
     const auto running = lane->running();
     if (!is_overdue(running)) continue;
     const auto record = [run = *running](store::Session& session) {
-      store::record_attempt(session,
-                            {run.source, "the handler ran longer than worker.handler_timeout", "",
-                             run.handler, milliseconds(0), run.epoch});
+      const auto counted = store::record_attempt(
+          session, {run.source, "the handler ran longer than worker.handler_timeout", "",
+                    run.handler, milliseconds(0), run.epoch});
       // It has named itself. As a crash, too, it would be given up before its attempts are used up.
-      store::withdraw_run(session, run.source, run.epoch);
+      // If the partition is another worker's, the announcement there may be that worker's.
+      if (counted) store::withdraw_run(session, run.source, run.epoch);
     };
     if (postgres_answers(record)) return give_up(*running);
   }

@@ -19,8 +19,8 @@ struct Faults : testing::Test {
     await_of_prometheus("a quiet start", [&] { return !prometheus->is_raised("HapaxWorkerDown"); });
   }
 
-  void expect_raised(const std::string& alert) {
-    await_of_prometheus(alert, [&] { return prometheus->is_raised(alert); });
+  void expect_fired(const std::string& alert) {
+    await_of_prometheus(alert, [&] { return prometheus->is_firing(alert); });
   }
   void expect_ended(const std::string& alert) {
     await_of_prometheus("the end of " + alert, [&] { return !prometheus->is_raised(alert); });
@@ -47,7 +47,7 @@ TEST_F(Faults, AMessageThatWaitsIsSkippedTo) {
   site->send_to(site->site.topic(), 0, {{"do", "wait"}});
   for (const char* const alert :
        {"HapaxOldestUnsettled", "HapaxNotProgressing", "HapaxRetentionBehind"})
-    expect_raised(alert);
+    expect_fired(alert);
   type({"offsets", "skip", site->site.topic() + "/0", "--to", "1"});
   for (const char* const alert :
        {"HapaxOldestUnsettled", "HapaxNotProgressing", "HapaxRetentionBehind"})
@@ -57,11 +57,11 @@ TEST_F(Faults, AMessageThatWaitsIsSkippedTo) {
 // The route of the letter is halted, so no worker takes its replay.
 TEST_F(Faults, AReplayThatNobodyTakesIsCancelled) {
   site->send_to(site->site.topic(), 1, {{"do", "reject"}});
-  expect_raised("HapaxDeadLettersRising");
+  expect_fired("HapaxDeadLettersRising");
   site->send_to(site->site.topic(), 2, {{"do", "commit"}});
-  expect_raised("HapaxHalted");
+  expect_fired("HapaxHalted");
   type({"dead", "replay", "--all", "--no-wait"});
-  expect_raised("HapaxReplayStuck");
+  expect_fired("HapaxReplayStuck");
   type({"dead", "replay", "--all", "--cancel"});
   expect_ended("HapaxReplayStuck");
   expect_ended("HapaxDeadLettersRising");  // no new ones came
@@ -71,7 +71,7 @@ TEST_F(Faults, ARoleThatMayNotLogInIsNamedByCheck) {
   database().run(
       "ALTER ROLE hapax_worker NOLOGIN;"
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker'");
-  expect_raised("HapaxPostgresDown");
+  expect_fired("HapaxPostgresDown");
   const Said check = hapax({"check"}, site->worker->config());
   EXPECT_NE(check.code, 0);
   EXPECT_THAT(check.text, testing::HasSubstr("log in"));
@@ -87,7 +87,7 @@ TEST_F(Faults, PartitionsThatMoveAgainAndAgainEndWithTheirCause) {
     database().run("UPDATE hapax.checkpoints SET epoch = epoch + 1");
     site->send_to(site->site.topic(), starts, {});
     site->worker->await("partition_started", {}, starts += 4);
-    return prometheus->is_raised("HapaxCheckpointFenced");
+    return prometheus->is_firing("HapaxCheckpointFenced");
   });
   EXPECT_THAT(type({"status"}, false), testing::HasSubstr("running"));
   expect_ended("HapaxCheckpointFenced");
@@ -98,7 +98,7 @@ TEST_F(Faults, RecordsForATopicThatRefusesThemAreSentOnceItTakesThem) {
   kafka.set_topic_error(site->receipts, kafka::MockCluster::Error::unknown_topic);
   site->send_to(site->published, 3,
                 {{"publish", {{{"topic", site->receipts}, {"value", "paid"}}}}});
-  expect_raised("HapaxOutboxStuck");
+  expect_fired("HapaxOutboxStuck");
   EXPECT_THAT(type({"outbox", "list"}, false), testing::HasSubstr(site->receipts));
   kafka.set_topic_error(site->receipts, kafka::MockCluster::Error::none);
   expect_ended("HapaxOutboxStuck");
@@ -106,9 +106,9 @@ TEST_F(Faults, RecordsForATopicThatRefusesThemAreSentOnceItTakesThem) {
 
 TEST_F(Faults, AKilledWorkerIsStartedAgainAndAFailingGateIsAskedWell) {
   site->worker->kill();
-  expect_raised("HapaxWorkerDown");
+  expect_fired("HapaxWorkerDown");
   EXPECT_EQ(site->pay_at_the_gate("bad", {{"amount_minor", 1}}), 500);
-  expect_raised("HapaxGateFailing");
+  expect_fired("HapaxGateFailing");
   site->worker->start_again();
   expect_ended("HapaxWorkerDown");
   EXPECT_EQ(site->pay_at_the_gate("good", {{"id", "p"}, {"account", "a"}, {"amount_minor", 1}}),

@@ -90,6 +90,9 @@ class Prometheus {
     return found;
   }
 
+  bool is_firing(const std::string& alert) const {
+    return alerts().at(alert).at("state") == "firing";
+  }
   // Pending or firing.
   bool is_raised(const std::string& alert) const {
     return alerts().at(alert).at("state") != "inactive";
