@@ -38,6 +38,15 @@ void warn_of_failed_checks(const config::Config& config) {
                    "`hapax check` fails; to fix it: " + finding.mend);
 }
 
+// Before it waits for PostgreSQL, because a mistake does not pass by waiting.
+void check_kafka_properties(const config::Config& config) {
+  try {
+    kafka::check_properties(config.kafka.properties);
+  } catch (const std::runtime_error& error) {
+    throw Stop(kConfigWrong, error.what());
+  }
+}
+
 observe::AdminAnswers answers_of(const observe::Health& health, const observe::Metrics& metrics) {
   return {[&] { return metrics.text(health.ready().ok); }, [&] { return health.live(); },
           [&] { return health.ready(); }};
@@ -62,6 +71,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   for (const std::string& warning : warnings) log::warning("open_secret", {}, warning);
   catch_signals();
   std::vector<flow::Route> routes = routes_of(config, option, linked);
+  check_kafka_properties(config);
   observe::Health health;
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, answers_of(health, metrics));

@@ -24,7 +24,9 @@ ConfHandle make_conf(const Properties& properties, const Properties& if_known) {
   const std::string librdkafka = std::string("librdkafka ") + rd_kafka_version_str();
   const auto judge = [&](const std::string& name, rd_kafka_conf_res_t result) {
     if (result == RD_KAFKA_CONF_UNKNOWN) refuse(name, librdkafka + " does not know this property");
-    if (result == RD_KAFKA_CONF_INVALID) refuse(name, librdkafka + " does not accept this value");
+    if (result == RD_KAFKA_CONF_INVALID)
+      refuse(name,
+             librdkafka + " does not accept this value; its CONFIGURATION.md lists what it takes");
   };
   for (const auto& [name, value] : if_known)
     if (const auto result = set(conf, name, value); result != RD_KAFKA_CONF_UNKNOWN)

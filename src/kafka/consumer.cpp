@@ -171,6 +171,8 @@ struct Consumer::Callbacks {
   }
 };
 
+void check_properties(const Properties& properties) { configure(properties); }
+
 Consumer::Consumer(const Properties& properties, Listener& listener) : listener_(listener) {
   for (const char* const name : {"sasl.mechanisms", "sasl.mechanism"})
     if (const auto found = properties.find(name); found != properties.end())

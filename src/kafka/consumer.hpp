@@ -89,6 +89,10 @@ class Listener {
   ~Listener() = default;
 };
 
+// Throws: std::runtime_error with a line for each property that librdkafka does not take for a
+// Consumer, or whose file cannot be read. Blocks: on the file system.
+void check_properties(const Properties& properties);
+
 class Consumer final : public ConsumerInterface {
  public:
   // `properties`: librdkafka's names. Those that the promise needs are set beside them.

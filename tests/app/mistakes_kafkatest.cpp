@@ -37,6 +37,21 @@ TEST(Mistakes, OfAConfigurationAreALineEachInCheck) {
   EXPECT_THAT(said.text, Not(HasSubstr("\\x0a")));
 }
 
+// PostgreSQL is away, too, and a worker would wait for it.
+TEST(Mistakes, InKafkasPropertiesEndAWorkerBeforeItWaitsForPostgreSQL) {
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << R"({"kafka": {"bootstrap.servers": "127.0.0.1:1", "group.id": "g",
+      "security.protocol": "tls", "compression.typ": "lz4"},
+    "postgres": {"url": "postgresql://127.0.0.1:1/x"}, "admin": {"listen": "127.0.0.1:0"},
+    "routes": [{"topic": "t", "handler": "scripted", "key": {"header": "k"},
+      "plugin": ")" HAPAX_BINARY_DIR R"(/lib/libscripted.so"}]})";
+  const Said said = hapax({"run"}, config);
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.text, HasSubstr("kafka.compression.typ: librdkafka"));
+  EXPECT_THAT(said.text, HasSubstr("\nkafka.security.protocol: librdkafka"));
+}
+
 TEST(Mistakes, InACommandNameTheNearestOne) {
   const Said said = hapax({"statsu"}, "worker.json");
   EXPECT_EQ(said.code, 2);

@@ -27,7 +27,7 @@ TEST(Conf, NamesEachPropertyThatIsRefusedAndQuotesNoValue) {
                 " does not know this property\n"
                 "kafka.security.protocol: " +
                 librdkafka +
-                " does not accept this value\n"
+                " does not accept this value; its CONFIGURATION.md lists what it takes\n"
                 "kafka.ssl.ca.location: cannot read /no/such/file: No such file or directory");
 }
 
