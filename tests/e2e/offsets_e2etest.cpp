@@ -160,10 +160,12 @@ TEST_F(Offsets, AGroupIsForgottenOnceItIsGone) {
   EXPECT_EQ(site->database().value("SELECT action, target, why, facts->'before'->0->>'next_offset' "
                                    "FROM hapax.operator_log"),
             "offsets forget-group|" + site->group() + "|renamed|20");
+  site->expect_exact(20);
   // It comes back: nothing runs before an operator has decided.
   worker->start_again();
   EXPECT_EQ(worker->await("halted").at("reason"), "checkpoint_missing");
-  site->expect_exact(20);
+  site->await("SELECT reason FROM hapax.halts WHERE ended_at IS NULL", "checkpoint_missing");
+  EXPECT_EQ(site->database().value("SELECT count(*), count(DISTINCT id) FROM payments"), "20|20");
   expect_leaves(*worker);
 }
 
