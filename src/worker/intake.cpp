@@ -61,8 +61,8 @@ void Intake::receive(const std::shared_ptr<Partition>& partition,
   partition->polling.refused.clear();
   partition->polling.at_end = false;
   partition->polling.leader_epoch = message.leader_epoch();
-  partition->polling.last =
-      ReadRecord{partition->beginning().generation, message.offset(), timestamp_ms, bytes};
+  partition->polling.last = ReadRecord{partition->beginning().generation, message.offset(),
+                                       timestamp_ms, bytes, partition->beginning().same_topic};
   routes_[partition->route_index()].received(bytes);
   use_ += {1, bytes};
   const std::uint64_t order = order_key(message);

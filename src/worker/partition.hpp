@@ -46,6 +46,7 @@ struct Beginning {
   std::int64_t settled_before = 0;  // see settled_before() in start.hpp
   std::int64_t guard_below = 0;     // guarantees I8
   std::int64_t doubt_below = 0;     // calls may have been forgotten (docs/outside.md, lost tail)
+  std::int64_t same_topic = 0;      // see CheckpointRow
   int started_runs = 0;             // 2 or more: the last ended before they got anywhere
   store::Ahead ahead;               // failed runs and skips from before
 };

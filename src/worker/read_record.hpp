@@ -18,7 +18,8 @@ struct ReadRecord {
   std::int32_t generation = 1;
   std::int64_t offset = -1;
   std::optional<std::int64_t> timestamp_ms;
-  std::size_t bytes = 0;  // in the memory of this process; 0: not known
+  std::size_t bytes = 0;        // in the memory of this process; 0: not known
+  std::int64_t same_topic = 0;  // CheckpointRow::same_topic when it was read
 
   // Without the size: "1/41/1795548286966"; without a timestamp "1/41/".
   std::string text() const;

@@ -246,7 +246,9 @@ Start doubt_calls(const StartFacts& facts, StartAt at) {
 std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
                                    std::vector<ReadRecord> before) {
   const auto& row = facts.row;
-  if (row && row->start_as == "checkpoint" && !row->cluster_id) return {};
+  // What was read before `same_topic` is not asked for again, by whichever worker.
+  if (row)
+    std::erase_if(before, [&](const auto& read) { return read.same_topic < row->same_topic; });
   if (row && row->last_record)
     if (const auto last = ReadRecord::parse(*row->last_record)) before.push_back(*last);
   return comparable(std::move(before), at.generation, facts.low, at.offset);

@@ -75,7 +75,8 @@ struct StartLook {
 std::variant<StartAt, StartHalt, StartLook> decide_start(const StartFacts& facts);
 
 // The records that the start reads again, ascending: of those that this process has read before,
-// and the last one below the checkpoint. None if an operator decided `same_topic`. Pure.
+// and the last one below the checkpoint. None that was read before an operator decided
+// `same_topic`. Pure.
 std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
                                    std::vector<ReadRecord> before);
 

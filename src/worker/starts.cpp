@@ -356,25 +356,25 @@ void Starts::agree(std::vector<Starting>& starting, List& again) {
 }
 
 void Starts::begin(const Starting& starting, std::int64_t highest, store::Ahead ahead) {
-  const std::shared_ptr<Partition>& partition = starting.partition;
-  const StartFacts& facts = starting.facts;
-  log_beginning(partition->id(), facts, starting.at);
+  const auto& [partition, facts, at, taken] = starting;
+  log_beginning(partition->id(), facts, at);
   Beginning beginning;
-  beginning.epoch = starting.taken.epoch;
-  beginning.started_runs = starting.taken.started_runs;
+  beginning.epoch = taken.epoch;
+  beginning.started_runs = taken.started_runs;
   beginning.incarnation = store_.incarnation;
   beginning.topic_id = facts.topic_id;
   beginning.has_kafka_offset =
-      facts.committed || when_kafka_learns(facts, starting.at) == KafkaLearns::before_postgresql;
-  beginning.generation = starting.at.generation;
-  beginning.offset = starting.at.offset;
+      facts.committed || when_kafka_learns(facts, at) == KafkaLearns::before_postgresql;
+  beginning.generation = at.generation;
+  beginning.offset = at.offset;
   beginning.log_end = facts.high;
-  beginning.settled_before = settled_before(facts, starting.at);
+  beginning.settled_before = settled_before(facts, at);
   beginning.guard_below = highest;
-  beginning.doubt_below = starting.at.doubt_below;
+  beginning.doubt_below = at.doubt_below;
+  beginning.same_topic = facts.row ? facts.row->same_topic : 0;
   beginning.ahead = std::move(ahead);
   auto& before = partition->handover.read_before;
-  before = read_again(facts, starting.at, std::move(before));
+  before = read_again(facts, at, std::move(before));
   if (facts.wal) partition->saw(*facts.wal);
   partition->begin(std::move(beginning));
   held_.add(partition);

@@ -49,13 +49,14 @@ std::vector<Batch> take_all(Dispatcher& dispatcher, Clock::time_point now) {
 }
 
 TEST_F(IntakeTest, ARecordIsQueuedOnce) {
-  const auto partition = fetch(0);
+  const auto partition = fetch(0, {.same_topic = 9});
   intake.receive(partition, record(0, 0));
   intake.receive(partition, record(0, 0));
   EXPECT_EQ(partition->progress().messages, 1U);
   EXPECT_EQ(dispatcher.load().queued, 1U);
   EXPECT_EQ(partition->polling.leader_epoch, 7);
   EXPECT_EQ(partition->polling.last->offset, 0);
+  EXPECT_EQ(partition->polling.last->same_topic, 9);
 }
 
 TEST_F(IntakeTest, ARecordEndsThatAPartitionIsRefusedOrAtItsEnd) {

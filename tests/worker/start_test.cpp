@@ -240,9 +240,13 @@ TEST(Start, ReadsAgainWhatWasReadBeforeUnlessAnOperatorSaysThatItIsTheSame) {
   EXPECT_EQ(read_again(all, at(all), {seen}), (std::vector{ReadRecord{1, 40, 900, 0}, seen}));
   all.row->start_as = "checkpoint";  // an operator has moved it
   EXPECT_EQ(read_again(all, at(all), {seen}).size(), 2U);
-  all.row->cluster_id.reset();
-  all.row->topic_id.reset();
+  all.row->start_as.reset();
+  all.row->last_record.reset();
+  all.row->same_topic = 7;  // and every start after that one
   EXPECT_TRUE(read_again(all, at(all), {seen}).empty());
+  all.row->last_record = "1/41/1100";
+  ReadRecord since{1, 41, 1100, 10, 7};
+  EXPECT_EQ(read_again(all, at(all), {seen, since}).size(), 2U) << "the row's and `since`";
 }
 
 TEST(Start, OnlyKeysOfCoordinatesAskForTheLogsNumber) {

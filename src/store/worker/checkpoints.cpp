@@ -66,6 +66,7 @@ std::map<TopicPartition, CheckpointRow> read_checkpoints(
     checkpoint.started_runs = row["started_runs"].as<int>();
     checkpoint.start_as = row["start_as"].as<OptionalText>();
     checkpoint.last_record = row["last_record"].as<OptionalText>();
+    checkpoint.same_topic = row["same_topic"].as<std::int64_t>();
   }
   return rows;
 }

@@ -43,6 +43,7 @@ struct CheckpointRow {
   int started_runs = 0;
   std::optional<std::string> start_as;     // an operator's decision for this start
   std::optional<std::string> last_record;  // below next_offset (worker::ReadRecord)
+  std::int64_t same_topic = 0;             // the last halt that an operator has ended so; 0: none
 
   // Whether a start under this key spec may go on here: nothing was settled under another one, or
   // an operator has accepted that. (An empty key_spec tells a start that begins a log.)

@@ -158,6 +158,20 @@ TEST_F(Resume, RefusesSameTopicWhereTheLogEndsBelowTheCheckpoint) {
   EXPECT_EQ(row(), kUntouched);
 }
 
+// So that no worker asks again for what it read before (worker::read_again).
+TEST_F(Resume, SameTopicIsKnownToEveryLaterStart) {
+  checkpoint();
+  checkpoint("100", 1);
+  halt("offset_above_end", "40");
+  EXPECT_EQ(read_checkpoint(session, "g", {"t", 0})->same_topic, 0);
+  const auto id = static_cast<std::int64_t>(database.count("SELECT max(id) FROM hapax.halts"));
+  end("same_topic");
+  halt("unexpected_error", "41");
+  end("retry");
+  EXPECT_EQ(read_checkpoint(session, "g", {"t", 0})->same_topic, id);
+  EXPECT_EQ(read_checkpoint(session, "g", {"t", 1})->same_topic, 0);
+}
+
 TEST_F(Resume, MakesACheckpointWhereTheDecisionNeedsOne) {
   halt("offset_out_of_range", "NULL", 0);
   end("earliest");
