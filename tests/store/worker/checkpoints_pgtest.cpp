@@ -381,17 +381,17 @@ TEST_F(Checkpoints, KeepWhatWasSettledBeyondWhereAnOperatorMovesThem) {
 TEST_F(Checkpoints, TellWhatWaitsAhead) {
   database.run(
       "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count, "
-      "last_error, handler, first_at, next_try) SELECT 'group', 'payments', 1, 0, n, n, '', 'h', "
-      "now() - interval '1 minute', "
-      "now() + interval '1 hour' FROM generate_series(1, 3) n;"
+      "last_error, handler, first_at, last_at, next_try) SELECT 'group', 'payments', 1, 0, n, n, "
+      "'', 'h', at - interval '1 minute', at, at + interval '1 hour' FROM (SELECT n, now() + "
+      "n / 4 * interval '1 day' AS at FROM generate_series(1, 4) n) t; "
       "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, kafka_offset, "
       "reason, detail, halted_by, ended_at, ended_by, why, decision) VALUES ('group', 'payments', "
       "0, false, 1, 9, 'r', 'd', 'w', now(), 'ann', 'poison', 'skip')");
   const Ahead ahead = read_ahead(*session, "group", {{{"payments", 0}, 1, 2}}).at({"payments", 0});
-  ASSERT_EQ(ahead.attempts.size(), 2U);
-  EXPECT_EQ(ahead.attempts.at(3).count, 3);
-  EXPECT_GT(ahead.attempts.at(3).wait_ms, 3'000'000);
+  ASSERT_EQ(ahead.attempts.size(), 3U);
   EXPECT_EQ(ahead.attempts.at(3).lasting_ms, 60'000);
+  EXPECT_EQ(ahead.attempts.at(4).count, 4);
+  EXPECT_EQ(ahead.attempts.at(4).wait_ms, 3'600'000) << "the clock went back by a day since";
   EXPECT_EQ(ahead.skips.at(9), "ann: poison");
   EXPECT_TRUE(read_ahead(*session, "group", {{{"payments", 0}, 2, 0}}).empty());
 }
