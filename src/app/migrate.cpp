@@ -1,8 +1,10 @@
 // hapax migrate up|down|status|print: the schema.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.hpp"
 #include "store/fault.hpp"
@@ -10,6 +12,12 @@
 
 namespace hapax::app {
 namespace {
+
+// Handlers hold hapax's tables while they run, and other messages wait behind a migration that
+// waits for them. So it waits no longer than lock_timeout, lets them go on for a while, and tries
+// again.
+constexpr int kMostTries = 10;
+constexpr std::chrono::seconds kGivesWay{3};
 
 struct MigrateOptions {
   ConfigOption config;
@@ -56,7 +64,20 @@ ExitCode migrate(const std::function<void()>& action) {
 
 ExitCode up(const MigrateOptions& options) {
   store::Session session = connect_owner(options);
-  return migrate([&] { print_done("applied", store::migrate_up(session)); });
+  return migrate([&] {
+    for (int tries = 1;; ++tries) {
+      try {
+        return print_done("applied", store::migrate_up(session));
+      } catch (const store::DatabaseError& error) {
+        if (error.sqlstate() != "55P03" || tries == kMostTries) throw;
+        std::fprintf(stderr,
+                     "another session holds a table that a migration needs; hapax tries again in "
+                     "%d s (%d of %d)\n",
+                     static_cast<int>(kGivesWay.count()), tries, kMostTries);
+        std::this_thread::sleep_for(kGivesWay);
+      }
+    }
+  });
 }
 
 ExitCode down(const MigrateOptions& options) {

@@ -1,0 +1,34 @@
+// `hapax migrate` beside sessions that hold hapax's tables.
+#include "store/operator/migrate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sandbox/child_process.hpp"
+#include "sandbox/temporary_folder.hpp"
+#include "store/transaction.hpp"
+#include "support/database.hpp"
+
+namespace hapax::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(MigrateCommand, TriesAgainWhileAHandlerHoldsATable) {
+  test::Database database;
+  store::Session session(database.owner());
+  store::migrate_down(session, store::kSchema - 1);
+  store::Transaction handler(session);
+  handler.run("LOCK TABLE hapax.checkpoints IN ACCESS SHARE MODE");
+  const sandbox::TemporaryFolder folder("migrate");
+  sandbox::ChildProcess migrate(
+      {.argv = {HAPAX_BINARY_DIR "/bin/hapax", "migrate", "up", "--url", database.owner().url},
+       .environment = {},
+       .output = folder.path() / "log"});
+  ASSERT_TRUE(migrate.wait_for_line("hapax tries again", 60s));
+  handler.commit();
+  ASSERT_TRUE(migrate.wait_for_line("applied " + std::to_string(store::kSchema), 60s));
+  EXPECT_TRUE(migrate.wait(60s)->success());
+}
+
+}  // namespace
+}  // namespace hapax::app
