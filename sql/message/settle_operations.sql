@@ -10,6 +10,11 @@ WITH settled AS (
        hapax.idempotency_keys w
   WHERE g.key = a.key COLLATE "C" AND g.scope = a.scope COLLATE "C" AND g.tenant = a.tenant COLLATE "C"
     AND w.key = a.record COLLATE "C" AND w.scope = a.worker_scope COLLATE "C"
-    AND (w.status = 'completed' OR w.status = 'failed' AND w.updated_at > '-infinity')
+    AND (w.status = 'completed' OR w.status = 'failed' AND NOT EXISTS (
+    SELECT FROM hapax.dead_letters d, unnest(d.header_names, d.header_values) AS h (name, value),
+      convert_to(concat_ws('/', '', g.topic, g.generation, g.partition, g.kafka_offset), 'UTF8') AS run
+    WHERE d.group_id = w.group_id AND d.topic = w.topic AND d.generation = w.generation
+      AND d.partition = w.partition AND d.kafka_offset = w.kafka_offset AND h.name = 'hapax-origin'
+      AND substr(h.value, length(h.value) - length(run) + 1) <> run))
   RETURNING 1)
 SELECT count(*) AS settled FROM settled

@@ -69,6 +69,12 @@ std::string cell(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+std::string shell_word(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
+}
+
 std::string cut(const std::string& text, std::size_t width) {
   const std::string line = text.substr(0, text.find('\n'));
   if (width_of(line) <= width) return line.size() == text.size() ? line : line + "…";
@@ -81,7 +87,6 @@ std::string cut(const std::string& text, std::size_t width) {
 std::string time_cell(const Json& value) {
   if (!value.is_string()) return "-";
   std::string text = value.get<std::string>();  // 2026-11-21T09:55:33.123456+00:00
-  if (text == "-infinity") return "-";          // the time is not kept
   if (text.size() < 19) return text;
   text[10] = ' ';
   const std::size_t zone = text.find_first_of("+-Z", 19);

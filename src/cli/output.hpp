@@ -36,6 +36,8 @@ class Table {
 std::string cell(const Json& value);
 // The same, at most `width` code points, with "…" if it was cut.
 std::string cut(const std::string& text, std::size_t width);
+// As one word of a POSIX shell, also if a producer wrote it.
+std::string shell_word(const std::string& text);
 // "2026-11-21 09:55:33" of PostgreSQL's ISO 8601, with its zone if it is not UTC.
 std::string time_cell(const Json& value);
 

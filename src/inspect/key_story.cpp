@@ -35,11 +35,9 @@ std::string story_of(const Json& row) {
   const std::string where = coordinates_cell(row) + " (group " + cell(row.at("group_id")) +
                             ", generation " + cell(row.at("generation")) + ")";
   const std::string when = time_cell(row.at("updated_at"));
+  if (status == "completed" && !row.at("error").is_null())
+    return where + " was ended at " + when + ", and nothing was booked: " + cell(row.at("error"));
   if (status == "completed") return where + " took effect at " + when;
-  if (status == "failed" && row.at("updated_at") == "-infinity")
-    return where +
-           " was given up on; a gate has accepted its request again since, and the record of "
-           "that takes the key over";
   if (status == "failed")
     return where + " was given up on at " + when +
            "; nothing took effect, and the next other message with this key runs";

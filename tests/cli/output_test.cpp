@@ -32,7 +32,11 @@ TEST(TimeCell, DropsFractionsAndUtc) {
   EXPECT_EQ(time_cell("2026-11-21T09:55:33.123456+00:00"), "2026-11-21 09:55:33");
   EXPECT_EQ(time_cell("2026-11-21T09:55:33+01:00"), "2026-11-21 09:55:33+01:00");
   EXPECT_EQ(time_cell(nullptr), "-");
-  EXPECT_EQ(time_cell("-infinity"), "-");
+}
+
+TEST(ShellWord, RunsNothingThatAProducerWrote) {
+  EXPECT_EQ(shell_word("p1"), "'p1'");
+  EXPECT_EQ(shell_word("p'; touch /tmp/x; '"), R"('p'\''; touch /tmp/x; '\''')");
 }
 
 TEST(BytesJson, TellsNullEmptyTextAndBytesApart) {

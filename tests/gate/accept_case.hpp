@@ -47,32 +47,39 @@ class AcceptCase : public GateCase {
   }
 
   // Runs all records that wait in the outbox in the worker, in order, and removes them.
-  flow::Outcome work(const std::function<void(const Message&, Context&)>& handle) {
-    struct Lambda final : Handler {
-      explicit Lambda(const std::function<void(const Message&, Context&)>& with) : handle_(with) {}
-      void handle(const Message& message, Context& context) override { handle_(message, context); }
-      const std::function<void(const Message&, Context&)>& handle_;
-    } handler(handle);
-    flow::Processor processor([connect = options] { return store::Session(connect); }, 1);
+  using Handle = std::function<void(const Message&, Context&)>;
+  flow::Outcome work(const Handle& handle) {
     flow::Outcome outcome;
     const int rows = database.count("SELECT count(*) FROM hapax.outbox");
-    for (int row = 0; row < rows; ++row) {
-      const std::string payload = database.value(
-          "SELECT convert_from(payload, 'UTF8') FROM hapax.outbox ORDER BY id LIMIT 1");
-      const auto sent = store::outbox_headers_of(
-          database.value("SELECT headers FROM hapax.outbox ORDER BY id LIMIT 1"));
-      const std::string key =
-          database.value("SELECT idempotency_key FROM hapax.outbox ORDER BY id LIMIT 1");
-      std::vector<Header> headers{{"idempotency-key", key}};
-      for (const auto& [name, value] : sent) headers.push_back({name, value});
-      const std::string group = "bookers";
-      const Message message(Message::Parts{.coordinates = {worker_route.topic, 0, offset++},
-                                           .payload = payload,
-                                           .headers = headers});
-      outcome = processor.process(
-          flow::Task{.route = worker_route, .message = message, .group = group}, handler);
-      database.run("DELETE FROM hapax.outbox WHERE id = (SELECT min(id) FROM hapax.outbox)");
-    }
+    for (int row = 0; row < rows; ++row) outcome = work_next(handle);
+    return outcome;
+  }
+
+  // The first of them. `skip`: an operator has decided so.
+  flow::Outcome work_next(const Handle& handle, const std::string* skip = nullptr) {
+    struct Lambda final : Handler {
+      explicit Lambda(const Handle& with) : handle_(with) {}
+      void handle(const Message& message, Context& context) override { handle_(message, context); }
+      const Handle& handle_;
+    } handler(handle);
+    flow::Processor processor([connect = options] { return store::Session(connect); }, 1);
+    const auto first = [&](const std::string& column) {
+      return database.value("SELECT " + column + " FROM hapax.outbox ORDER BY id LIMIT 1");
+    };
+    const std::string payload = first("convert_from(payload, 'UTF8')");
+    const std::string key = first("idempotency_key");
+    const std::string origin = first(
+        "concat_ws('/', 'gate', source_topic, source_generation, source_partition, source_offset)");
+    const auto sent = store::outbox_headers_of(first("headers"));
+    std::vector<Header> headers{{"idempotency-key", key}, {"hapax-origin", origin}};
+    for (const auto& [name, value] : sent) headers.push_back({name, value});
+    const std::string group = "bookers";
+    const Message message(Message::Parts{
+        .coordinates = {worker_route.topic, 0, offset++}, .payload = payload, .headers = headers});
+    const flow::Outcome outcome = processor.process(
+        flow::Task{.route = worker_route, .message = message, .group = group, .skip = skip},
+        handler);
+    database.run("DELETE FROM hapax.outbox WHERE id = (SELECT min(id) FROM hapax.outbox)");
     return outcome;
   }
 

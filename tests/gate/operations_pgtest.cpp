@@ -144,6 +144,28 @@ TEST_F(OperationsForgotten, WhatWasGivenUpBeforeIsNotTheOutcome) {
   EXPECT_THAT(look(at).body, HasSubstr("completed"));
 }
 
+// The record of the first acceptance fails while that of the second one waits.
+TEST_F(OperationsForgotten, AFailureOfAnEarlierAcceptanceIsNotTheOutcome) {
+  const std::string at = post("k1").header("location");
+  database.run("DELETE FROM hapax.idempotency_keys WHERE scope = 'gate'");
+  EXPECT_EQ(post("k1").status, 202);
+  EXPECT_EQ(work_next(refuse).result, flow::Result::failed);
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_THAT(look(at).body, HasSubstr("pending"));
+  EXPECT_EQ(work(book).result, flow::Result::completed);
+  EXPECT_THAT(look(at).body, HasSubstr("completed"));
+}
+
+// The handler may have committed a part before the partition halted.
+TEST_F(OperationsKept, WhatAnOperatorSkippedIsNeitherCompletedNorFailed) {
+  const std::string at = post("k1").header("location");
+  const std::string why = "ops: a part took effect";
+  EXPECT_EQ(work_next(book, &why).reason, "skipped_by_operator");
+  EXPECT_THAT(look(at).body, HasSubstr(R"("status":"unknown")"));
+  EXPECT_THAT(look(at).body, HasSubstr("may have taken effect"));
+}
+
 // The clock of PostgreSQL goes back by an hour between the acceptance and the worker's outcome, or
 // between the failure and the next acceptance.
 TEST_F(OperationsForgotten, AFailureIsTheOutcomeWhateverTheClockSays) {

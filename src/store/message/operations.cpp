@@ -25,7 +25,8 @@ OperationOutcome read_outcome(Session& session, const OperationKey& key, const O
   OperationOutcome outcome{.status = row["status"].as<std::optional<std::string>>(),
                            .result = row["result"].as<std::optional<std::string>>(),
                            .settled = row["settled"].as<bool>()};
-  outcome.given_up = outcome.status == "completed" && row["given_up"].as<bool>();
+  outcome.given_up = (outcome.status == "completed" && row["given_up"].as<bool>()) ||
+                     (outcome.status == "failed" && row["was_skipped"].as<bool>());
   outcome.refused =
       outcome.status == "completed" && row["has_error"].as<bool>() && !outcome.given_up;
   if (outcome.status == "failed" && row["rejected"].as<std::optional<bool>>().value_or(false))

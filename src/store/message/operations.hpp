@@ -41,7 +41,7 @@ struct OperationOutcome {
   std::optional<std::string> status = {};    // of the worker's key
   std::optional<std::string> result = {};    // JSON
   bool refused = false;                      // completed, and yet the other side refused the call
-  bool given_up = false;                     // completed by an operator: nobody knows the outcome
+  bool given_up = false;                     // an operator ended it: the outcome is not known
   std::optional<std::string> rejected = {};  // of a failed key: the handler's words
   bool settled = false;                      // that this outcome was seen is committed
 
