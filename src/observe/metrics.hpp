@@ -181,7 +181,7 @@ class Metrics {
   void outbox_measured(std::size_t unsent, double oldest_seconds, std::size_t halts);
   void outbox_sent(std::string_view topic, std::size_t count);
   void spans(SpanEnd how, std::size_t count);
-  void dead_letters_unpublished(std::size_t count);  // 0 where another worker publishes
+  void dead_letters_unpublished(std::size_t count);  // of this worker's routes
 
   // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.
   std::string text() const;

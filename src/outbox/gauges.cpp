@@ -29,6 +29,9 @@ void Gauges::measure(store::Session& session,
     const store::OutboxMeasure found = store::measure_outbox(session, group_, marks());
     metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);
   });
+}
+
+void Gauges::measure_letters(store::Session& session) {
   if (consumed_.empty()) return;
   measured(letters_again_, [&] {
     metrics_.dead_letters_unpublished(
@@ -49,9 +52,6 @@ void Gauges::measured(Clock::time_point& again, const std::function<void()>& mea
   }
 }
 
-void Gauges::forget() {
-  metrics_.outbox_measured(0, 0, 0);
-  metrics_.dead_letters_unpublished(0);
-}
+void Gauges::forget() { metrics_.outbox_measured(0, 0, 0); }
 
 }  // namespace hapax::outbox

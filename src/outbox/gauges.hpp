@@ -21,12 +21,13 @@ class Gauges {
   Gauges(observe::Metrics& metrics, std::string group,
          const std::map<std::string, std::string>& letters);
 
-  // Measures what is due. `marks`: asked for the topics of records, with the ids behind which each
-  // is read. Throws: DatabaseError. Blocks: at most a second for each of the two.
+  // These measure what is due. Throw: DatabaseError. Block: at most a second.
+  // `marks`: asked for the topics of records, with the ids behind which each is read.
   void measure(store::Session& session,
                const std::function<std::map<std::string, std::int64_t>()>& marks);
+  void measure_letters(store::Session& session);
 
-  // Another relay measures now.
+  // Another relay measures the records now.
   void forget();
 
  private:

@@ -10,23 +10,23 @@
 namespace hapax::outbox {
 namespace {
 
-constexpr auto kAskLetters = std::chrono::seconds(1);
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAskLetters{1000};
+constexpr milliseconds kLongest{5000};  // of a statement
 
 }  // namespace
 
-LetterMover::Moved LetterMover::move(store::Session& session, const store::OutboxLease& lease,
-                                     std::chrono::seconds time, const std::string& store_id,
-                                     const std::function<bool(const std::string&)>& is_empty) {
+bool LetterMover::move(store::Session& session, milliseconds lease, const std::string& store_id,
+                       const std::function<bool(const std::string&)>& is_empty) {
   const auto now = std::chrono::steady_clock::now();
-  if (letters_.empty() || now < move_at_) return Moved::none;
+  if (letters_.empty() || now < move_at_) return false;
   move_at_ = now + kAskLetters;
-  const std::chrono::milliseconds most = time;
-  Moved any = Moved::none;
+  bool any = false;
   for (const Portion& portion : portions(is_empty)) {
-    if (std::chrono::steady_clock::now() - now > most / 4) break;  // records wait for the relay
-    const Moved one = move(session, lease, time, store_id, portion);
-    if (one == Moved::lease_lost) return one;
-    if (one == Moved::some) any = one;
+    if (std::chrono::steady_clock::now() - now > lease / 4) break;  // records wait for the relay
+    // Longer, and it outlasts the lease.
+    if (move(session, std::min(kLongest, lease / 4), store_id, portion)) any = true;
   }
   return any;
 }
@@ -48,25 +48,23 @@ std::vector<LetterMover::Portion> LetterMover::portions(
   return portions;
 }
 
-LetterMover::Moved LetterMover::move(store::Session& session, const store::OutboxLease& lease,
-                                     std::chrono::seconds time, const std::string& store_id,
-                                     const Portion& portion) {
+bool LetterMover::move(store::Session& session, milliseconds longest, const std::string& store_id,
+                       const Portion& portion) {
   const auto record_of = [&](const store::UnpublishedLetter& letter) {
     return letter_record(letter, letters_.at(letter.topic), group_, store_id);
   };
   try {
-    const auto count =
-        store::move_letters(session, lease, portion.consumed, time, record_of, portion.most);
-    if (!count) return Moved::lease_lost;
-    moved(portion, *count);
-    return *count == 0 ? Moved::none : Moved::some;
+    const std::size_t count =
+        store::move_letters(session, group_, portion.consumed, longest, record_of, portion.most);
+    moved(portion, count);
+    return count > 0;
   } catch (const store::DatabaseError& error) {
     if (error.sqlstate().empty() || error.sqlstate().starts_with("57P")) throw;
     failed(portion, error.what());
   } catch (const std::exception& error) {  // a row that was edited by hand
     failed(portion, error.what());
   }
-  return Moved::none;
+  return false;
 }
 
 void LetterMover::moved(const Portion& portion, std::size_t count) {

@@ -1,5 +1,6 @@
 // Moves dead letters whose routes name a topic from their committed rows into the outbox, also
-// those from before their route had a topic.
+// those from before their route had a topic. It needs no lease: the relay that sends may be another
+// process, which does not know these topics.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "store/session.hpp"
-#include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 
@@ -25,12 +25,11 @@ class LetterMover {
   // Looks again at once.
   void look_again() { move_at_ = {}; }
 
-  enum class Moved { none, some, lease_lost };
-  // If it is due. `is_empty`: whether a topic has nothing in hand. It gets more only then, so that
-  // a letter that is discarded meanwhile is not published. Throws: DatabaseError if the session is
-  // lost.
-  Moved move(store::Session& session, const store::OutboxLease& lease, std::chrono::seconds time,
-             const std::string& store_id, const std::function<bool(const std::string&)>& is_empty);
+  // If it is due; whether it has moved some. `is_empty`: whether no letter waits for a topic. It
+  // gets more only then, so that a letter that is discarded meanwhile is not published. Throws:
+  // DatabaseError if the session is lost. Blocks: about half of `lease`.
+  bool move(store::Session& session, std::chrono::milliseconds lease, const std::string& store_id,
+            const std::function<bool(const std::string&)>& is_empty);
 
  private:
   struct Portion {
@@ -44,8 +43,8 @@ class LetterMover {
     std::size_t failures = 0;  // alone
   };
   std::vector<Portion> portions(const std::function<bool(const std::string&)>& is_empty) const;
-  Moved move(store::Session& session, const store::OutboxLease& lease, std::chrono::seconds time,
-             const std::string& store_id, const Portion& portion);
+  bool move(store::Session& session, std::chrono::milliseconds longest, const std::string& store_id,
+            const Portion& portion);
   void moved(const Portion& portion, std::size_t count);
   void failed(const Portion& portion, const char* why);
 

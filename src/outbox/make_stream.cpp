@@ -27,7 +27,7 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings) 
           properties(), kafka::StreamProducer::Limits{batch_bytes, kMostRows});
     };
     return std::make_unique<TopicStream>(setup.topic, setup.group, make, endings,
-                                         setup.waits_for_topic);
+                                         setup.letters_wait);
   }
   const auto make = [setup, batch_bytes](const std::stop_token& stop,
                                          std::chrono::milliseconds timeout) {
@@ -40,7 +40,7 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings) 
                                                                 .stop = stop});
   };
   return std::make_unique<TransactedStream>(
-      TransactedStream::Setup{setup.topic, setup.group, make, endings, setup.waits_for_topic,
+      TransactedStream::Setup{setup.topic, setup.group, make, endings, setup.letters_wait,
                               setup.open, !setup.transactions});
 }
 

@@ -21,7 +21,7 @@ struct StreamSetup {
   std::string topic, group;
   std::function<kafka::Properties()> properties;
   std::optional<std::size_t> largest;  // record that the topic takes, if that is known
-  bool waits_for_topic = false;
+  bool letters_wait = false;
   bool transactions = false;
   std::optional<store::OpenBatch> open = {};  // settled in any case before anything is sent
 };

@@ -48,7 +48,7 @@ OutboundTopic OutboundTopics::make(const std::string& name) {
   const auto open = open_batches_.find(name);
   StreamSetup stream{name, setup_.group, setup_.properties};
   if (limit != setup_.topics.end()) stream.largest = limit->second;
-  stream.waits_for_topic = setup_.is_for_letters_alone(name);
+  stream.letters_wait = !setup_.topics.contains(name);
   stream.transactions = setup_.transactions;
   if (open != open_batches_.end()) stream.open = open->second;
   return OutboundTopic({make_stream(stream, endings_).release(), EndsLater{&endings_}});
@@ -61,10 +61,7 @@ std::vector<store::OutboxHalt> OutboundTopics::turn(bool may_send,
   for (auto& [name, topic] : topics_) {
     Stream::News news = topic.stream().turn(may_send, timeout / static_cast<int>(topics_.size()));
     unremoved.add(name, news);
-    if (news.settled) {
-      open_batches_.erase(name);
-      look_at_ = {};
-    }
+    if (news.settled) open_batches_.erase(name);
     if (news.sent > 0) metrics_.outbox_sent(name, news.sent);
     if (!news.delivered.empty()) flow::crash_point("outbox_sent");
     if (!news.halt) continue;
@@ -80,7 +77,8 @@ void OutboundTopics::halted(const store::OutboxHalt& halt) {
 }
 
 store::OutboxStep OutboundTopics::next_step() {
-  std::erase_if(topics_, [](const auto& t) { return t.second.stream().is_done(); });
+  if (std::erase_if(topics_, [](const auto& t) { return t.second.stream().is_done(); }) > 0)
+    look_at_ = {};
   store::OutboxStep step{{}, {}, kPortionRows, kPortionBytes, setup_.lease};
   for (auto& [name, topic] : topics_) {
     topic.ask(name, step);

@@ -7,6 +7,7 @@
 
 #include "flow/crash_point.hpp"
 #include "observe/log.hpp"
+#include "store/message/publications.hpp"
 
 namespace hapax::outbox {
 namespace {
@@ -33,9 +34,9 @@ Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
 // The way of published records, once around. A record is sent only after a synchronous COMMIT that
 // came after it was read (P4), and removed only after Kafka has acknowledged it (P1).
 void Relay::turn() {
-  if (!leads()) return;
+  const bool leads = seek_lease();
   move_letters();
-  if (lease_.is_held()) send();
+  if (leads) send();
   if (!lease_.is_held()) return;
   const auto step = due_step();
   if (!step) return;
@@ -87,7 +88,7 @@ void Relay::rest(const std::stop_token& stop) {
   if (std::exchange(nudged_, false)) peek_at_ = {};
 }
 
-bool Relay::leads() {
+bool Relay::seek_lease() {
   if (auto open_batches = lease_.seek()) {
     topics_.begin(std::move(*open_batches));
     letters_.look_again();
@@ -103,14 +104,19 @@ void Relay::forget() {
   gauges_.forget();
 }
 
+// Also while another relay sends: it may be a gate's, which knows no letters.
 void Relay::move_letters() {
-  const auto moved =
-      letters_.move(lease_.session(), lease_.proof(), setup_.lease, lease_.store_id(),
-                    [this](const std::string& to) { return topics_.at(to).stream().is_empty(); });
-  if (moved == LetterMover::Moved::lease_lost) return forget();
-  if (moved == LetterMover::Moved::none) return;
-  peek_at_ = {};
-  flow::crash_point("dead_letters_moved");
+  if (!lease_.knows_store()) return;
+  store::Session& session = lease_.session();
+  const auto is_empty = [&](const std::string& to) {
+    return lease_.is_held() ? topics_.at(to).stream().is_empty()
+                            : store::count_unpublished(session, setup_.group, {}, {to}) == 0;
+  };
+  if (letters_.move(session, setup_.lease, lease_.store_id(), is_empty)) {
+    peek_at_ = {};
+    flow::crash_point("dead_letters_moved");
+  }
+  gauges_.measure_letters(session);
 }
 
 void Relay::send() {

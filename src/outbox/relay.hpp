@@ -42,7 +42,7 @@ class Relay {
   using Clock = std::chrono::steady_clock;
 
   void turn();
-  bool leads();
+  bool seek_lease();
   void forget();
   void move_letters();
   void send();

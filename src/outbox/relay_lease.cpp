@@ -46,7 +46,6 @@ std::optional<RelayLease::OpenBatches> RelayLease::seek() {
   // Before the lease counts: if this fails, it is taken once more, and the batches read again.
   auto open_batches = store::read_open_batches(*session_, group_);
   lease_ = std::move(lease);
-  store_id_ = store->id;
   renewed(asked);
   log::info("outbox_taken", {{"group", group_}, {"epoch", lease_->epoch}},
             "this relay sends the group's published records");
@@ -73,17 +72,25 @@ std::optional<store::StoreIdentity> RelayLease::look_at_store() {
     });
     return std::nullopt;
   }
+  store_id_ = store.id;
+  knows_store_ = true;
   return store;
 }
 
 // The next session may be another database's.
 void RelayLease::wait(const std::string& why, const std::function<void()>& tell) {
   if (std::exchange(said_, why) != why) tell();
+  drop_session();
+}
+
+void RelayLease::drop_session() {
   session_.reset();
+  knows_store_ = false;
 }
 
 void RelayLease::renewed(Clock::time_point time) {
   renewed_at_ = time;
+  knows_store_ = true;
   lasts_ = time_;
   said_.clear();
 }
@@ -96,7 +103,7 @@ void RelayLease::lost() {
 
 // The lease stays: the next step finds out whether it is still ours.
 void RelayLease::failed(const std::string& error) {
-  session_.reset();
+  drop_session();
   lasts_ = store::while_unseen(time_);
   if (std::exchange(said_, error).empty())
     log::warning("outbox_waits", {{"error", error}},

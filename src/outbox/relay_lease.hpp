@@ -32,10 +32,13 @@ class RelayLease {
   bool is_fresh() const { return Clock::now() - renewed_at_ < lasts_; }
   bool must_be_renewed() const;
 
-  // Precondition of these three: is_held(), and seek() has returned since failed().
+  // Whether this session was seen to be of the group's database, and of no copy of it.
+  bool knows_store() const { return session_ && knows_store_; }
+
+  // Precondition of these: is_held() or knows_store(), and seek() has returned since failed().
   store::Session& session() { return *session_; }
-  const store::OutboxLease& proof() const { return *lease_; }
-  const std::string& store_id() const { return store_id_; }  // as it was at the take-over
+  const store::OutboxLease& proof() const { return *lease_; }  // if it is held
+  const std::string& store_id() const { return store_id_; }    // as it was seen last
 
   // A step with PostgreSQL has renewed it at `time`.
   void renewed(std::chrono::steady_clock::time_point time);
@@ -50,6 +53,7 @@ class RelayLease {
  private:
   using Clock = std::chrono::steady_clock;
   std::optional<store::StoreIdentity> look_at_store();
+  void drop_session();
   void wait(const std::string& why, const std::function<void()>& tell);
 
   const std::string group_;
@@ -59,6 +63,7 @@ class RelayLease {
   std::optional<store::Session> session_;
   std::optional<store::OutboxLease> lease_;
   std::string store_id_;
+  bool knows_store_ = false;
   Clock::time_point renewed_at_{}, ask_at_{};
   std::chrono::milliseconds lasts_{0};  // from renewed_at_
   std::string said_;                    // why PostgreSQL does not let it work

@@ -57,6 +57,10 @@ void Stream::goes_on() {
   observe::log::info("outbox_goes_on", {{"topic", topic_}}, "published records are sent again");
 }
 
+bool Stream::waits_for_topic() const {
+  return letters_wait_ && (waiting_.empty() || is_letter(waiting_.front()));
+}
+
 bool Stream::topic_is_gone() {
   const auto now = Clock::now();
   if (!no_topic_ || now - no_topic_->last > kAnswerIsOld) no_topic_ = NoTopic{now, now};

@@ -19,10 +19,10 @@ namespace hapax::outbox {
 
 class Stream {
  public:
-  // `waits_for_topic`: a topic that is missing or may not be written does not halt, but is tried
-  // again each second.
-  Stream(std::string topic, std::string group, bool waits_for_topic)
-      : topic_(std::move(topic)), group_(std::move(group)), waits_for_topic_(waits_for_topic) {}
+  // `letters_wait`: if a dead letter is the first to be sent, and the topic is missing or may not
+  // be written, the stream does not halt. It tries again each second.
+  Stream(std::string topic, std::string group, bool letters_wait)
+      : topic_(std::move(topic)), group_(std::move(group)), letters_wait_(letters_wait) {}
   virtual ~Stream() = default;
 
   // Whether Kafka has acknowledged all that was offered.
@@ -79,14 +79,16 @@ class Stream {
   // metadata answers so, too.
   bool topic_is_gone();
   void topic_is_there() { no_topic_.reset(); }
+  // No operator waits for a topic of dead letters.
+  bool waits_for_topic() const;
 
   const std::string topic_, group_;
-  const bool waits_for_topic_;
   std::deque<store::OutboxRow> waiting_;
   Clock::time_point not_before_{};
   Clock::time_point moved_at_ = Clock::now();
 
  private:
+  const bool letters_wait_;
   std::map<std::int64_t, std::size_t> in_hand_;  // all that was offered: their bytes
   std::size_t bytes_ = 0;                        // of all in hand
   std::string said_;                             // why it is delayed

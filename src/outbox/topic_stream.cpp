@@ -111,7 +111,7 @@ void TopicStream::conclude(News& news) {
   const bool about_topic = refusal && kafka::is_about_topic(refusal->result);
   if (!about_topic) topic_is_there();  // as far as this attempt tells
   if (about_topic &&
-      (waits_for_topic_ || (refusal->result == Result::no_topic && !topic_is_gone()))) {
+      (waits_for_topic() || (refusal->result == Result::no_topic && !topic_is_gone()))) {
     back_off(refusal->error);
   } else if (about_topic) {
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", refusal->error};

@@ -26,8 +26,8 @@ class TopicStream final : public Stream {
 
   // `endings` outlives it.
   TopicStream(std::string topic, std::string group, MakeProducer make_producer, Endings& endings,
-              bool waits_for_topic = false)
-      : Stream(std::move(topic), std::move(group), waits_for_topic),
+              bool letters_wait = false)
+      : Stream(std::move(topic), std::move(group), letters_wait),
         make_producer_(std::move(make_producer)),
         endings_(endings) {}
 

@@ -44,7 +44,7 @@ std::function<void()> warn_if_hidden(const std::string& topic) {
 }  // namespace
 
 TransactedStream::TransactedStream(Setup setup)
-    : Stream(std::move(setup.topic), std::move(setup.group), setup.waits_for_topic),
+    : Stream(std::move(setup.topic), std::move(setup.group), setup.letters_wait),
       make_producer_(std::move(setup.make_producer)),
       endings_(setup.endings),
       only_settles_(setup.only_settles),
@@ -187,7 +187,7 @@ void TransactedStream::failed(const Failed& failed, News& news) {
   const bool refused = failed.kind == Kind::refused ||
                        (failed.kind == Kind::no_topic && topic_is_gone()) ||
                        (failed.kind == Kind::too_long && !pace_.shorter());
-  if (!refused || waits_for_topic_ || is_in_doubt()) return back_off(failed.error);
+  if (!refused || waits_for_topic() || is_in_doubt()) return back_off(failed.error);
   news.halt = store::OutboxHalt{topic_, {}, "topic_refused", failed.error};
   drop_waiting();
 }
@@ -232,7 +232,7 @@ void TransactedStream::conclude(const Refusal& refusal, std::size_t size, News& 
   using Result = kafka::StreamAnswer::Result;
   const kafka::StreamAnswer& first = refusal.first;
   if (kafka::is_about_topic(first.result)) {
-    if (waits_for_topic_ || (first.result == Result::no_topic && !topic_is_gone()))
+    if (waits_for_topic() || (first.result == Result::no_topic && !topic_is_gone()))
       return back_off(first.error);
     news.halt = store::OutboxHalt{topic_, {}, "topic_refused", first.error};
   } else if (size > 1) {

@@ -38,7 +38,7 @@ class TransactedStream final : public Stream {
     std::string topic, group;
     MakeProducer make_producer;
     Endings& endings;  // outlives it
-    bool waits_for_topic = false;
+    bool letters_wait = false;
     // What PostgreSQL holds of an earlier relay.
     std::optional<store::OpenBatch> open = {};
     // Transactions are not wanted any more: it only finds out what became of `open`.

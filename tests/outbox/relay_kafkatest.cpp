@@ -225,6 +225,35 @@ TEST_F(RelayCase, TriesATopicOfDeadLettersAgainThatMayNotBeWritten) {
   EXPECT_EQ(support::read_records(cluster.bootstrap(), "dead", 0).size(), 3U);
 }
 
+// A gate's relay knows no letters. It once held the lease, and they waited for its end.
+TEST_F(RelayCase, SendsDeadLettersThatOnlyAnotherProcessKnows) {
+  database.run(rows("receipts", 0, 10));
+  const auto gate = run("gate");
+  await_sent();
+  const auto letters = [&](int from) {
+    database.run(
+        "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+        "timestamp_type, payload, header_names, header_values, reason, error, attempts, handler, "
+        "handler_version, scope, first_at) SELECT 'g', 'payments', 1, 0, n, 'none', 'p', '{}', "
+        "'{}', 'rejected', 'no', 1, 'h', '1', 's', now() FROM generate_series(" +
+        std::to_string(from) + ", " + std::to_string(from) + " + 2) n");
+  };
+  letters(0);
+  cluster.create_topic("dead", 1);
+  cluster.refuse(kafka::MockCluster::Request::produce, kafka::MockCluster::Error::not_allowed);
+  RelaySetup with_letters = setup("worker");
+  with_letters.letters = {{"payments", "dead"}};
+  Running worker(std::move(with_letters), "worker");
+  database.wait_until("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL", "0");
+  await_sent();
+  letters(3);
+  database.wait_until("SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL", "0");
+  await_sent();
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox_halts"), 0) << "no operator waits";
+  EXPECT_EQ(support::read_records(cluster.bootstrap(), "dead", 0).size(), 6U);
+  EXPECT_EQ(database.value("SELECT epoch FROM hapax.leases"), "1") << "the gate's has the lease";
+}
+
 // An operator has edited its row.
 TEST_F(RelayCase, SendsRecordsWhileADeadLetterCannotBeRead) {
   database.run(

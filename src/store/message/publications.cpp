@@ -50,25 +50,22 @@ UnpublishedLetter letter_of(const Row& row) {
 
 }  // namespace
 
-std::optional<std::size_t> move_letters(
-    Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
-    std::chrono::seconds lease_time,
-    const std::function<Published(const UnpublishedLetter&)>& record_of, std::size_t most) {
+std::size_t move_letters(Session& session, const std::string& group,
+                         const std::vector<std::string>& topics, std::chrono::milliseconds longest,
+                         const std::function<Published(const UnpublishedLetter&)>& record_of,
+                         std::size_t most) {
   Transaction transaction(session);
-  // Or it outlasts the lease, and the relay sends nothing.
-  const auto at_most = std::min<std::chrono::milliseconds>(
-      std::chrono::seconds(5), std::chrono::milliseconds(lease_time) / 4);
   for (const char* const setting : {"statement_timeout", "lock_timeout"})
-    transaction.add("SET LOCAL " + std::string(setting) + " = " + std::to_string(at_most.count()));
+    transaction.add("SET LOCAL " + std::string(setting) + " = " + std::to_string(longest.count()));
   // Most looks find nothing, and write nothing.
   const std::string consumed = array_of(topics);
-  if (transaction.run(sql::kCountUnpublished, {lease.group, consumed, 1, "{}"})[0][0].text() == "0")
+  if (transaction.run(sql::kCountUnpublished, {group, consumed, 1, "{}"})[0][0].text() == "0")
     return 0;
-  if (!fence_outbox(transaction, lease, lease_time)) return std::nullopt;
+  if (!transaction.run(sql::kLockLetters, {group})[0]["locked"].as<bool>()) return 0;
   std::vector<std::int64_t> ids;
   std::vector<Published> records;  // of one source topic
   for (const Row row :
-       transaction.run(sql::kReadUnpublished, {lease.group, consumed, most, kMostLetterBytes})) {
+       transaction.run(sql::kReadUnpublished, {group, consumed, most, kMostLetterBytes})) {
     Published record = record_of(letter_of(row));
     if (!records.empty() && records.back().source.topic != record.source.topic)
       add_published(transaction, std::exchange(records, {}));

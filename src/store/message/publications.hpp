@@ -41,13 +41,13 @@ inline constexpr std::size_t kMostLetterBytes = std::size_t{8} << 20;
 
 // Writes the next open letters of these topics into the outbox, by id, and marks them as published:
 // at most `most`, and kMostLetterBytes of payloads, keys and headers, but always one. One
-// transaction under the lease, so each letter gets there once. A letter whose replay has not ended,
-// or that is locked, is left out. Returns how many; nothing if the lease is another one.
-std::optional<std::size_t> move_letters(
-    Session& session, const OutboxLease& lease, const std::vector<std::string>& topics,
-    std::chrono::seconds lease_time,
-    const std::function<Published(const UnpublishedLetter&)>& record_of,
-    std::size_t most = kMostLetters);
+// transaction, so each letter gets there once. A letter whose replay has not ended, or that is
+// locked, is left out. Returns how many: none while another process moves some of the group.
+// Blocks: at most `longest` for each statement.
+std::size_t move_letters(Session& session, const std::string& group,
+                         const std::vector<std::string>& topics, std::chrono::milliseconds longest,
+                         const std::function<Published(const UnpublishedLetter&)>& record_of,
+                         std::size_t most = kMostLetters);
 
 // How many open letters of these topics are not in Kafka, counted up to kMostCounted: those that
 // are to be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError,

@@ -5,6 +5,7 @@
 
 #include "outbox/letter_mover.hpp"
 #include "outbox/letter_record.hpp"
+#include "sql_statements.hpp"
 #include "store/message/replays.hpp"
 #include "store/operator/dead_letter_orders.hpp"
 #include "store/transaction.hpp"
@@ -17,8 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 using Letters = std::vector<std::int64_t>;
 
-constexpr auto kLease = 60s;  // a move may take a quarter of it, at most 5 s
-
 class Publications : public testing::Test {
  protected:
   void letters(const std::string& topic, int first, int count, const std::string& payload = "''") {
@@ -30,12 +29,9 @@ class Publications : public testing::Test {
         ", '{}', '{}', 'rejected', 'no', 1, 'h', '1', 's', now() FROM generate_series(" +
         std::to_string(first) + ", " + std::to_string(first + count - 1) + ") n");
   }
-  OutboxLease lease(const std::string& holder = "one") {
-    return *take_outbox_lease(session, "g", holder, read_store(session).incarnation, kLease);
-  }
-  std::optional<Letters> move(const OutboxLease& mine, const std::vector<std::string>& topics) {
+  Letters next(const std::vector<std::string>& topics) {
     Letters ids;
-    const auto moved = move_letters(session, mine, topics, kLease, [&](const UnpublishedLetter& l) {
+    const auto moved = move_letters(session, "g", topics, 5s, [&](const UnpublishedLetter& l) {
       ids.push_back(l.id);
       return Published{l.topic + ".dead",
                        l.record_key,
@@ -44,11 +40,9 @@ class Publications : public testing::Test {
                        "",
                        {"g", l.topic, l.generation, l.partition, l.offset}};
     });
-    if (!moved) return std::nullopt;
-    EXPECT_EQ(*moved, ids.size());
+    EXPECT_EQ(moved, ids.size());
     return ids;
   }
-  Letters next(const std::vector<std::string>& topics) { return *move(lease(), topics); }
   std::size_t unpublished(const std::string& group) {
     return count_unpublished(session, group, {"a", "b"}, {"a.dead", "b.dead"});
   }
@@ -80,7 +74,7 @@ TEST_F(Publications, AreTheOpenOnesOfTheirTopicsByIdOnce) {
 TEST_F(Publications, TellWhatTheyLeaveOutOfAMessageThatWasNotKept) {
   letters("a", 0, 2, "NULL");
   database.run(R"(UPDATE hapax.dead_letters SET other = '{"bytes_kept": false}' WHERE id = 2)");
-  move_letters(session, lease(), {"a"}, kLease, [](const UnpublishedLetter& letter) {
+  move_letters(session, "g", {"a"}, 5s, [](const UnpublishedLetter& letter) {
     return outbox::letter_record(letter, "a.dead", "g", "store");
   });
   EXPECT_EQ(database.value("SELECT headers::json->-1 FROM hapax.outbox ORDER BY id"),
@@ -117,10 +111,9 @@ TEST_F(Publications, ThatAreRefusedHoldUpOnlyLaterOnesOfTheirTopic) {
       "RAISE EXCEPTION 'no'; END$$; CREATE TRIGGER refuse BEFORE INSERT ON hapax.outbox FOR EACH "
       "ROW WHEN (new.source_topic = 'a' AND new.source_offset = 2) EXECUTE FUNCTION refuse()");
   outbox::LetterMover mover("g", {{"a", "a.dead"}, {"b", "b.dead"}});
-  const OutboxLease mine = lease();
   const auto look = [&] {
     mover.look_again();
-    mover.move(session, mine, 1s, "store", [](const std::string&) { return true; });
+    mover.move(session, 4s, "store", [](const std::string&) { return true; });
     return database.value(
         "SELECT string_agg(source_topic || source_offset, ' ' ORDER BY id) FROM hapax.outbox");
   };
@@ -149,17 +142,6 @@ TEST_F(Publications, LeaveOutALetterWhoseReplayHasNotEnded) {
   EXPECT_EQ(next({"a"}), Letters{1}) << "its replay has failed";
 }
 
-// A relay looks each second, for months.
-TEST_F(Publications, WriteNothingIfThereIsNone) {
-  letters("a", 0, 1);
-  const OutboxLease mine = lease();
-  const auto writers = [&] { return database.value("SELECT xmin, xmax FROM hapax.leases"); };
-  const std::string before = writers();
-  EXPECT_EQ(move(mine, {"b"}), Letters{});
-  EXPECT_EQ(writers(), before);
-  EXPECT_EQ(move(mine, {"a"}), Letters{1});
-}
-
 // An operator discards it, for example.
 TEST_F(Publications, LeaveOutALetterThatIsLocked) {
   letters("a", 0, 2);
@@ -171,18 +153,15 @@ TEST_F(Publications, LeaveOutALetterThatIsLocked) {
   EXPECT_EQ(next({"a"}), Letters{1});
 }
 
-// After a failover the same id may name another letter. A mark set for one that was sent before
-// would then hide one that never was.
-TEST_F(Publications, AreNotMovedByARelayThatWasTakenOverOrAfterPostgresLostItsTail) {
-  letters("a", 0, 1);
-  const OutboxLease frozen = lease("frozen");
-  database.run("UPDATE hapax.leases SET until = now() - interval '1 s'");
-  const OutboxLease before = lease("new");
-  EXPECT_FALSE(move(frozen, {"a"}));
-  database.run("DELETE FROM hapax.incarnation");
-  EXPECT_FALSE(move(before, {"a"}));
-  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.outbox"), 0);
-  EXPECT_EQ(move(lease("new"), {"a"}), Letters{1});
+// Two would mix up their order.
+TEST_F(Publications, AreMovedByOneProcessAtATime) {
+  letters("a", 0, 2);
+  Session other(database.worker());
+  Transaction moving(other);
+  moving.run(sql::kLockLetters, {"g"});
+  EXPECT_EQ(next({"a"}), Letters{});
+  moving.rollback();
+  EXPECT_EQ(next({"a"}), (Letters{1, 2}));
 }
 
 // A message may be nothing but headers, or a key.
