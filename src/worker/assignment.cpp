@@ -14,6 +14,12 @@ namespace log = observe::log;
 // So long a partition that another worker has taken is left to the group to sort out.
 constexpr milliseconds kTakeAgainFromAnother{3000};
 
+store::Halt halt_in(const Partition& partition, store::Halt halt) {
+  halt.partition = partition.id().second;
+  if (partition.polling.started) halt.epoch = partition.beginning().epoch;
+  return halt;
+}
+
 }  // namespace
 
 Assignment::Assignment(const std::vector<flow::Route>& routes, Partitions& partitions,
@@ -85,14 +91,13 @@ void Assignment::halt(const HaltWanted& wanted) {
       stopping.push_back(partition);
   if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
     if (!wanted.halt.whole_route) return;  // stopped already
-    // A route's halt stands even if the partition is another's by now, or another assignment's.
-    if (!wanted.recorded) keeper_.halted(wanted.halt, false);
+    // A route's halt stands even if the partition is not ours by now, or another assignment's.
+    if (!wanted.recorded) keeper_.halted(halt_in(*wanted.partition, wanted.halt), false);
     if (stopping.empty()) return;
   }
   log_halt(wanted);
   for (const auto& partition : stopping) {
-    store::Halt halt = wanted.halt;
-    halt.partition = partition->id().second;
+    const store::Halt halt = halt_in(*partition, wanted.halt);
     const bool recorded = wanted.recorded || partition != wanted.partition;
     if (!recorded) metrics_.halted(halt.reason);
     halted_[partition->id()] = halt;
@@ -104,7 +109,7 @@ void Assignment::halt(const HaltWanted& wanted) {
 void Assignment::halt_ended(const HaltEnded& ended) {
   if (halted_.erase(ended.partition) == 0) return;
   log::info("resumed", {{"topic", ended.partition.first}, {"partition", ended.partition.second}},
-            "the halt was ended by an operator");
+            "an operator has ended the halt, or another worker has had the partition since");
   take(ended.partition, {}, 0);
 }
 

@@ -13,7 +13,7 @@ struct AssignmentTest : PollGround {
   }
   std::shared_ptr<Partition> begin(const TopicPartition& which) {
     const auto partition = partitions.at(which);
-    partition->begin({});
+    partition->begin({.epoch = 7});
     partition->polling.started = true;
     fetches.started(which);
     fetches.turn();
@@ -103,6 +103,7 @@ TEST_F(AssignmentTest, AHaltStopsOnePartitionAndIsRecorded) {
   EXPECT_TRUE(assignment.halted().contains(id(0)));
   ASSERT_EQ(keeper.halts.size(), 1U);
   EXPECT_FALSE(keeper.halts[0].second);
+  EXPECT_EQ(keeper.halts[0].first.epoch, 7);
 }
 
 TEST_F(AssignmentTest, AHaltOfARouteStopsAllOfItsPartitionsAndIsRecordedOnce) {
@@ -129,6 +130,7 @@ TEST_F(AssignmentTest, AHaltOfARouteStandsAlsoIfItsPartitionIsGone) {
   assignment.halt(halt_of(gone, true));
   ASSERT_EQ(keeper.halts.size(), 1U);
   EXPECT_FALSE(keeper.halts[0].second);
+  EXPECT_EQ(keeper.halts[0].first.epoch, 7);
 }
 
 TEST_F(AssignmentTest, APartitionIsTakenAgainOnceWhenItsHaltEnds) {

@@ -248,9 +248,9 @@ void open_halt(Session& session, const std::string& group, const Halt& halt) {
 }
 
 void add_halt(Transaction& transaction, const std::string& group, const Halt& halt) {
-  transaction.run(sql::kOpenHalt,
-                  {group, halt.topic, halt.partition, halt.whole_route, halt.generation,
-                   Parameter(halt.offset), halt.reason, storable(halt.detail), halt.halted_by});
+  transaction.run(sql::kOpenHalt, {group, halt.topic, halt.partition, halt.whole_route,
+                                   halt.generation, Parameter(halt.offset), halt.reason,
+                                   storable(halt.detail), halt.halted_by, halt.epoch});
 }
 
 std::vector<Halt> read_halts(Session& session, const std::string& group) {

@@ -63,6 +63,7 @@ struct Halt {
   std::string detail;  // for people, with the facts
   std::string since;
   std::string halted_by;
+  std::int64_t epoch = 0;  // of the partition, when it is recorded; 0: its start was not agreed
 
   bool stops(const TopicPartition& which) const {
     return topic == which.first && (whole_route || partition == which.second);

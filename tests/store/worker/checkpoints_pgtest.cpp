@@ -260,25 +260,6 @@ TEST_F(Checkpoints, OfACopiedDatabaseAreKnownAsACopy) {
   EXPECT_EQ(copied.id, original.id);
 }
 
-TEST_F(Checkpoints, HaltsKeepTheirFirstReasonAndOneOfEachPlace) {
-  const Halt halt{0, "payments", 3, false, 1, 7, "key_started", "the facts", {}, "worker"};
-  open_halt(*session, "group", halt);
-  Halt second = halt;
-  second.reason = "another";
-  open_halt(*session, "group", second);
-  second.whole_route = true;
-  open_halt(*session, "group", second);
-  const std::vector<Halt> halts = read_halts(*session, "group");
-  ASSERT_EQ(halts.size(), 2U);
-  const Halt& first = halts[halts[0].whole_route ? 1 : 0];
-  EXPECT_EQ(first.reason, "key_started");
-  EXPECT_EQ(first.offset, 7);
-  EXPECT_EQ(read_halts(*session, "other").size(), 0U);
-  database.run("UPDATE hapax.halts SET ended_at = now()");
-  open_halt(*session, "group", halt);
-  EXPECT_EQ(read_halts(*session, "group").size(), 1U);
-}
-
 TEST_F(Checkpoints, OfManyPartitionsAreTakenAndAgreedTogether) {
   std::vector<Taking> takings;
   for (int partition = 0; partition < 300; ++partition)
