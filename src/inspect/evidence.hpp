@@ -18,8 +18,8 @@ namespace hapax::app {
 
 // For people, shown if Standing::other_keys is set.
 inline constexpr const char* kOtherKeys =
-    "the group ran under another key, tenant or scope than this configuration's: what was settled "
-    "then seems unaccounted now; ask with the configuration it ran with";
+    "the group ran under another key, tenant or scope than this configuration's. What it settled "
+    "then seems unaccounted now. Ask with the configuration that it ran with";
 
 // The route of a topic. Throws: Stop(kFailed) naming the topics that have one.
 const config::Route& route_of(const config::Config& config, const std::string& topic);

@@ -1,6 +1,8 @@
 #include "inspect/fate.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "cli/output.hpp"
 #include "observe/escape.hpp"
@@ -17,9 +19,9 @@ bool is_this(const Standing& standing, const Facts& facts) {
                                standing.partition.second, facts.offset});
 }
 
+// A key that is forgotten keeps the error of what ended it before.
 bool took_effect(const store::KeyRow& key) {
-  // A key is only forgotten after it was completed or failed; what failed is a dead letter.
-  return key.holder.status == "completed" || key.holder.status == "forgotten";
+  return !key.refused && (key.holder.status == "completed" || key.holder.status == "forgotten");
 }
 
 bool below_checkpoint(const Standing& standing, const Facts& facts) {
@@ -51,7 +53,8 @@ Verdict passed(const Standing& standing, const Facts& facts) {
   if (derived_as<key::Refusal>(facts) != nullptr) return Verdict::unaccounted;
   if (standing.by_position) return Verdict::completed;
   if (may_be_expired(standing, facts)) return Verdict::expired;
-  return facts.key && facts.key->retaken ? Verdict::forgotten : Verdict::unaccounted;
+  const bool was_ended = facts.key && (facts.key->retaken || facts.key->refused);
+  return was_ended ? Verdict::forgotten : Verdict::unaccounted;
 }
 
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
@@ -69,6 +72,10 @@ std::string end_of(const store::DeadRow& dead) {
 }
 
 std::string tell_dead(const Standing& standing, const Facts& facts) {
+  if (!facts.dead && facts.key->refused)
+    return "its call was ended at " + time_cell(facts.key->updated_at) +
+           " and nothing was booked: an operator gave it up, or the other side refused "
+           "(hapax keys show has the reason)";
   if (!facts.dead)
     return "its key was given up on at " + time_cell(facts.key->updated_at) +
            "; the dead letter has been deleted";
@@ -176,13 +183,32 @@ std::string name_of(const Standing& standing, const store::KeyHolder& holder) {
 }
 
 LeftOut::LeftOut(const std::vector<store::JumpRow>& jumps) {
+  std::int64_t at = 0, reached = 0;
   for (const store::JumpRow& jump : jumps) {
+    if (!jump.from) {  // it begins again
+      gaps_.clear();
+      at = reached = 0;
+    }
     const std::int64_t from = jump.from.value_or(0);
-    const std::int64_t fresh = std::min(from, jump.to);  // comes again from here on
-    std::erase_if(gaps_, [&](const Gap& gap) { return gap.from >= fresh; });
-    if (!gaps_.empty()) gaps_.back().to = std::min(gaps_.back().to, fresh);
-    if (jump.to > from) gaps_.push_back({from, jump.to, jump});
+    read(at, std::max(at, from));
+    // What was read before is not left out by a jump over it.
+    if (const std::int64_t first = std::max(from, reached); jump.to > first)
+      gaps_.push_back({first, jump.to, jump});
+    reached = std::max({reached, from, jump.to});
+    at = jump.to;
   }
+  read(at, std::numeric_limits<std::int64_t>::max());
+}
+
+// These offsets came after all.
+void LeftOut::read(std::int64_t from, std::int64_t to) {
+  std::vector<Gap> left;
+  for (const Gap& gap : gaps_) {
+    if (gap.from < std::min(gap.to, from))
+      left.push_back({gap.from, std::min(gap.to, from), gap.by});
+    if (std::max(gap.from, to) < gap.to) left.push_back({std::max(gap.from, to), gap.to, gap.by});
+  }
+  gaps_ = std::move(left);
 }
 
 const store::JumpRow* LeftOut::at(std::int64_t offset) const {
@@ -199,9 +225,10 @@ bool is_called(const store::KeyRow& key) {
 
 Verdict classify(const Standing& standing, const Facts& facts) {
   if (is_this(standing, facts) && !is_called(*facts.key)) {
-    const bool replayed = facts.key->holder.status == "completed" && !facts.key->refused;
-    if (replayed || (took_effect(*facts.key) && !facts.dead)) return Verdict::completed;
-    return Verdict::dead_letter;
+    const std::string& status = facts.key->holder.status;
+    if (took_effect(*facts.key) && (status == "completed" || !facts.dead))
+      return Verdict::completed;
+    if (facts.dead || status != "forgotten") return Verdict::dead_letter;
   }
   if (facts.dead) return Verdict::dead_letter;
   if (facts.in_kafka != InKafka::record) return without_record(standing, facts);
@@ -218,9 +245,11 @@ std::string tell(const Standing& standing, const Facts& facts, Verdict verdict) 
   switch (verdict) {
     case Verdict::completed: return tell_completed(standing, facts);
     case Verdict::duplicate:
-      return "a duplicate of " + name_of(standing, facts.key->holder) + ", which took effect" +
-             (facts.key->holder.status == "completed" ? " at " + time_cell(facts.key->updated_at)
-                                                      : " and had its key forgotten since");
+      return "a duplicate of " + name_of(standing, facts.key->holder) +
+             (facts.key->refused ? ", whose call was ended without an effect"
+              : facts.key->holder.status == "completed"
+                  ? ", which took effect at " + time_cell(facts.key->updated_at)
+                  : ", which took effect and had its key forgotten since");
     case Verdict::dead_letter: return tell_dead(standing, facts);
     case Verdict::waiting:
     case Verdict::in_flight: return tell_ahead(standing, facts, verdict);
@@ -229,7 +258,11 @@ std::string tell(const Standing& standing, const Facts& facts, Verdict verdict) 
              "or removed by compaction";
     case Verdict::skipped: {
       const store::JumpRow* const jump = standing.left_out.at(facts.offset);
-      return jump != nullptr ? by_jump(*jump) : "a tombstone, and the route skips tombstones";
+      if (jump == nullptr) return "a tombstone, and the route skips tombstones";
+      return by_jump(*jump) +
+             (standing.by_position
+                  ? "; by position hapax cannot tell whether it took effect before, ahead of that"
+                  : "");
     }
     case Verdict::deleted:
       return "Kafka has deleted it, and PostgreSQL knows no dead letter by its coordinates; " +

@@ -42,7 +42,7 @@ inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::unacc
 const char* name_of(Verdict verdict);
 
 // The offsets that were left out, of all jumps of a partition's position. What was jumped over and
-// rewound to later is not left out.
+// rewound to later is not left out, nor is what was read before.
 class LeftOut {
  public:
   LeftOut() = default;
@@ -59,6 +59,7 @@ class LeftOut {
   const store::JumpRow* at(std::int64_t offset) const;
 
  private:
+  void read(std::int64_t from, std::int64_t to);
   std::vector<Gap> gaps_;
 };
 

@@ -108,6 +108,12 @@ const Case kTable[] = {
      completed},
     {"the other side of its call refused", dead(refused(held("completed", 50))), dead_letter,
      dead_letter},
+    {"an operator gave its call up, and it has no letter", refused(held("completed", 50)),
+     dead_letter, dead_letter},
+    {"its call did not happen, an operator decided", refused(held("forgotten", 50)), forgotten,
+     in_flight},
+    {"its key failed by another and was forgotten", refused(held("forgotten", 40)), forgotten,
+     in_flight},
     {"its call is not done", held("started", 50), unaccounted, in_flight},
     {"its call is answered", held("answered", 50), unaccounted, in_flight},
     {"what became of its call is unknown", dead(held("unknown", 50)), dead_letter, dead_letter},
@@ -240,7 +246,10 @@ TEST(LeftOut, IsWhatWasJumpedOverAndNotRewoundTo) {
   EXPECT_EQ(gaps({jump(40, 60, "skip"), jump(70, 50, "rewind")}), "40-50 skip ");
   EXPECT_EQ(gaps({jump(40, 60, "skip"), jump(60, 40, "rewind")}), "");
   EXPECT_EQ(gaps({jump(40, 60, "skip"), jump(60, 20, "rewind"), jump(30, 45, "skip")}),
-            "30-45 skip ");
+            "40-45 skip ");
+  EXPECT_EQ(gaps({jump(60, 20, "rewind"), jump(30, 70, "skip")}), "60-70 skip ");
+  EXPECT_EQ(gaps({jump(40, 60, "skip"), jump(70, 20, "rewind"), jump(50, 55, "skip")}),
+            "50-55 skip ");
   EXPECT_EQ(gaps({jump(40, 60, "skip"), jump({}, 10, "first_start")}), "0-10 first_start ");
 }
 

@@ -25,7 +25,7 @@ struct KeyRow {
   bool retaken = false;    // it was failed or forgotten at some time, and changed since
   std::string updated_at;  // of the holder's transaction, or when it was forgotten
   std::string expires_at;
-  bool refused = false;  // completed without an effect: the other side of a call refused
+  bool refused = false;  // ended without an effect (read_key_rows.sql)
 };
 
 struct DeadRow {

@@ -125,13 +125,13 @@ Json decide_call(Session& session, const KeyName& key, const CallDecision& decis
   Json found =
       Json::parse(transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].text());
   check(found, decision);
-  const bool gives_up = decision.what == What::give_up;
-  transaction.run(
-      sql::kDecideCall,
-      {key.key, key.scope, key.tenant, status_of(decision.what), answer_of(found, decision),
-       gives_up ? Parameter("given up by " + decision.who + ": " + decision.why)
-                : Parameter(nullptr),
-       decision.retention.count()});
+  const std::string by = decision.who + ": " + decision.why;
+  OptionalText error;
+  if (decision.what == What::give_up) error = "given up by " + by;
+  if (decision.what == What::did_not_happen) error = "did not happen, decided by " + by;
+  transaction.run(sql::kDecideCall,
+                  {key.key, key.scope, key.tenant, status_of(decision.what),
+                   answer_of(found, decision), Parameter(error), decision.retention.count()});
   if (!found.at("dead_letter").is_null())
     order_letter(transaction, found.at("dead_letter"), decision);
   log_operation(transaction, {decision.who,
