@@ -3,7 +3,7 @@
 LOCK TABLE hapax.outbox_batches IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
-  IF EXISTS (SELECT FROM hapax.outbox_batches WHERE ids <> '{}') THEN
+  IF EXISTS (SELECT FROM hapax.outbox_batches WHERE ids <> '{}' OR follows = token) THEN
     RAISE EXCEPTION 'a batch of published records is on its way to Kafka'
       USING HINT = 'Let a worker or `hapax relay` with publish.transactions settle it.';
   END IF;

@@ -248,8 +248,8 @@ void check_store(store::Session& session, Findings& findings) {
   const store::StoreIdentity identity = store::read_store(session);
   findings.judge(!identity.copied, "database is the original",
                  "store " + identity.id + ", " + identity.facts,
-                 "every partition halts: `hapax resume … --decision moved` (it is the original) or "
-                 "`copy`");
+                 "every partition halts, and nothing is published: `hapax resume … --decision "
+                 "moved` (it is the original) or `copy`");
 }
 
 void check_scopes(const config::Config& config, store::Session& session, Findings& findings) {
@@ -324,6 +324,8 @@ void check_schema(const config::Config& config, store::Session& session, const c
     findings.attempt("seal of positions", kMigrate,
                      [&] { check_seal(session, "positions", findings); });
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
+  if (gate == nullptr || needs_relay(config))
+    findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });
   if (gate != nullptr) {
     if (needs_relay(config))
       findings.attempt("halts", kRoles, [&] {
@@ -331,7 +333,6 @@ void check_schema(const config::Config& config, store::Session& session, const c
       });
     return;
   }
-  findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });
   findings.attempt("scopes", kRoles, [&] { check_scopes(config, session, findings); });
   findings.attempt("dead letter topics", kRoles, [&] { check_loops(config, session, findings); });
   findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });

@@ -1,5 +1,6 @@
 // hapax keys show|list|forget: the idempotency table.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/operator.hpp"
@@ -109,9 +110,14 @@ ExitCode forget(const KeysOptions& options) {
                 ? "the operation took effect; the next message with this key does it again"
                 : "the next message with this key runs");
     store::forget_key(session, key, row, who, options.change.why, false);
-    print_line("forgotten; to have its message again: hapax offsets rewind " +
-               cell(row.at("topic")) + "/" + cell(row.at("partition")) + " --to " +
-               cell(row.at("kafka_offset")));
+    print_line("forgotten");
+    if (row.at("group_id") == group_of(config) &&
+        std::ranges::count(config.routes, row.at("topic").get<std::string>(),
+                           &config::Route::topic) > 0)
+      print_line(
+          "To have its message again: if the checkpoint has passed it, hapax offsets rewind " +
+          cell(row.at("topic")) + "/" + cell(row.at("partition")) + " --to " +
+          cell(row.at("kafka_offset")) + "; else restart the worker of the partition");
     return kDone;
   });
 }
@@ -154,11 +160,11 @@ ExitCode list(const KeysOptions& options) {
   }
   if (full) {
     std::string more = "more: --after";
-    for (const Json& word : after) more += " '" + cell(word) + "'";
+    for (const Json& word : after) more += " " + shell_word(cell(word));
     print_line(more);
   } else if (!next.is_null()) {
-    print_line("looked at " + std::to_string(store::kMaxScan) + " keys; go on with --from '" +
-               cell(next) + "'");
+    print_line("looked at " + std::to_string(store::kMaxScan) + " keys; go on with --from " +
+               shell_word(cell(next)));
   }
   return kDone;
 }

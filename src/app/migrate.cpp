@@ -64,20 +64,17 @@ ExitCode migrate(const std::function<void()>& action) {
 
 ExitCode up(const MigrateOptions& options) {
   store::Session session = connect_owner(options);
-  return migrate([&] {
-    for (int tries = 1;; ++tries) {
-      try {
-        return print_done("applied", store::migrate_up(session));
-      } catch (const store::DatabaseError& error) {
-        if (error.sqlstate() != "55P03" || tries == kMostTries) throw;
-        std::fprintf(stderr,
-                     "another session holds a table that a migration needs; hapax tries again in "
-                     "%d s (%d of %d)\n",
-                     static_cast<int>(kGivesWay.count()), tries, kMostTries);
-        std::this_thread::sleep_for(kGivesWay);
-      }
-    }
-  });
+  int tries = 0;
+  const auto tries_again = [&] {
+    if (++tries == kMostTries) return false;
+    std::fprintf(stderr,
+                 "another session holds a table that a migration needs; hapax tries again in "
+                 "%d s (%d of %d)\n",
+                 static_cast<int>(kGivesWay.count()), tries, kMostTries);
+    std::this_thread::sleep_for(kGivesWay);
+    return true;
+  };
+  return migrate([&] { print_done("applied", store::migrate_up(session, tries_again)); });
 }
 
 ExitCode down(const MigrateOptions& options) {

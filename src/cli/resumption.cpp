@@ -80,6 +80,9 @@ std::vector<std::string> resumed_lines(const store::Resumed& resumed) {
   for (const char* const name : {"before", "after", "deleted_checkpoints"})
     for (const auto& row : resumed.facts.value(name, nlohmann::json::array()))
       lines.push_back(std::string(name) + "  " + row_text(row));
+  if (const auto deleted = resumed.facts.value("deleted_outbox", 0); deleted > 0)
+    lines.push_back("deleted_outbox  " + std::to_string(deleted) +
+                    " published records, which the original sends");
   return lines;
 }
 

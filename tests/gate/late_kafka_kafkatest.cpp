@@ -114,6 +114,23 @@ TEST_F(LateKafka, HoldsUpOnlyWhatPublishes) {
   expect_leaves(*gate);
 }
 
+// Nothing is sent from a copy, and the decision `copy` would remove what was accepted.
+TEST_F(LateKafka, HoldsUpWhatPublishesWhileTheDatabaseIsACopy) {
+  const auto copy = site.database().copy();
+  site.database().look_at(test::postgres(), copy->name());
+  const auto gate = this->gate(site.bootstrap());
+  await_port(*gate);
+  expect_unavailable(post("/later", "k1", "{}"));
+  EXPECT_EQ(pay("k2", false).status / 100, 2);
+  gate->await_not_ready("the database is a copy");
+  site.database().run(
+      "UPDATE hapax.store SET database_oid = (SELECT oid FROM pg_database WHERE datname = "
+      "current_database())");
+  gate->await("kafka_found");
+  EXPECT_EQ(post("/later", "k1", "{}").status, 202);
+  expect_leaves(*gate);
+}
+
 TEST_F(LateKafka, HoldsUpNoGateThatIsToldToLeave) {
   const auto gate = this->gate("127.0.0.1:1");
   await_port(*gate);

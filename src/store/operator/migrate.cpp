@@ -114,10 +114,19 @@ std::vector<MigrationState> migration_states(Session& session) {
   return states;
 }
 
-std::vector<int> migrate_up(Session& session) {
+std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again) {
   std::vector<int> done;
-  for (const Migration& migration : sql::kMigrations)
-    if (apply(session, migration)) done.push_back(migration.number);
+  for (const Migration& migration : sql::kMigrations) {
+    bool is_there = false;
+    while (!is_there) {
+      try {
+        if (apply(session, migration)) done.push_back(migration.number);
+        is_there = true;
+      } catch (const DatabaseError& error) {
+        if (error.sqlstate() != "55P03" || !tries_again || !tries_again()) throw;
+      }
+    }
+  }
   return done;
 }
 

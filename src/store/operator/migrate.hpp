@@ -1,6 +1,7 @@
 // The schema: numbered migrations that the binary carries, applied one transaction each.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,9 +34,10 @@ struct MigrationState {
 std::vector<MigrationState> migration_states(Session& session);
 
 // Applies what is missing, each in its own transaction under one lock: a second run waits, then
-// finds nothing to do. Returns what it applied.
+// finds nothing to do. Returns what it applied. `tries_again`: asked if another session held a
+// table for longer than lock_timeout; it may wait.
 // Throws: DatabaseError; std::runtime_error where an applied migration was changed since.
-std::vector<int> migrate_up(Session& session);
+std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again = {});
 
 // Takes back everything above `target`, newest first, with all data in it.
 std::vector<int> migrate_down(Session& session, int target);

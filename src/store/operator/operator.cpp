@@ -19,7 +19,7 @@ void refuse_wrong_way(const Move& move, std::int64_t from) {
   throw Refused(name_of(move.partition) + " stands at " + std::to_string(from) + ", and " +
                 std::to_string(move.to) + " is not " + (rewind ? "before" : "behind") + " it" +
                 (move.to == from ? ""
-                 : rewind        ? "; use `offsets skip`"
+                 : rewind        ? "; what it has not passed comes again if the worker is restarted"
                                  : "; use `offsets rewind`"));
 }
 

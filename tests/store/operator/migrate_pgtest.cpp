@@ -120,6 +120,15 @@ TEST_F(Migrate, TakesNothingBackFromUnderANewerOne) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.schema_migrations"), kSchema + 1);
 }
 
+// What Kafka has of a batch that an operator has retried is not known yet.
+TEST_F(Migrate, KeepsTheMarkOfABatchThatWasHalted) {
+  migrate_up(session);
+  database.run(
+      "INSERT INTO hapax.outbox_batches SELECT 'g', 't', 1, n, n, '{}', now() FROM "
+      "gen_random_uuid() n");
+  EXPECT_NE(message_of([&] { migrate_down(session, 12); }).find("on its way"), std::string::npos);
+}
+
 // A worker's COMMIT comes between the look for rows that refuse it and the DROP.
 TEST_F(Migrate, TakesNoTableBackOfWhichARowIsNotCommittedYet) {
   const std::map<std::string, std::string> rows = {
