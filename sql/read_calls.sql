@@ -1,5 +1,5 @@
--- Whether a function of one of these names may leave something in its session: all but PostgreSQL's
--- own may, and of those the ones that exist to do it, or that run a text as SQL. $1 names.
+-- Whether a function of one of these names may leave something in its session. All but PostgreSQL's own
+-- may. Of its own those may that exist to do it, and those that run a text as SQL. $1 names.
 -- One row. No locks.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = ANY ($1::pg_catalog.text[]) AND
   (pronamespace <> 'pg_catalog'::pg_catalog.regnamespace OR

@@ -1,11 +1,12 @@
 -- Rights of the worker role, run by the owner (or a superuser) after `hapax migrate up`:
 --   psql -v ON_ERROR_STOP=1 -v worker=hapax_worker -f roles.sql
--- The worker role can claim, complete and account; it cannot change the schema, rewrite history
--- or forget it. Give your handler's tables to it beside these.
 
--- Outside hapax's own BEGIN READ WRITE nothing can be written: what a handler writes after a
--- ROLLBACK of its own fails with 25006 instead of committing by itself. Set on the role, because
--- that survives RESET ALL and needs no connection option, so it works through a pooler too.
+-- The worker role can claim, complete and account. It cannot change the schema, rewrite history or
+-- forget it. Give your handler's tables to it beside these.
+
+-- Outside hapax's own BEGIN READ WRITE nothing can be written. What a handler writes after a ROLLBACK of
+-- its own fails with 25006; it would commit by itself otherwise. Set on the role, because that survives
+-- RESET ALL and needs no connection option, so it works through a pooler too.
 ALTER ROLE :"worker" SET default_transaction_read_only = on;
 
 GRANT USAGE ON SCHEMA hapax TO :"worker";

@@ -1,7 +1,7 @@
 -- Takes the keys of a batch, as claim.sql takes one. Callers sort by key and tenant bytewise, or two
 -- batches deadlock; no key twice.
 -- $1 keys, $2 scope, $3 tenants, $4 fingerprints, $5 their rule, $6 group, $7 topic, $8 generations,
--- $9 partitions, $10 offsets, $11 retention in seconds, $12 epochs of the partitions (0: nobody's).
+-- $9 partitions, $10 offsets, $11 retention in seconds, $12 epochs of the partitions (0: no worker has it).
 -- One row for each key that was free, in no promised order. None for a partition that another
 -- worker or an operator took.
 INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, fingerprint_rule,

@@ -4,7 +4,7 @@
 -- $14 SQLSTATE or NULL, $15 attempts, $16 handler, $17 handler version, $18 scope, $19 idempotency
 -- key, $20 tenant, $21 fingerprint, $22 its rule, $23 facts as JSON: the other message (payload_drift);
 -- "bytes_kept": false, if key, payload and headers are not the message's; "trace_id".
--- A row with the id where it was added.
+-- A row with the id if it was added.
 INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset,
   message_timestamp, timestamp_type, message_key, payload, header_names, header_values, reason,
   error, sqlstate, attempts, handler, handler_version, scope, key, tenant, fingerprint,

@@ -1,4 +1,4 @@
--- An operator says what became of a call. Its token fences a holder that comes back.
+-- An operator decides what became of a call. Its token fences a holder that comes back.
 -- $1 key, $2 scope, $3 tenant, $4 status: `answered` (it happened), `forgotten` (it did not: the next
 -- take calls) or `completed` (given up), $5 the answer or NULL, $6 error or NULL, $7 retention in
 -- seconds. No rows. A `forgotten` key stays a week at least, so that the replay can begin.

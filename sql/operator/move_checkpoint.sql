@@ -1,6 +1,6 @@
--- Sets where a partition goes on, whatever Kafka's offset says. The epoch moves, so that a live
--- worker notices and a frozen one that wakes can't undo it; below `highest` what nobody remembers
--- halts (guarantees I8).
+-- Sets the offset at which a partition goes on; Kafka's offset does not count. The epoch moves: a live
+-- worker notices, and a frozen one that wakes cannot undo it. Below `highest`, an unknown message halts
+-- (guarantees I8).
 -- `highest_settled` stays: under another key spec what was settled beyond would run again.
 -- $1 group, $2 topic, $3 partition, $4 offset. One row as JSON.
 UPDATE hapax.checkpoints c

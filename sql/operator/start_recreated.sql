@@ -1,6 +1,6 @@
 -- Decision recreated: the topic's offsets mean other messages now. A new generation, so that they
 -- do not inherit attempts and dead letters of the old ones, and nothing of the old checkpoint.
--- $1 group, $2 topic, $3 partition, $4 scope and $5 generation where there is no checkpoint yet.
+-- $1 group, $2 topic, $3 partition, $4 scope and $5 generation if there is no checkpoint yet.
 -- The worker that starts there may raise it further (worker/log_number.hpp), by the one before it: so
 -- once, however often it is decided before that.
 -- One row as JSON.

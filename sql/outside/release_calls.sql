@@ -1,5 +1,5 @@
--- Gives keys back that nobody in the holder's process has in hand any more: its take is in doubt, or
--- what came of the call could not be kept. Changes nothing if the take is not there any more: the same
+-- Gives back keys that the holder's process has not in hand any more. Its take is in doubt, or what came
+-- of the call could not be kept. Changes nothing if the take is not there any more: the same
 -- holder may have taken the key again since this was sent.
 -- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens, $5 whether it surely has not called. No rows.
 -- Locks the rows until the end of the transaction.

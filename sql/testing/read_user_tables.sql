@@ -1,6 +1,6 @@
--- The tables that are not hapax's, for the test kit. One row each: the name; as a JSON object the
--- columns whose values a sequence or gen_random_uuid() draws, or that refer to such a column, each
--- with the source of its values, named alike in each database; as a JSON array the columns of times.
+-- The tables that are not hapax's, for the test kit. One row each, with the name. A JSON object has the
+-- columns whose values a sequence or gen_random_uuid() draws, and those that refer to such a column. It
+-- names the source of each, alike in each database. A JSON array has the columns of times.
 WITH RECURSIVE leads (relation, number, to_relation, to_number) AS (
   SELECT f.confrelid, f.confkey[i], f.conrelid, f.conkey[i]
   FROM pg_constraint f CROSS JOIN LATERAL generate_subscripts(f.confkey, 1) AS i

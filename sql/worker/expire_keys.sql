@@ -2,10 +2,10 @@
 -- $1 at so many keys, and at those that expired in the same microsecond as the last of them; $2 at none that
 -- expired before that. $3 scopes and $4 of each until when a key must have expired; $5 the same for each
 -- scope without a checkpoint whose start was agreed (as read_held_scopes.sql), NULL: keeps these.
--- One row: how many were removed, how many were looked at, and where to go on (NULL: nowhere).
+-- One row: how many were removed, how many were looked at, and the place to go on at (NULL: the end).
 -- Keys that are held may be many, and stand before those that may go. So the limit counts what is looked at.
--- Locks only what it removes: a claim on one of these keys waits for this short transaction, and
--- SKIP LOCKED leaves alone what a claim holds.
+-- Locks only what it removes. A claim on one of these keys waits for this short transaction. SKIP LOCKED
+-- leaves alone what a claim holds.
 WITH due AS MATERIALIZED (
   SELECT * FROM unnest($3::text[], $4::timestamptz[]) AS given (scope, until)
   UNION ALL SELECT NULL, $5::timestamptz WHERE $5::timestamptz IS NOT NULL

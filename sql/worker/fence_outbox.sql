@@ -1,5 +1,5 @@
--- Renews the relay's lease and fences it: no row where another relay took it over, or where PostgreSQL
--- lost its tail since, so that ids may name other rows now.
+-- Renews the relay's lease and fences it. No row if another relay took it over. None if PostgreSQL lost
+-- its tail since, because ids may name other rows now.
 -- $1 name, $2 holder, $3 epoch, $4 incarnation, $5 seconds. Locks the lease until COMMIT.
 UPDATE hapax.leases
 SET until = clock_timestamp() + make_interval(secs => $5)

@@ -1,4 +1,4 @@
--- Takes a free lease over, or this holder's own again, under a new epoch, which fences whoever had it.
+-- Takes a free lease over, or this holder's own again, under a new epoch, which fences the holder before.
 -- A lease is free once it is over. If its relay has no session any more, it is free once a quarter of its
 -- time has passed: show_relay.sql tells who has one. The end of a holder's name tells its time, which may
 -- be another relay's. A holder of an older release shows no session, and its name does not end so.

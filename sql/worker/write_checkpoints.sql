@@ -1,6 +1,6 @@
 -- All dirty checkpoints of a worker at once. Each is written only if this worker still owns the
--- partition, the row still has the value that it wrote last, and PostgreSQL has lost no tail
--- meanwhile.
+-- partition. PostgreSQL must have lost no tail meanwhile, and the row must have the value that this
+-- worker wrote last.
 -- $1 group, $2 incarnations (each as the partition's start found it), $3 topics, $4 partitions,
 -- $5 epochs, $6 last written, $7 next offsets.
 -- One row each that was written. Locks those rows; callers sort by topic, partition.

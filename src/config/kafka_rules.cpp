@@ -70,7 +70,7 @@ std::optional<std::int64_t> number_of(const std::string& value) {
 std::optional<std::string> presence_refusal(const std::string& property) {
   if (property == "metadata.broker.list") return "write bootstrap.servers instead";
   if (property == "topic.blacklist")
-    return "a route's topic that it names would never be read, and nobody told; remove it";
+    return "a route's topic that it names would never be read, and no log would show it; remove it";
   if (property == "plugin.library.paths")
     return "librdkafka would load code that sees and may hold back every message; remove it";
   if (property.starts_with("test."))
@@ -129,8 +129,8 @@ std::optional<std::string> kafka_refusal(const std::string& property, const std:
   if (property == "partition.assignment.strategy") return assignment_refusal(value);
   if (auto why = presence_refusal(property)) return why;
   if (property == "topic.metadata.refresh.interval.ms" && number_of(value).value_or(0) < 10)
-    return "allowed: milliseconds, at least 10; without it nobody reads a partition that is added "
-           "to a topic";
+    return "allowed: milliseconds, at least 10; without it no worker reads a partition that is "
+           "added to a topic";
   if (property == "receive.message.max.bytes" && number_of(value).value_or(0) < kMinReceiveBytes)
     return "allowed: bytes, at least " + std::to_string(kMinReceiveBytes) +
            "; a message that Kafka takes would never fit, and its partition stand still";

@@ -305,11 +305,10 @@ store::ReplayNote Replayer::count_run(const Run& current, const store::Fault& fa
 // Part of the handler's effect may stand alone: it is not run again, and neither is anything else
 // of this route until somebody has looked.
 store::ReplayNote Replayer::ended_transaction(const Run& current, const store::Fault& fault) const {
-  const std::string text =
-      "handler \"" + current.route.handler.name +
-      "\" ended the transaction it was lent for a replay (COMMIT, ROLLBACK, SET CONSTRAINTS or "
-      "RESET ALL); part of its effect may stand alone: " +
-      fault.text;
+  const std::string text = "handler \"" + current.route.handler.name +
+                           "\" ended hapax's transaction in a replay (COMMIT, ROLLBACK, SET "
+                           "CONSTRAINTS or RESET ALL). Part of its effect may stand alone: " +
+                           fault.text;
   // Without an offset: there is no message in Kafka to skip.
   return {.what = What::failed,
           .text = "handler_ended_transaction: " + text,

@@ -61,10 +61,9 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
       return "its key is not known any more (routes[].retention): whether the operation was "
              "completed meanwhile cannot be told";
     if (keys_are_kept()) return std::nullopt;
-    return "it is older than routes[].retention, or than a key that was forgotten, or was skipped "
-           "as `unknown_below_highest`, or was given up before its key was known: whether the "
-           "operation was completed since, and its key "
-           "forgotten, cannot be told";
+    return "hapax cannot tell whether the operation was completed since, and its key forgotten. "
+           "The letter is older than routes[].retention or a forgotten key, was skipped as "
+           "`unknown_below_highest`, or was given up before its key was known";
   }
   if (holder->status == "completed" && route.outside && holder->is(request.source))
     return "the operation is done: the other side refused, or an operator has given it up. If it "
@@ -75,9 +74,9 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
     return refusal_of_called(route, *holder);
   if (holder->status == "failed" && !holder->is(request.source) && !keys_are_kept())
     return "its key failed since for " + name_of(*holder) +
-           ", and it is older than routes[].retention, or than a key that was forgotten, or was "
-           "skipped as `unknown_below_highest`: whether the operation was completed before that "
-           "cannot be told";
+           ". hapax cannot tell whether the operation was completed before that: the letter is "
+           "older than routes[].retention or a forgotten key, or was skipped as "
+           "`unknown_below_highest`";
   return std::nullopt;
 }
 

@@ -80,18 +80,17 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
   if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || has(said, "SASL authentication error")) {
     if (mechanism.starts_with("SCRAM") && has_broken_scram(rd_kafka_version()))
       return said + " (librdkafka " + rd_kafka_version_str() +
-             " cannot do SCRAM with Kafka 4: use librdkafka 2.6.1 or later, or sasl.mechanism "
-             "PLAIN "
-             "over TLS; with an older Kafka, the user or password is wrong)";
+             " cannot do SCRAM with Kafka 4. Use librdkafka 2.6.1 or later, or sasl.mechanism "
+             "PLAIN over TLS. If Kafka is older, the user or password is wrong)";
     return said +
            " (Kafka knows no such user or password: fix kafka.sasl.username and "
            "kafka.sasl.password; a worker reads their @files again by itself)";
   }
   if (is_refusal_of_our_certificate(said))
     return broker_of(said) +
-           "the broker demands a client certificate that it trusts: name one with "
-           "kafka.ssl.certificate.location and kafka.ssl.key.location that has not expired and "
-           "whose CA the broker knows, then restart (it answered: " +
+           "the broker demands a client certificate that it trusts: one that has not expired and "
+           "whose CA the broker knows. Name it with kafka.ssl.certificate.location and "
+           "kafka.ssl.key.location, then restart (it answered: " +
            said.substr(broker_of(said).size()) + ")";
   // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
   if (has(said, "certificate verify failed"))

@@ -146,8 +146,7 @@ class Walk {
       if (ways > 1)
         refuse_schema(at,
                       "the schema refers to itself on two ways, so the time would double with each "
-                      "level of a "
-                      "payload; let one branch refer back at most");
+                      "level of a payload. Let one branch refer back at most");
     }
   }
 

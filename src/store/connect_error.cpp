@@ -28,9 +28,8 @@ constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"certificate authentication failed",
      "the client certificate names another user: its CN must be the user of postgres.url"},
     {"certificate verify failed",
-     "the server's certificate has expired, or no CA in sslrootcert signed it: renew it, or name "
-     "the "
-     "right CA (`openssl s_client -starttls postgres -connect HOST:PORT` shows which)"},
+     "the server's certificate has expired, or no CA in sslrootcert signed it. Renew it, or name "
+     "the right CA (`openssl s_client -starttls postgres -connect HOST:PORT` shows which)"},
     {"does not match host name",
      "the server's certificate names another host: use a name in postgres.url that stands in it"},
     {"root certificate file",
@@ -88,9 +87,8 @@ constexpr std::pair<std::string_view, std::string_view> kStates[] = {
      "PostgreSQL has no connection left: raise its max_connections, or lower worker.lanes"},
     {"53400", "a limit of PostgreSQL's configuration is reached: see its log"},
     {"25006",
-     "the server or the session is read-only: is it a standby, or was "
-     "default_transaction_read_only "
-     "set where sql/roles.sql does not?"},
+     "the server or the session is read-only: is it a standby, or did another than sql/roles.sql "
+     "set default_transaction_read_only?"},
     {"57P03", "PostgreSQL starts up, shuts down or recovers"},
     {"57P", "PostgreSQL was shut down or restarted"},
     {"58", "PostgreSQL cannot read or write its files: see its log and its disk"},

@@ -232,7 +232,7 @@ void Harness::crash_at(CrashPoint point, const Record& record) {
   if (implementation_->calls())
     throw std::logic_error(
         "the handler calls to the outside, and the double of the other side would not see the call "
-        "of a process that dies; use expect_no_blind_repeat or examine_calls");
+        "of a process that dies. Use expect_no_blind_repeat or examine_calls");
   if (const auto ended = implementation_->crash(point, record))
     throw std::runtime_error("it did not come to the point \"" + std::string(name_of(point)) +
                              "\": " + *ended);

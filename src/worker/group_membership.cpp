@@ -16,8 +16,8 @@ constexpr std::chrono::seconds kGroupIsSlow{5};
 
 void GroupMembership::has_no_route(const TopicPartition& partition) {
   log::warning("not_ours", {{"topic", partition.first}, {"partition", partition.second}},
-               "the group assigned a topic that no route has, as it does to a static member "
-               "that came back without it: joining the group again, so that it assigns again");
+               "the group assigned a topic that no route has, as it does to a static member that "
+               "came back without it. The worker joins again, so that the group assigns again");
   join_again_ = true;
 }
 

@@ -12,8 +12,8 @@ inline void log_halt(const HaltWanted& wanted) {
   namespace log = observe::log;
   const store::Halt& halt = wanted.halt;
   const std::string sentence =
-      wanted.recorded ? "stopped on purpose since " + halt.since + "; `hapax status` says why"
-                      : "stopped on purpose; `hapax status` says why, `hapax resume` ends it";
+      wanted.recorded ? "stopped on purpose since " + halt.since + "; `hapax status` shows why"
+                      : "stopped on purpose; `hapax status` shows why, `hapax resume` ends it";
   const log::Field topic("topic", halt.topic), reason("reason", halt.reason),
       partition("partition", wanted.partition->id().second),
       whole_route("whole_route", halt.whole_route);

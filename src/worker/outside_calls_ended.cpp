@@ -115,8 +115,8 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
        {"token", flight.taken.token},
        {"answer", setup_.log_error_text ? flight.end.text : ""}},
       is_forgotten
-          ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore): "
-            "the answer is not kept; with log.error_text it is shown here"
+          ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
+            "answer is not kept; with log.error_text it is shown here"
           : "a call was answered after another worker had taken its key over (this worker's "
             "lease was over)");
 }

@@ -171,8 +171,8 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
   store::Halt halt = halt_of(*partition, "offset_above_end");
   halt.offset = message.offset();
   halt.detail = "at offset " + std::to_string(changed->offset) +
-                " the record that was read before is not there any more: Kafka lost the end of the "
-                "log, or the topic was made again, and wrote on. What it wrote below " +
+                " the record that was read before is not there any more. Kafka lost the end of the "
+                "log, or the topic was made again, and producers wrote on. What they wrote below " +
                 std::to_string(partition->beginning().offset) +
                 ", at which this worker went on, was left out";
   assignment_.halt({partition, halt, false});

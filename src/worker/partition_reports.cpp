@@ -42,8 +42,8 @@ std::optional<std::int64_t> PartitionReports::blocked_at(Partition& partition,
                   {"offset", watermark},
                   {"attempts", by->attempts},
                   {"record_key", key.size() <= kShownKey ? key : key.substr(0, kShownKey) + "…"}},
-                 "the partition is as far ahead of a message that waits for its next try as "
-                 "worker.queue lets it; the error is in hapax.attempts, see `hapax status`");
+                 "a message waits for its next try, and worker.queue lets the partition go no "
+                 "further ahead of it; `hapax status` shows the error");
   }
   if (by) blocked = watermark;
   if (blocked && !paused && watermark > *blocked) {

@@ -23,8 +23,8 @@ Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose,
     return StartHalt{"offset_above_end",
                      std::string(whose) + " is " + text(offset) + ", but the log ends at " +
                          text(facts.high) +
-                         ": the topic was made again, an unclean leader election cut its tail, or "
-                         "an operator set it above messages of a transaction that is still open",
+                         ". The topic was made again, an unclean leader election cut its tail, or "
+                         "an operator set it above messages of an open transaction",
                      0, true};
   if (offset >= facts.low) return StartAt{offset, false, 0, jump};
   if (facts.earliest_when_out_of_range)
@@ -68,7 +68,7 @@ StartHalt checkpoint_missing(const StartFacts& facts) {
   return {"checkpoint_missing",
           "Kafka's offset " + text(*facts.committed) + " was committed by hapax on store " +
               facts.provenance->store_id + ", but store " + facts.store_id +
-              " has no checkpoint for it: PostgreSQL lost its tables or its tail, was restored to "
+              " has no checkpoint for it. PostgreSQL lost its tables or its tail, was restored to "
               "before this partition's first start, or postgres.url names the wrong database"};
 }
 

@@ -10,8 +10,8 @@ void log_beginning(const TopicPartition& id, const StartFacts& facts, const Star
   if (key_changed)
     observe::log::warning(
         "key_changed", {{"topic", id.first}, {"partition", id.second}},
-        "the key, tenant or scope of this route is another one since this partition was drained: "
-        "whatever a producer sends again of before then is no duplicate any more, and runs");
+        "the key, tenant or scope of this route is another one since this partition was drained. "
+        "If a producer sends an older operation again, it is no duplicate any more, and runs");
   if (at.gap > 0)
     observe::log::error("messages_lost",
                         {{"topic", id.first}, {"partition", id.second}, {"messages", at.gap}},
@@ -22,7 +22,7 @@ void log_beginning(const TopicPartition& id, const StartFacts& facts, const Star
         "calls_in_doubt",
         {{"topic", id.first}, {"partition", id.second}, {"below", at.doubt_below}},
         "PostgreSQL has lost its tail (a failover or a restore), and may have forgotten calls for "
-        "messages below this offset; for what it does not know, outside.repeat decides");
+        "messages below this offset. For what it does not know, outside.repeat decides");
 }
 
 bool is_settling(Partition& partition, const store::Taken& taken) {

@@ -56,8 +56,8 @@ TEST(ClientError, AsksForAClientCertificateWhereTheBrokerRefusesOurs) {
                 alert + " (after 0ms in state APIVERSION_QUERY, 1 identical error(s) suppressed)",
             "", ""),
         std::string("ssl://k:9093/bootstrap: the broker demands a client certificate "
-                    "that it trusts: name one with kafka.ssl.certificate.location and "
-                    "kafka.ssl.key.location that has not expired and whose CA the broker knows, "
+                    "that it trusts: one that has not expired and whose CA the broker knows. "
+                    "Name it with kafka.ssl.certificate.location and kafka.ssl.key.location, "
                     "then restart (it answered: Receive failed: error:0A000412:SSL routines::") +
             alert + ")");
   EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__TRANSPORT,

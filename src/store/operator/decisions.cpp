@@ -51,7 +51,7 @@ constexpr Decision kAll[] = {
      "other side shows. One that happened after all happens twice"},
     {"as_unknown", kDoubt, true,
      "call for none of the messages in doubt: each that this database does not know becomes a dead "
-     "letter, outcome_unknown, and `hapax outside decide` decides about it"},
+     "letter, outcome_unknown. `hapax outside decide` decides about it"},
     {"moved", kCopied, false,
      "this database is the original, moved: it keeps its id and checkpoints"},
     {"copy", kCopied, true,
