@@ -59,7 +59,7 @@ bool LetterMover::move(store::Session& session, milliseconds longest, const std:
     moved(portion, count);
     return count > 0;
   } catch (const store::DatabaseError& error) {
-    if (error.sqlstate().empty() || error.sqlstate().starts_with("57P")) throw;
+    if (store::may_be_a_lost_session(error.sqlstate())) throw;
     failed(portion, error.what());
   } catch (const std::exception& error) {  // a row that was edited by hand
     failed(portion, error.what());

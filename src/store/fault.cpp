@@ -38,7 +38,7 @@ constexpr Rule kEveryPhase[] = {
 };
 
 constexpr Rule kConnect[] = {
-    {"28", outage},  // credentials: named in the log, ended by whoever mends them
+    {"28", outage},  // credentials: named in the log, until somebody fixes them
     {"3D", outage},  // the database does not exist (yet)
     {"42", outage},  // not allowed to connect, or a setting that this server does not know
 };
@@ -135,6 +135,10 @@ FailureClass classify(Phase phase, const Fault& fault) {
 
 bool is_of_a_shared_session(std::string_view sqlstate) {
   return sqlstate == "26000" || sqlstate == "42P05";
+}
+
+bool may_be_a_lost_session(std::string_view sqlstate) {
+  return sqlstate.empty() || sqlstate.starts_with("57P");
 }
 
 bool is_the_servers(const Fault& fault) {

@@ -65,6 +65,11 @@ FailureClass classify(Phase phase, const Fault& fault);
 // its sessions. `sqlstate`: or "".
 bool is_of_a_shared_session(std::string_view sqlstate);
 
+// Whether only this session may be lost: its connection is gone, or PostgreSQL has ended it. That
+// may be from an outage that is over by now, so only a new connection tells whether PostgreSQL is
+// away. `sqlstate`: or "" if there was no answer.
+bool may_be_a_lost_session(std::string_view sqlstate);
+
 // PostgreSQL answers that its disk is full or broken: never the message's doing, however often it
 // is met with the same one. A damaged page is not of these: it may be met by one message only,
 // which then must not hold up the others for ever. Nor is a file that is missing (58P01): that is

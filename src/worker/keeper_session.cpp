@@ -14,11 +14,10 @@ store::Session& KeeperSession::get() {
   return *session_;
 }
 
-// A connection that was lost may be from before an outage that is over by now: a new one tells.
 void KeeperSession::broke(const char* what, const store::DatabaseError& error) {
   drop();
   store::Fault fault = error.fault();
-  if (fault.kind != store::Fault::Kind::sql || fault.sqlstate.starts_with("57P")) {
+  if (store::may_be_a_lost_session(fault.sqlstate)) {
     try {
       (void)connect();
       return;

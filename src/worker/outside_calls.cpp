@@ -135,8 +135,8 @@ void OutsideCalls::delayed(const store::DatabaseError& error) {
   const FailureClass failure = store::classify(store::Phase::account, error.fault());
   if (failure == FailureClass::in_doubt) return;
   if (failure == FailureClass::outage) {
-    const bool lost = error.sqlstate().empty() || error.sqlstate().starts_with("57P");
-    if (!lost) setup_.postgres.went_down("calling to the outside", error.sqlstate(), error.what());
+    if (!store::may_be_a_lost_session(error.sqlstate()))
+      setup_.postgres.went_down("calling to the outside", error.sqlstate(), error.what());
     return;
   }
   if (std::exchange(said_, error.what()) == error.what()) return;

@@ -70,8 +70,7 @@ bool Replays::turn() {
   const Replayed replayed = replayer_.run_next();
   if (replayed.result == Result::outage) {
     // The lanes log an outage. This thread logs only what PostgreSQL refuses.
-    const bool refused = !replayed.sqlstate.empty() && !replayed.sqlstate.starts_with("57P");
-    if (refused && replayed.detail != said_)
+    if (!store::may_be_a_lost_session(replayed.sqlstate) && replayed.detail != said_)
       observe::log::warning(
           "replays_delayed", {{"sqlstate", replayed.sqlstate}, {"error", replayed.detail}},
           "PostgreSQL refuses to tell which replays are wanted (does the worker's "

@@ -83,6 +83,13 @@ TEST(Fault, SaysNothingAboutTheMessageWhereItIsPostgresOwn) {
   }
 }
 
+TEST(Fault, OfALostSessionIsOneThatANewSessionMayNotMeet) {
+  for (const char* state : {"", "57P01", "57P02", "57P03", "57P05"})
+    EXPECT_TRUE(may_be_a_lost_session(state)) << state;
+  for (const char* state : {"08006", "57014", "53300", "58030", "25006", "42501"})
+    EXPECT_FALSE(may_be_a_lost_session(state)) << state;
+}
+
 template <class Exception>
 Fault read(const Exception& exception) {
   return fault_of(std::make_exception_ptr(exception));
