@@ -140,8 +140,9 @@ class Field {
     return **text_;
   }
 
-  // As std::string, bool, an integer or floating point type, nlohmann::json, or std::optional of
-  // these (NULL gives nothing).
+  // As std::string, char, bool, an integer or floating point type, nlohmann::json or ordered_json.
+  // Also as an enum, from its number, and as std::optional of these: NULL gives nothing. For bytea
+  // see bytes().
   // Throws: std::runtime_error if the field is NULL or its text is not such a value;
   //   nlohmann::json::parse_error if it is not JSON.
   template <class Value>
@@ -154,15 +155,34 @@ class Field {
     } else if constexpr (std::same_as<Value, bool>) {
       if (text() != "t" && text() != "f") throw not_a("boolean");
       return text() == "t";
-    } else if constexpr (std::same_as<Value, nlohmann::json>) {
-      return nlohmann::json::parse(text());
+    } else if constexpr (std::same_as<Value, char>) {
+      if (text().size() != 1) throw not_a("single char");
+      return text().front();
+    } else if constexpr (std::is_enum_v<Value>) {
+      return static_cast<Value>(number<std::underlying_type_t<Value>>());
+    } else if constexpr (std::same_as<Value, nlohmann::json> ||
+                         std::same_as<Value, nlohmann::ordered_json>) {
+      return Value::parse(text());
     } else {
-      Value value{};
-      const char* const end = text().data() + text().size();
-      const auto [rest, error] = std::from_chars(text().data(), end, value);
-      if (error != std::errc() || rest != end) throw not_a("number of the wanted type");
-      return value;
+      return number<Value>();
     }
+  }
+
+  // A bytea's bytes; nothing if the field is NULL.
+  // Throws: std::runtime_error if its text is not PostgreSQL's hex form, such as '\x00ff'.
+  std::optional<std::string> bytes() const {
+    if (is_null()) return std::nullopt;
+    if (!text().starts_with("\\x") || text().size() % 2 != 0) throw not_a("bytea in hex form");
+    std::string bytes;
+    bytes.reserve(text().size() / 2 - 1);
+    for (const char *at = text().data() + 2, *end = text().data() + text().size(); at != end;) {
+      unsigned char byte = 0;
+      const auto [rest, error] = std::from_chars(at, at + 2, byte, 16);
+      if (error != std::errc() || rest != at + 2) throw not_a("bytea in hex form");
+      bytes += static_cast<char>(byte);
+      at = rest;
+    }
+    return bytes;
   }
 
  private:
@@ -170,6 +190,15 @@ class Field {
   struct is_optional : std::false_type {};
   template <class Value>
   struct is_optional<std::optional<Value>> : std::true_type {};
+
+  template <class Number>
+  Number number() const {
+    Number value{};
+    const char* const end = text().data() + text().size();
+    const auto [rest, error] = std::from_chars(text().data(), end, value);
+    if (error != std::errc() || rest != end) throw not_a("number of the wanted type");
+    return value;
+  }
 
   std::runtime_error not_a(const char* what) const {
     return std::runtime_error("column \"" + *column_ + "\": '" + text() + "' is not a " + what);

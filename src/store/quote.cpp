@@ -123,6 +123,10 @@ std::string bytes_of_hex(std::string_view hex) {
   return bytes;
 }
 
+std::optional<std::string> bytes_of_hex(const Field& hex) {
+  return hex.is_null() ? std::nullopt : std::optional(bytes_of_hex(hex.text()));
+}
+
 std::string execute_text(const std::string& name, const std::vector<Parameter>& values) {
   std::string text = "EXECUTE " + name;
   const char* separator = "(";

@@ -65,5 +65,6 @@ inline constexpr std::size_t kMaxErrorText = 8192;  // bytes
 
 // The bytes that encode(…, 'hex') spells.
 std::string bytes_of_hex(std::string_view hex);
+std::optional<std::string> bytes_of_hex(const Field& hex);  // NULL gives nothing
 
 }  // namespace hapax::store

@@ -35,8 +35,7 @@ std::vector<Parameter> key_parameters(const ClaimRequest& request) {
 KeyHolder holder_of(const Row& row) {
   KeyHolder holder;
   holder.status = row["status"].text();
-  holder.fingerprint.digest =
-      bytes_of_hex(row["fingerprint"].as<std::optional<std::string>>().value_or(""));
+  holder.fingerprint.digest = bytes_of_hex(row["fingerprint"]).value_or("");
   holder.fingerprint.rule = row["fingerprint_rule"].as<std::optional<std::string>>().value_or("");
   holder.group = row["group_id"].text();
   holder.topic = row["topic"].text();

@@ -46,6 +46,16 @@ std::optional<std::string> facts_of(const DeadLetter& letter) {
 
 }  // namespace
 
+LetterHeaders letter_headers_of(const Field& headers) {
+  LetterHeaders read;
+  for (const auto& header : headers.as<nlohmann::json>()) {
+    std::optional<std::string> value;
+    if (!header.at(1).is_null()) value = bytes_of_hex(header.at(1).get<std::string>());
+    read.emplace_back(bytes_of_hex(header.at(0).get<std::string>()), std::move(value));
+  }
+  return read;
+}
+
 std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const DeadLetter& letter) {
   const Message& message = letter.message;
   std::string names = "{";

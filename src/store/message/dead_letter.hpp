@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "hapax/message.hpp"
 #include "key/identity.hpp"
@@ -30,6 +32,11 @@ struct DeadLetter {
   bool keep_bytes = true;            // false: coordinates and error only
   std::string trace_id = {};         // of the run that gave it up; "": none
 };
+
+using LetterHeaders = std::vector<std::pair<std::string, std::optional<std::string>>>;
+
+// As statements return them: [[name, value], …], each in hex, and a value or null.
+LetterHeaders letter_headers_of(const Field& headers);
 
 // Inserts the dead letter; its id, nothing where these coordinates have one already. Bytes are
 // bytea and text is made storable, so only the message's size can make it fail.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "sql_statements.hpp"
 #include "store/quote.hpp"
 #include "store/transaction.hpp"
@@ -21,7 +19,6 @@ std::string array_of(const std::vector<Value>& values) {
 }
 
 UnpublishedLetter letter_of(const Row& row) {
-  const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
   UnpublishedLetter letter;
   letter.id = row["id"].as<std::int64_t>();
   letter.topic = row["topic"].text();
@@ -30,12 +27,9 @@ UnpublishedLetter letter_of(const Row& row) {
   letter.offset = row["kafka_offset"].as<std::int64_t>();
   letter.timestamp_ms = row["message_timestamp"].as<Text>();
   letter.timestamp_type = row["timestamp_type"].text();
-  letter.record_key = bytes(row["message_key"].as<Text>());
-  letter.payload = bytes(row["payload"].as<Text>());
-  for (const auto& header : row["headers"].as<nlohmann::json>())
-    letter.headers.emplace_back(
-        bytes_of_hex(header.at(0).get<std::string>()),
-        bytes(header.at(1).is_null() ? Text() : Text(header.at(1).get<std::string>())));
+  letter.record_key = bytes_of_hex(row["message_key"]);
+  letter.payload = bytes_of_hex(row["payload"]);
+  letter.headers = letter_headers_of(row["headers"]);
   letter.without_bytes = row["without_bytes"].as<bool>();
   letter.reason = row["reason"].text();
   letter.error = row["error"].text();

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/message/dead_letter.hpp"
 #include "store/message/outbox_insert.hpp"
 #include "store/session.hpp"
 #include "store/worker/outbox.hpp"
@@ -28,7 +29,7 @@ struct UnpublishedLetter {
   std::optional<std::string> timestamp_ms;
   std::string timestamp_type;
   std::optional<std::string> record_key, payload;
-  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  LetterHeaders headers;
   bool without_bytes = false;  // key, payload and headers were not kept
   std::string reason, error;
   std::optional<std::string> sqlstate;

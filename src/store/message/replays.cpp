@@ -1,18 +1,11 @@
 #include "store/message/replays.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "sql_statements.hpp"
-#include "store/message/dead_letter.hpp"
 #include "store/quote.hpp"
 #include "store/worker/retention.hpp"
 
 namespace hapax::store {
 namespace {
-
-std::optional<std::string> bytes_or_nothing(const std::optional<std::string>& hex) {
-  return hex ? std::optional(bytes_of_hex(*hex)) : std::nullopt;
-}
 
 TimestampType timestamp_type_of(const std::string& name) {
   if (name == "create_time") return TimestampType::create_time;
@@ -46,9 +39,11 @@ std::optional<ClaimedReplay> claim_replay(Session& session, const std::string& g
   const Rows rows = transaction.run(sql::kClaimReplay, {group, array + "}", worker, lease.count()});
   if (rows.empty()) return std::nullopt;
   transaction.commit();
-  return ClaimedReplay{rows[0]["id"].as<std::int64_t>(), rows[0]["dead_letter"].as<std::int64_t>(),
-                       rows[0]["topic"].text(), rows[0]["runs"].as<int>(),
-                       rows[0]["abandoned"].as<bool>()};
+  return ClaimedReplay{.id = rows[0]["id"].as<std::int64_t>(),
+                       .dead_letter = rows[0]["dead_letter"].as<std::int64_t>(),
+                       .topic = rows[0]["topic"].text(),
+                       .runs = rows[0]["runs"].as<int>(),
+                       .abandoned = rows[0]["abandoned"].as<bool>()};
 }
 
 void extend_replay(Session& session, const ClaimedReplay& replay, std::chrono::seconds lease) {
@@ -63,18 +58,16 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
   if (rows.empty()) return std::nullopt;
   const Row row = rows[0];
   ReplayedLetter letter;
-  letter.source = {row["group_id"].text(), row["topic"].text(),
-                   row["generation"].as<std::int32_t>(), row["partition"].as<std::int32_t>(),
-                   row["kafka_offset"].as<std::int64_t>()};
+  letter.source = {.group = row["group_id"].text(),
+                   .topic = row["topic"].text(),
+                   .generation = row["generation"].as<std::int32_t>(),
+                   .partition = row["partition"].as<std::int32_t>(),
+                   .offset = row["kafka_offset"].as<std::int64_t>()};
   letter.timestamp_ms = row["message_timestamp"].as<std::optional<std::int64_t>>().value_or(-1);
   letter.timestamp_type = timestamp_type_of(row["timestamp_type"].text());
-  letter.record_key = bytes_or_nothing(row["message_key"].as<Text>());
-  letter.payload = bytes_or_nothing(row["payload"].as<Text>());
-  for (const auto& header : row["headers"].as<nlohmann::json>()) {
-    Text value;
-    if (!header.at(1).is_null()) value = bytes_of_hex(header.at(1).get<std::string>());
-    letter.headers.emplace_back(bytes_of_hex(header.at(0).get<std::string>()), std::move(value));
-  }
+  letter.record_key = bytes_of_hex(row["message_key"]);
+  letter.payload = bytes_of_hex(row["payload"]);
+  letter.headers = letter_headers_of(row["headers"]);
   letter.edited = row["edited"].as<bool>();
   letter.scope = row["scope"].text();
   letter.key = row["key"].as<Text>();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hapax/message.hpp"
+#include "store/message/dead_letter.hpp"
 #include "store/message/source.hpp"
 #include "store/transaction.hpp"
 #include "store/worker/checkpoints.hpp"
@@ -34,7 +35,7 @@ struct ReplayedLetter {
   std::int64_t timestamp_ms = -1;
   TimestampType timestamp_type = TimestampType::none;
   std::optional<std::string> record_key, payload;
-  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  LetterHeaders headers;
   bool edited = false;
   std::string scope;
   std::optional<std::string> key, tenant;  // nothing: it was given up on before it had any

@@ -1,6 +1,7 @@
 #include "store/operator/account.hpp"
 
 #include "sql_statements.hpp"
+#include "store/operator/json_rows.hpp"
 #include "store/quote.hpp"
 
 namespace hapax::store {
@@ -86,10 +87,7 @@ std::vector<JumpRow> read_jumps(Session& session, const std::string& group,
 
 nlohmann::ordered_json read_replays_of(Session& session, std::int64_t dead_letter) {
   Transaction transaction(session);
-  auto found = nlohmann::ordered_json::array();
-  for (const Row row : transaction.run(sql::kReadReplaysOf, {dead_letter}))
-    found.push_back(nlohmann::ordered_json::parse(row[0].text()));
-  return found;
+  return json_of_rows<nlohmann::ordered_json>(transaction.run(sql::kReadReplaysOf, {dead_letter}));
 }
 
 }  // namespace hapax::store

@@ -4,6 +4,7 @@
 
 #include "key/key_text.hpp"
 #include "sql_statements.hpp"
+#include "store/operator/json_rows.hpp"
 #include "store/quote.hpp"
 #include "store/transaction.hpp"
 
@@ -20,12 +21,6 @@ LetterIds ids_of(const Rows& rows, std::string_view column) {
   LetterIds ids;
   for (const Row row : rows) ids.push_back(row[column].as<std::int64_t>());
   return ids;
-}
-
-Json json_of(const Rows& rows) {
-  Json found = Json::array();
-  for (const Row row : rows) found.push_back(Json::parse(row[0].text()));
-  return found;
 }
 
 // Those that are open, locked.
@@ -54,7 +49,7 @@ Json page_of(Session& session, const OpenLetters& wanted) {
   const auto last = wanted.up_to.value_or(std::numeric_limits<std::int64_t>::max());
   const Parameter ids = wanted.ids.empty() ? Parameter(nullptr) : Parameter(array_of(wanted.ids));
   Transaction transaction(session);
-  return json_of(transaction.run(
+  return json_of_rows<Json>(transaction.run(
       sql::kPageOpenDeadLetters,
       {wanted.group, wanted.above, last, ids, Parameter(wanted.topic), Parameter(wanted.handler),
        Parameter(wanted.reason), Parameter(wanted.error), seconds_or_null(wanted.since),
@@ -72,7 +67,8 @@ Wanted want_replays(Session& session, const Order& order, const LetterIds& lette
     const bool has_nothing_to_run = !instead && row["without_bytes"].as<bool>();
     (has_nothing_to_run ? wanted.without_bytes : open).push_back(row["id"].as<std::int64_t>());
   }
-  wanted.wanted_before = json_of(transaction.run(sql::kReadOpenReplays, {array_of(open)}));
+  wanted.wanted_before =
+      json_of_rows<Json>(transaction.run(sql::kReadOpenReplays, {array_of(open)}));
   const Rows added = transaction.run(
       sql::kInsertReplays, {array_of(open), order.who, order.why, instead.has_value(),
                             instead ? Parameter::bytes(instead->payload) : Parameter(nullptr)});
@@ -118,7 +114,7 @@ Discarded discard(Session& session, const Order& order, const LetterIds& letters
 
 Json read_progress(Session& session, const LetterIds& replays, std::chrono::seconds longest_run) {
   Transaction transaction(session);
-  return json_of(
+  return json_of_rows<Json>(
       transaction.run(sql::kReadReplayProgress, {array_of(replays), longest_run.count()}));
 }
 

@@ -9,6 +9,7 @@
 
 #include "sql_statements.hpp"
 #include "store/array.hpp"
+#include "store/operator/json_rows.hpp"
 #include "store/quote.hpp"
 #include "store/transaction.hpp"
 
@@ -17,10 +18,7 @@ namespace {
 
 Json read(Session& session, const Statement& statement, const std::vector<Parameter>& values = {}) {
   Transaction transaction(session);
-  Json found = Json::array();
-  for (const Row row : transaction.run(statement, values))
-    found.push_back(Json::parse(row[0].text()));
-  return found;
+  return json_of_rows<Json>(transaction.run(statement, values));
 }
 
 // The id that all rows are below.

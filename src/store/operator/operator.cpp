@@ -3,6 +3,7 @@
 #include <map>
 
 #include "sql_statements.hpp"
+#include "store/operator/json_rows.hpp"
 
 namespace hapax::store {
 namespace {
@@ -32,7 +33,7 @@ Checkpoints lock_checkpoints(Transaction& transaction, const Move& move,
   Checkpoints rows;
   for (const Row row :
        transaction.run(sql::kLockCheckpoints, {move.group, move.partition.first, partition})) {
-    json found = json::parse(row[0].text());
+    auto found = row[0].as<json>();
     const auto partition_of_row = found.at("partition").get<std::int32_t>();
     rows.emplace(partition_of_row, std::move(found));
   }
@@ -57,11 +58,11 @@ std::int64_t apply(Transaction& transaction, const Move& move, const Checkpoints
       session.execute(sql::kInsertPositionChange,
                       {move.group, topic, partition, before.at("generation").get<std::int32_t>(),
                        from, move.to, name_of(move.jump), move.who, move.why}));
-  transaction.add(session.execute(
-      sql::kInsertOperatorLog,
-      {move.who, std::string("offsets ") + name_of(move.jump),
-       move.group + " " + name_of(move.partition), move.why,
-       json{{"before", before}, {"after", json::parse(after[0][0].text())}}.dump()}));
+  transaction.add(
+      session.execute(sql::kInsertOperatorLog,
+                      {move.who, std::string("offsets ") + name_of(move.jump),
+                       move.group + " " + name_of(move.partition), move.why,
+                       json{{"before", before}, {"after", after[0][0].as<json>()}}.dump()}));
   return from;
 }
 
@@ -106,7 +107,7 @@ json forget_key(Session& session, const KeyName& key, const json& seen, const st
   transaction.add("SET LOCAL synchronous_commit = on");
   const Rows found = transaction.run(sql::kLockKey, {key.key, key.scope, key.tenant});
   if (found.empty()) throw Refused("the key is gone: retention has removed it meanwhile");
-  const json before = json::parse(found[0][0].text());
+  const auto before = found[0][0].as<json>();
   if (const std::string status = before.at("status"); status != "completed" && status != "failed")
     throw Refused("the key is `" + status + "`; only completed and failed ones can be forgotten" +
                   (status == "forgotten" ? "" : ". Its call is open: see `hapax outside list`"));
@@ -127,10 +128,8 @@ std::string name_of(const ForgottenGroup& gone) {
 }
 
 json delete_group(Transaction& transaction, const ForgottenGroup& gone) {
-  json rows = json::array();
-  for (const Row row : transaction.run(sql::kDeleteGroup, {gone.group, Parameter(gone.topic)}))
-    rows.push_back(json::parse(row[0].text()));
-  return rows;
+  return json_of_rows<json>(
+      transaction.run(sql::kDeleteGroup, {gone.group, Parameter(gone.topic)}));
 }
 
 }  // namespace

@@ -3,16 +3,11 @@
 #include <algorithm>
 
 #include "sql_statements.hpp"
+#include "store/operator/json_rows.hpp"
 #include "store/transaction.hpp"
 
 namespace hapax::store {
 namespace {
-
-Json rows_of(const Rows& rows) {
-  Json list = Json::array();
-  for (const Row row : rows) list.push_back(Json::parse(row[0].text()));
-  return list;
-}
 
 // Of locked halts, so that nobody changes them any more.
 void require_seen(const OutboxOrder& order, const Json& halts) {
@@ -47,7 +42,8 @@ struct Skipped {
 
 Skipped remove_record(Transaction& transaction, const OutboxOrder& order, std::int64_t id,
                       const Json& open) {
-  Skipped skipped{id, rows_of(transaction.run(sql::kReadOutboxRecord, {order.group, id})),
+  Skipped skipped{id,
+                  json_of_rows<Json>(transaction.run(sql::kReadOutboxRecord, {order.group, id})),
                   Json::array()};
   for (const Json& halt : open)
     if (halt.at("record") == id) skipped.halts.push_back(halt);
@@ -71,7 +67,7 @@ OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   OutboxDecided decided;
-  decided.halts = rows_of(transaction.run(sql::kLockOutboxHalts, {order.group, which}));
+  decided.halts = json_of_rows<Json>(transaction.run(sql::kLockOutboxHalts, {order.group, which}));
   if (decided.halts.empty()) return decided;
   require_seen(order, decided.halts);
   end_halts(transaction, order, decided.halts, "retry");
@@ -86,7 +82,8 @@ OutboxDecided skip_outbox(Session& session, const OutboxOrder& order,
                           const std::vector<std::int64_t>& ids) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
-  const Json open = rows_of(transaction.run(sql::kLockOutboxHalts, {order.group, nullptr}));
+  const Json open =
+      json_of_rows<Json>(transaction.run(sql::kLockOutboxHalts, {order.group, nullptr}));
   std::vector<Skipped> all;
   for (const std::int64_t id : ids) all.push_back(remove_record(transaction, order, id, open));
   OutboxDecided decided;

@@ -2,6 +2,7 @@
 
 #include "sql_statements.hpp"
 #include "store/array.hpp"
+#include "store/operator/json_rows.hpp"
 
 namespace hapax::store {
 namespace {
@@ -108,13 +109,10 @@ void order_letter(Transaction& transaction, const Json& letter, const CallDecisi
 Json list_calls(Session& session, const std::vector<std::string>& scopes, const CallFilter& filter,
                 int limit) {
   Transaction transaction(session);
-  Json calls = Json::array();
-  for (const Row row : transaction.run(
-           sql::kListCalls, {array_of(scopes, [](const std::string& scope) { return scope; }),
-                             array_of(filter.statuses, [](const auto& status) { return status; }),
-                             filter.abandoned, limit}))
-    calls.push_back(Json::parse(row[0].text()));
-  return calls;
+  return json_of_rows<Json>(transaction.run(
+      sql::kListCalls, {array_of(scopes, [](const std::string& scope) { return scope; }),
+                        array_of(filter.statuses, [](const auto& status) { return status; }),
+                        filter.abandoned, limit}));
 }
 
 Json decide_call(Session& session, const KeyName& key, const CallDecision& decision) {
@@ -122,8 +120,7 @@ Json decide_call(Session& session, const KeyName& key, const CallDecision& decis
   transaction.add("SET LOCAL synchronous_commit = on");
   if (transaction.run(sql::kLockCall, {key.key, key.scope, key.tenant}).empty())
     throw Refused("the key is gone");
-  Json found =
-      Json::parse(transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].text());
+  auto found = transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].as<Json>();
   check(found, decision);
   const std::string by = decision.who + ": " + decision.why;
   OptionalText error;

@@ -162,15 +162,13 @@ std::map<std::string, TableRows> read_user_tables(Session& owner) {
 }
 
 std::vector<PublishedRow> read_published(Session& owner) {
-  using Text = std::optional<std::string>;
-  const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
   Transaction transaction(owner);
   std::vector<PublishedRow> published;
   for (const Row row : transaction.run(
            "SELECT topic, encode(record_key, 'hex'), encode(payload, 'hex'), headers::text, "
            "idempotency_key FROM hapax.outbox ORDER BY id"))
-    published.push_back({row[0].text(), bytes(row[1].as<Text>()), bytes(row[2].as<Text>()),
-                         row[3].text(), row[4].text()});
+    published.push_back(
+        {row[0].text(), bytes_of_hex(row[1]), bytes_of_hex(row[2]), row[3].text(), row[4].text()});
   return published;
 }
 

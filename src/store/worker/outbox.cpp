@@ -33,18 +33,17 @@ Columns columns_of(const Pairs& pairs) {
 }
 
 OutboxRow outbox_row_of(const Row& row) {
-  const auto bytes = [](const Text& hex) { return hex ? Text(bytes_of_hex(*hex)) : std::nullopt; };
-  OutboxRow read{row["id"].as<std::int64_t>(),
-                 row["topic"].text(),
-                 bytes(row["record_key"].as<Text>()),
-                 bytes(row["payload"].as<Text>()),
-                 {},
-                 row["idempotency_key"].text(),
-                 row["source_topic"].text(),
-                 row["source_generation"].text(),
-                 row["source_partition"].text(),
-                 row["source_offset"].text(),
-                 row["bytes"].as<std::size_t>()};
+  OutboxRow read{.id = row["id"].as<std::int64_t>(),
+                 .topic = row["topic"].text(),
+                 .key = bytes_of_hex(row["record_key"]),
+                 .payload = bytes_of_hex(row["payload"]),
+                 .headers = {},
+                 .idempotency_key = row["idempotency_key"].text(),
+                 .source_topic = row["source_topic"].text(),
+                 .source_generation = row["source_generation"].text(),
+                 .source_partition = row["source_partition"].text(),
+                 .source_offset = row["source_offset"].text(),
+                 .bytes = row["bytes"].as<std::size_t>()};
   try {
     read.headers = outbox_headers_of(row["headers"].text());
   } catch (const std::exception& error) {
