@@ -3,8 +3,8 @@
 
 #include "app/findings.hpp"
 #include "cli/kafka_reader.hpp"
-#include "kafka/ordered_producer.hpp"
 #include "kafka/topic_settings.hpp"
+#include "kafka/try_record.hpp"
 
 namespace hapax::app {
 namespace {
@@ -52,15 +52,15 @@ void check_may_write(const config::Config& config, const std::string& topic, std
     findings.warn(what, "not tried: it takes records of " + std::to_string(limit) + " bytes", mend);
     return;
   }
-  kafka::OrderedProducer producer(config.kafka.properties, kKafkaTimeout);
   const std::string too_much(static_cast<std::size_t>(limit) + 1024, '\0');
-  const kafka::Delivery delivery = producer.deliver({topic, "hapax check", too_much, {}}, {});
-  using Result = kafka::Delivery::Result;
-  findings.judge(delivery.result == Result::too_large, what,
-                 delivery.result == Result::too_large ? "allowed"
-                 : delivery.result == Result::delivered
-                     ? "the topic took a record that is too large"
-                     : delivery.error,
+  const kafka::TriedRecord tried = kafka::try_record(
+      config.kafka.properties,
+      {.topic = topic, .key = "hapax check", .payload = too_much, .headers = {}}, kKafkaTimeout);
+  using Result = kafka::TriedRecord::Result;
+  findings.judge(tried.result == Result::too_large, what,
+                 tried.result == Result::too_large   ? "allowed"
+                 : tried.result == Result::delivered ? "the topic took a record that is too large"
+                                                     : tried.error,
                  mend);
 }
 

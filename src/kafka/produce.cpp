@@ -8,7 +8,7 @@ namespace {
 
 using HeadersHandle = std::unique_ptr<rd_kafka_headers_t, Destroyer<rd_kafka_headers_destroy>>;
 
-HeadersHandle headers_of(const OrderedRecord& record) {
+HeadersHandle headers_of(const OutgoingRecord& record) {
   HeadersHandle headers(rd_kafka_headers_new(record.headers.size()));
   for (const auto& [name, value] : record.headers)
     if (rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()),
@@ -20,7 +20,7 @@ HeadersHandle headers_of(const OrderedRecord& record) {
 
 }  // namespace
 
-ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque,
+ErrorHandle produce(rd_kafka_t* client, const OutgoingRecord& record, void* opaque,
                     std::int32_t partition) {
   using Memory = decltype(rd_kafka_vu_t{}.u.mem);
   const auto memory = [](const std::optional<std::string>& bytes) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "kafka/handles.hpp"
-#include "kafka/ordered_producer.hpp"
+#include "kafka/outgoing_record.hpp"
 
 namespace hapax::kafka {
 
@@ -16,7 +16,7 @@ using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_d
 // if librdkafka took it; otherwise there is no report. Throws: std::runtime_error if librdkafka
 // refuses a header.
 inline constexpr std::int32_t kByPartitioner = RD_KAFKA_PARTITION_UA;
-ErrorHandle produce(rd_kafka_t* client, const OrderedRecord& record, void* opaque,
+ErrorHandle produce(rd_kafka_t* client, const OutgoingRecord& record, void* opaque,
                     std::int32_t partition = kByPartitioner);
 
 }  // namespace hapax::kafka

@@ -1,4 +1,5 @@
-// Puts records into Kafka, for the demo and the bench; a worker has OrderedProducer.
+// Puts records into Kafka, for the demo and the bench. The relay has StreamProducer and
+// TransactionalProducer.
 #pragma once
 
 #include <chrono>

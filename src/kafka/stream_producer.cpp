@@ -141,7 +141,7 @@ bool StreamProducer::is_known(std::int32_t partition) const {
   return known != known_.end() && std::chrono::steady_clock::now() - known->second < known_for_;
 }
 
-bool StreamProducer::takes(const OrderedRecord& record) const {
+bool StreamProducer::takes(const OutgoingRecord& record) const {
   if (!record.key) return true;  // it has no order
   const std::int32_t partition = partition_of(*record.key);
   return is_known(partition) || std::ranges::none_of(alone_, [&](const auto& first) {
@@ -149,7 +149,7 @@ bool StreamProducer::takes(const OrderedRecord& record) const {
          });
 }
 
-void StreamProducer::send(const OrderedRecord& record, std::int64_t id) {
+void StreamProducer::send(const OutgoingRecord& record, std::int64_t id) {
   if (stopped_) {
     answers_.push_back({id, StreamResult::unsent, "stopped"});
     return;

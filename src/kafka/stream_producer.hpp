@@ -17,7 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "kafka/ordered_producer.hpp"
+#include "kafka/consumer.hpp"
+#include "kafka/outgoing_record.hpp"
 
 struct rd_kafka_topic_s;
 
@@ -68,11 +69,11 @@ class StreamProducer {
   StreamProducer& operator=(const StreamProducer&) = delete;
 
   // Whether `record` may be sent now. If not, an answer must come first.
-  bool takes(const OrderedRecord& record) const;
+  bool takes(const OutgoingRecord& record) const;
 
   // Precondition: takes(record).
   // Hands a record over; its answer comes out of poll(). Throws: nothing. Blocks: no.
-  void send(const OrderedRecord& record, std::int64_t id);
+  void send(const OutgoingRecord& record, std::int64_t id);
 
   // The answers that have come. Blocks: until there is one, at most `timeout`.
   std::vector<StreamAnswer> poll(std::chrono::milliseconds timeout);

@@ -202,7 +202,7 @@ void TransactionalProducer::begin() {
     fail("begin_transaction", rd_kafka_error_code(error.get()), rd_kafka_error_string(error.get()));
 }
 
-void TransactionalProducer::send(const OrderedRecord& record, std::int32_t partition,
+void TransactionalProducer::send(const OutgoingRecord& record, std::int32_t partition,
                                  std::int64_t id) {
   try {
     const ErrorHandle error = produce(client_, record, id_opaque(id), partition);

@@ -66,7 +66,7 @@ class TransactionalProducer {
 
   void begin();
   // Precondition: begin().
-  void send(const OrderedRecord& record, std::int32_t partition, std::int64_t id);
+  void send(const OutgoingRecord& record, std::int32_t partition, std::int64_t id);
   struct Refusal {
     StreamAnswer first;       // of the lowest id
     std::size_t records = 0;  // that were refused with it

@@ -4,16 +4,16 @@
 #include <cstddef>
 #include <string>
 
-#include "kafka/ordered_producer.hpp"
+#include "kafka/outgoing_record.hpp"
 #include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 
 // The handler's headers, then `idempotency-key` and `hapax-origin`. The same row always gives the
 // same record. A dead letter has its own headers only.
-kafka::OrderedRecord record_of(const store::OutboxRow& row, const std::string& group);
+kafka::OutgoingRecord record_of(const store::OutboxRow& row, const std::string& group);
 
 // Of its key, its payload and its headers.
-std::size_t bytes_of(const kafka::OrderedRecord& record);
+std::size_t bytes_of(const kafka::OutgoingRecord& record);
 
 }  // namespace hapax::outbox

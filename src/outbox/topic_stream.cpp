@@ -84,7 +84,7 @@ void TopicStream::feed() {
   std::size_t room = waiting_.size();
   if (at_a_time_ > 0) room = sent_.empty() ? std::min(room, at_a_time_) : 0;
   for (; room > 0 && !producer_->stopped() && !is_unreadable_next(); --room) {
-    const kafka::OrderedRecord record = record_of(waiting_.front(), group_);
+    const kafka::OutgoingRecord record = record_of(waiting_.front(), group_);
     if (!producer_->takes(record)) break;
     store::OutboxRow row = std::move(waiting_.front());
     waiting_.pop_front();
@@ -114,12 +114,14 @@ void TopicStream::conclude(News& news) {
       (waits_for_topic() || (refusal->result == Result::no_topic && !topic_is_gone()))) {
     back_off(refusal->error);
   } else if (about_topic) {
-    news.halt = store::OutboxHalt{topic_, {}, "topic_refused", refusal->error};
+    news.halt =
+        store::OutboxHalt{.topic = topic_, .reason = "topic_refused", .detail = refusal->error};
   } else if (refused > 0 && alone && refusal->result == Result::too_large &&
              shrink_letter(waiting_.front())) {
     // It is sent again without its payload.
   } else if (refused > 0 && alone) {
-    news.halt = store::OutboxHalt{topic_, refusal->id, "record_refused", refusal->error};
+    news.halt = store::OutboxHalt{
+        .topic = topic_, .row = refusal->id, .reason = "record_refused", .detail = refusal->error};
   } else if (refused > 0) {
     at_a_time_ = std::max<std::size_t>(1, refused / 2);
   } else {
