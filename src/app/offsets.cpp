@@ -165,8 +165,13 @@ std::vector<store::Move> moves_of(const OffsetsOptions& options, const config::C
   std::vector<store::Move> moves;
   for (const std::int32_t partition : what.partitions) {
     const store::TopicPartition id{what.topic, partition};
-    moves.push_back({group_of(config), id, target(options, what, id, reader.consumer()), jump,
-                     operator_name(options.change.who), options.change.why, true});
+    moves.push_back({.group = group_of(config),
+                     .partition = id,
+                     .to = target(options, what, id, reader.consumer()),
+                     .jump = jump,
+                     .who = operator_name(options.change.who),
+                     .why = options.change.why,
+                     .dry_run = true});
   }
   return moves;
 }
@@ -282,8 +287,10 @@ void name_what_is_left(const Json& left, const std::string& group) {
 ExitCode forget_group(const OffsetsOptions& options) {
   config::Config config = load(options.config);
   store::Session session = open_store(config, options.change.url);
-  const store::ForgottenGroup gone{options.group, options.topic, operator_name(options.change.who),
-                                   options.change.why};
+  const store::ForgottenGroup gone{.group = options.group,
+                                   .topic = options.topic,
+                                   .who = operator_name(options.change.who),
+                                   .why = options.change.why};
   config.kafka.properties["group.id"] = gone.group;
   return change("the schema's owner", [&] {
     const Json rows = store::read_group(session, gone);

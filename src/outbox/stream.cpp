@@ -24,7 +24,7 @@ void Stream::offer(std::vector<store::OutboxRow> rows) {
 }
 
 store::OutboxHalt Stream::unreadable(const store::OutboxRow& row) const {
-  return {topic_, row.id, "record_unreadable", row.unreadable};
+  return {.topic = topic_, .row = row.id, .reason = "record_unreadable", .detail = row.unreadable};
 }
 
 void Stream::acknowledge(std::int64_t id) {

@@ -143,12 +143,11 @@ void TransactedStream::judged(const Judged& judged, News& news) {
 // Nothing changes until PostgreSQL holds the halt.
 void TransactedStream::halt_batch(const std::string& reason, const std::string& detail) {
   forget_producer();
-  batch_halt_ = store::OutboxHalt{topic_,
-                                  {},
-                                  reason,
-                                  detail + " (batch " + std::to_string(open_->number) + " with " +
-                                      std::to_string(open_->records) + " records)",
-                                  open_->token};
+  batch_halt_ = store::OutboxHalt{.topic = topic_,
+                                  .reason = reason,
+                                  .detail = detail + " (batch " + std::to_string(open_->number) +
+                                            " with " + std::to_string(open_->records) + " records)",
+                                  .batch = open_->token};
 }
 
 void TransactedStream::halted(const store::OutboxHalt& halt) {
@@ -188,7 +187,7 @@ void TransactedStream::failed(const Failed& failed, News& news) {
                        (failed.kind == Kind::no_topic && topic_is_gone()) ||
                        (failed.kind == Kind::too_long && !pace_.shorter());
   if (!refused || waits_for_topic() || is_in_doubt()) return back_off(failed.error);
-  news.halt = store::OutboxHalt{topic_, {}, "topic_refused", failed.error};
+  news.halt = store::OutboxHalt{.topic = topic_, .reason = "topic_refused", .detail = failed.error};
   drop_waiting();
 }
 
@@ -234,13 +233,15 @@ void TransactedStream::conclude(const Refusal& refusal, std::size_t size, News& 
   if (kafka::is_about_topic(first.result)) {
     if (waits_for_topic() || (first.result == Result::no_topic && !topic_is_gone()))
       return back_off(first.error);
-    news.halt = store::OutboxHalt{topic_, {}, "topic_refused", first.error};
+    news.halt =
+        store::OutboxHalt{.topic = topic_, .reason = "topic_refused", .detail = first.error};
   } else if (size > 1) {
     pace_.smaller(std::min(refusal.records, size));
   } else {
     const auto row = std::ranges::find(waiting_, first.id, &store::OutboxRow::id);
     if (first.result == Result::too_large && row != waiting_.end() && shrink_letter(*row)) return;
-    news.halt = store::OutboxHalt{topic_, first.id, "record_refused", first.error};
+    news.halt = store::OutboxHalt{
+        .topic = topic_, .row = first.id, .reason = "record_refused", .detail = first.error};
   }
   if (news.halt) drop_waiting();
 }

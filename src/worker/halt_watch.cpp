@@ -54,7 +54,7 @@ void HaltWatch::serve(KeeperSession& session) {
   }
   for (const auto& partition : held_.all())
     if (const auto halt = stands(partition->id()); halt != open.end() && !partition->over())
-      notices_.post(HaltWanted{partition, *halt, true});
+      notices_.post(HaltWanted{.partition = partition, .halt = *halt, .recorded = true});
 }
 
 }  // namespace hapax::worker

@@ -27,7 +27,15 @@ struct LookWanted {
   ReadRecord record;
 };
 
-// A partition must stop; the halt is still to be recorded where `recorded` is false.
+// A halt of this partition, for which the caller has a reason.
+inline store::Halt halt_of(const Partition& partition, const std::string& worker) {
+  return {.topic = partition.id().first,
+          .partition = partition.id().second,
+          .generation = partition.beginning().generation,
+          .halted_by = worker};
+}
+
+// A partition must stop. If `recorded` is false, the halt must still be recorded.
 struct HaltWanted {
   std::shared_ptr<Partition> partition;
   store::Halt halt;

@@ -46,16 +46,6 @@ PartitionErrors::PartitionErrors(const std::string& worker_name, bool earliest_w
       fetches_(fetches),
       now_(std::move(now)) {}
 
-store::Halt PartitionErrors::halt_of(const Partition& partition, const char* reason) const {
-  store::Halt halt;
-  halt.topic = partition.id().first;
-  halt.partition = partition.id().second;
-  halt.generation = partition.beginning().generation;
-  halt.reason = reason;
-  halt.halted_by = worker_name_;
-  return halt;
-}
-
 void PartitionErrors::serve(const kafka::PartitionError& error) {
   if (error.kind == Kind::gone || error.kind == Kind::refused) return serve_unread(error);
   const auto partition = find_running(partitions_, error.partition);
@@ -79,10 +69,11 @@ void PartitionErrors::serve(const kafka::PartitionError& error) {
                  "what cannot be read here is left out, as an operator decided");
     return;
   }
-  store::Halt halt = halt_of(*partition, unreadable ? "unreadable" : "offset_out_of_range");
+  store::Halt halt = halt_of(*partition, worker_name_);
+  halt.reason = unreadable ? "unreadable" : "offset_out_of_range";
   halt.detail = unreadable ? detail_of_unreadable(error, offset) : error.text;
   if (error.offset >= 0) halt.offset = unreadable ? offset : error.offset;
-  assignment_.halt({partition, halt, false});  // now: librdkafka goes on behind it
+  assignment_.halt({.partition = partition, .halt = halt});  // now: librdkafka goes on behind it
 }
 
 // If a topic is gone, another may come under its name, and librdkafka would go on in that one at
@@ -168,14 +159,15 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
     before.erase(before.begin(), passed);
     return false;
   }
-  store::Halt halt = halt_of(*partition, "offset_above_end");
+  store::Halt halt = halt_of(*partition, worker_name_);
+  halt.reason = "offset_above_end";
   halt.offset = message.offset();
   halt.detail = "at offset " + std::to_string(changed->offset) +
                 " the record that was read before is not there any more. Kafka lost the end of the "
                 "log, or the topic was made again, and producers wrote on. What they wrote below " +
                 std::to_string(partition->beginning().offset) +
                 ", at which this worker went on, was left out";
-  assignment_.halt({partition, halt, false});
+  assignment_.halt({.partition = partition, .halt = halt});
   return true;
 }
 

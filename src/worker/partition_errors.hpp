@@ -44,7 +44,6 @@ class PartitionErrors {
   void serve_unread(const kafka::PartitionError& error);
   void doubt(const std::shared_ptr<Partition>& partition);
   bool asks_again(const std::shared_ptr<Partition>& partition, const std::string& error);
-  store::Halt halt_of(const Partition& partition, const char* reason) const;
 
   const std::string& worker_name_;
   const bool earliest_when_out_of_range_;

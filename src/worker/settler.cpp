@@ -98,51 +98,33 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
     ask_for_halt(work, *item, *outcome);
   }
   const bool postgres_away = outcome->result == Result::outage;
-  // A lost connection may be from before an outage that is over by now: a new one tells.
-  const bool lost = outcome->sqlstate.empty() || outcome->sqlstate.starts_with("57P");
-  if (postgres_away && !lost)
+  if (postgres_away && !store::may_be_a_lost_session(outcome->sqlstate))
     setup_.postgres.went_down("processing a message", outcome->sqlstate, outcome->detail);
   item->not_before = now + wait_after(*item, *outcome);
   return postgres_away;
 }
 
 void Settler::ask_for_halt(const Work& work, const Item& item, const Outcome& outcome) {
-  const TopicPartition& id = work.partition->id();
-  setup_.notices.post(
-      HaltWanted{work.partition,
-                 {0,
-                  id.first,
-                  id.second,
-                  outcome.result == Result::halt_route,
-                  work.partition->beginning().generation,
-                  outcome.of_batch ? std::nullopt : std::optional(item.record->message().offset()),
-                  outcome.reason,
-                  outcome.detail,
-                  {},
-                  setup_.worker_name},
-                 false});
+  store::Halt halt = halt_of(*work.partition, setup_.worker_name);
+  halt.whole_route = outcome.result == Result::halt_route;
+  if (!outcome.of_batch) halt.offset = item.record->message().offset();
+  halt.reason = outcome.reason;
+  halt.detail = outcome.detail;
+  setup_.notices.post(HaltWanted{.partition = work.partition, .halt = halt});
 }
 
 void Settler::watch_for_breaks(const Work& work, const Item& item, const Outcome& outcome) {
   if (outcome.result != Result::failed) return;
   const auto cause = setup_.breakers[work.partition->route_index()].take_cause();
   if (!cause) return;
-  const TopicPartition& id = work.partition->id();
-  setup_.notices.post(HaltWanted{
-      work.partition,
-      {0,
-       id.first,
-       id.second,
-       true,
-       work.partition->beginning().generation,
-       {},
-       "breaker",
-       "as many messages in a row as routes[].breaker allows were given up on for one cause: " +
-           *cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
-           ", see `hapax dead list`",
-       {},
-       setup_.worker_name},
-      false});
+  store::Halt halt = halt_of(*work.partition, setup_.worker_name);
+  halt.whole_route = true;
+  halt.reason = "breaker";
+  halt.detail =
+      "as many messages in a row as routes[].breaker allows were given up on for one cause: " +
+      *cause + "; the last is offset " + std::to_string(item.record->message().offset()) +
+      ", see `hapax dead list`";
+  setup_.notices.post(HaltWanted{.partition = work.partition, .halt = halt});
 }
 
 void Settler::count(const Work& work, const Item& item, const Outcome& outcome) {

@@ -227,20 +227,15 @@ bool Starts::is_stopped(const std::shared_ptr<Partition>& partition,
   const auto open =
       std::ranges::find_if(halts, [&](const store::Halt& other) { return other.stops(id); });
   if (open != halts.end()) {
-    notices_.post(HaltWanted{partition, *open, true});
+    notices_.post(HaltWanted{.partition = partition, .halt = *open, .recorded = true});
     return true;
   }
   if (!store_.copied) return false;
-  store::Halt halt = halt_of(*partition);
+  store::Halt halt = halt_of(*partition, setup_.worker_name);
   halt.reason = "store_copied";
   halt.detail = "the database is a copy: hapax.store was " + store_.facts;
-  notices_.post(HaltWanted{partition, halt, false});
+  notices_.post(HaltWanted{.partition = partition, .halt = halt});
   return true;
-}
-
-store::Halt Starts::halt_of(const Partition& partition) const {
-  return {0,  partition.id().first, partition.id().second, false, 1, {}, {}, {},
-          {}, setup_.worker_name};
 }
 
 std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>& partition,
@@ -270,12 +265,12 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
     if (refused->asks_below > 0)
       store::ask_about_doubt(session_.get(), setup_.group, id, refused->asks_below,
                              refused->asks_run);
-    store::Halt halt = halt_of(*partition);
+    store::Halt halt = halt_of(*partition, setup_.worker_name);
     halt.generation = facts.row ? facts.row->generation : 1;
     if (refused->generation > 0) halt.generation = refused->generation;
     halt.reason = refused->reason;
     halt.detail = refused->detail;
-    notices_.post(HaltWanted{partition, halt, false});
+    notices_.post(HaltWanted{.partition = partition, .halt = halt});
     return std::nullopt;
   }
   return Starting{partition, std::move(facts), std::get<StartAt>(decision), {}};

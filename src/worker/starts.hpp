@@ -74,7 +74,6 @@ class Starts {
                                  const StartQuestions::Answers& answers);
   bool is_stopped(const std::shared_ptr<Partition>& partition,
                   const std::vector<store::Halt>& halts);
-  store::Halt halt_of(const Partition& partition) const;
   bool may_be_outdated(Partition& partition, const StartHalt& halt);
   void take(std::vector<Starting>& starting);
   std::vector<Starting> tell_kafka(std::vector<Starting>& starting, KafkaLearns when);

@@ -105,10 +105,13 @@ void note(TakenKey& taken, const ClaimRequest& request, const Rows& rows) {
 // As the row of its key would be, if it had one.
 KeyHolder itself(const ClaimRequest& request) {
   const Source& source = request.source;
-  return {"completed",       request.identity.fingerprint,
-          source.group,      source.topic,
-          source.generation, source.partition,
-          source.offset};
+  return {.status = "completed",
+          .fingerprint = request.identity.fingerprint,
+          .group = source.group,
+          .topic = source.topic,
+          .generation = source.generation,
+          .partition = source.partition,
+          .offset = source.offset};
 }
 
 // `now`: the partition's epoch.

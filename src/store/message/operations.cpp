@@ -66,8 +66,11 @@ std::vector<WaitingOperation> list_waiting_operations(Session& session, const st
        transaction.run(sql::kListWaitingOperations,
                        {scope, array_of(paths, [](const std::string& path) { return path; }),
                         after.expires_at, after.key, after.tenant, limit}))
-    waiting.push_back({row["expires_at"].text(), row["key"].text(), row["tenant"].text(),
-                       row["topic"].text(), row["fingerprint"].text()});
+    waiting.push_back({.expires_at = row["expires_at"].text(),
+                       .key = row["key"].text(),
+                       .tenant = row["tenant"].text(),
+                       .path = row["topic"].text(),
+                       .fingerprint = row["fingerprint"].text()});
   transaction.commit();
   return waiting;
 }

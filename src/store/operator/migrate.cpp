@@ -45,7 +45,8 @@ std::map<int, Applied> read_applied(Transaction& transaction) {
   const Rows rows = transaction.run(
       "SELECT number, name, checksum, applied_at FROM hapax.schema_migrations ORDER BY number");
   for (const Row row : rows)
-    applied[row[0].as<int>()] = {row[1].text(), row[2].text(), row[3].text()};
+    applied[row[0].as<int>()] = {
+        .name = row[1].text(), .checksum = row[2].text(), .at = row[3].text()};
   return applied;
 }
 

@@ -16,21 +16,8 @@ std::string name_of(const Halt& halt) {
   return halt.topic + (halt.whole_route ? " (whole route)" : "/" + std::to_string(halt.partition));
 }
 
-Halt halt_of(const Row& row) {
-  return {row["id"].as<std::int64_t>(),
-          row["topic"].text(),
-          row["partition"].as<std::int32_t>(),
-          row["whole_route"].as<bool>(),
-          row["generation"].as<std::int32_t>(),
-          row["kafka_offset"].as<std::optional<std::int64_t>>(),
-          row["reason"].text(),
-          row["detail"].text(),
-          row["since"].text(),
-          row["halted_by"].text()};
-}
-
 void add_rows(json& list, const Rows& rows) {
-  for (const Row row : rows) list.push_back(json::parse(row[0].text()));
+  for (const Row row : rows) list.push_back(row[0].as<json>());
 }
 
 void refuse_unfit(const Decision& decision, const Halt& halt) {

@@ -92,9 +92,10 @@ std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Ta
                        array_of(takings, [](const auto& one) { return one.read_epoch; })});
   std::map<TopicPartition, Taken> taken;
   for (const Row row : rows)
-    taken[id_of(row)] = {row["epoch"].as<std::int64_t>(), row["started_runs"].as<int>(),
-                         row["generation"].as<std::int32_t>(),
-                         row["next_offset"].as<OptionalOffset>()};
+    taken[id_of(row)] = {.epoch = row["epoch"].as<std::int64_t>(),
+                         .started_runs = row["started_runs"].as<int>(),
+                         .generation = row["generation"].as<std::int32_t>(),
+                         .next_offset = row["next_offset"].as<OptionalOffset>()};
   transaction.commit();
   std::erase_if(takings, [&](const Taking& taking) {
     return !taking.by_position || !taken.contains(taking.partition);
@@ -253,15 +254,23 @@ void add_halt(Transaction& transaction, const std::string& group, const Halt& ha
                                    storable(halt.detail), halt.halted_by, halt.epoch});
 }
 
+Halt halt_of(const Row& row) {
+  return {.id = row["id"].as<std::int64_t>(),
+          .topic = row["topic"].text(),
+          .partition = row["partition"].as<std::int32_t>(),
+          .whole_route = row["whole_route"].as<bool>(),
+          .generation = row["generation"].as<std::int32_t>(),
+          .offset = row["kafka_offset"].as<OptionalOffset>(),
+          .reason = row["reason"].text(),
+          .detail = row["detail"].text(),
+          .since = row["since"].text(),
+          .halted_by = row["halted_by"].text()};
+}
+
 std::vector<Halt> read_halts(Session& session, const std::string& group) {
   Transaction transaction(session);
   std::vector<Halt> halts;
-  for (const Row row : transaction.run(sql::kReadHalts, {group}))
-    halts.push_back({row["id"].as<std::int64_t>(), row["topic"].text(),
-                     row["partition"].as<std::int32_t>(), row["whole_route"].as<bool>(),
-                     row["generation"].as<std::int32_t>(), row["kafka_offset"].as<OptionalOffset>(),
-                     row["reason"].text(), row["detail"].text(), row["since"].text(),
-                     row["halted_by"].text()});
+  for (const Row row : transaction.run(sql::kReadHalts, {group})) halts.push_back(halt_of(row));
   return halts;
 }
 

@@ -173,6 +173,7 @@ void leave_partitions(Session& session, const std::string& group, std::vector<Le
 void open_halt(Session& session, const std::string& group, const Halt& halt);
 // The same, in the caller's transaction.
 void add_halt(Transaction& transaction, const std::string& group, const Halt& halt);
+Halt halt_of(const Row& row);  // of hapax.halts, with all that Halt holds
 std::vector<Halt> read_halts(Session& session, const std::string& group);
 
 struct PriorAttempt {

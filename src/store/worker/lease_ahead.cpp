@@ -9,7 +9,7 @@ std::optional<LeaseAhead> read_lease_ahead(Session& session, const std::string& 
   Transaction transaction(session);
   const Rows rows = transaction.run(sql::kReadLeaseAhead, {group, kLongestLease.count()});
   if (rows.empty()) return std::nullopt;
-  return LeaseAhead{rows[0]["holder"].text(), rows[0]["until"].text()};
+  return LeaseAhead{.holder = rows[0]["holder"].text(), .until = rows[0]["until"].text()};
 }
 
 }  // namespace hapax::store

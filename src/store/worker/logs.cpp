@@ -25,10 +25,13 @@ KnownLogs read_logs(Transaction& transaction, const std::string& group,
            sql::kReadLogs, {group, array_of(partitions, [](const auto& one) { return one.first; }),
                             array_of(partitions, [](const auto& one) { return one.second; })}))
     known[{row["topic"].text(), row["partition"].as<std::int32_t>()}].push_back(
-        {row["scope"].text(), row["cluster_id"].text(), row["topic_id"].text(),
-         row["generation"].as<std::int32_t>(), row["agreed"].as<bool>(),
-         row["reached"].as<std::int64_t>(),
-         row["last_record"].as<std::optional<std::string>>().value_or("")});
+        {.scope = row["scope"].text(),
+         .cluster_id = row["cluster_id"].text(),
+         .topic_id = row["topic_id"].text(),
+         .generation = row["generation"].as<std::int32_t>(),
+         .agreed = row["agreed"].as<bool>(),
+         .reached = row["reached"].as<std::int64_t>(),
+         .last_record = row["last_record"].as<std::optional<std::string>>().value_or("")});
   return known;
 }
 

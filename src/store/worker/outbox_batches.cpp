@@ -22,8 +22,10 @@ std::map<std::string, OpenBatch> read_open_batches(Session& session, const std::
   std::map<std::string, OpenBatch> open;
   if (!transaction.run(kHasBatches)[0][0].as<bool>()) return open;
   for (const Row row : transaction.run(sql::kReadOutboxBatches, {group}))
-    open[row["topic"].text()] = OpenBatch{row["number"].as<std::int64_t>(), row["token"].text(),
-                                          row["follows"].text(), row["records"].as<std::size_t>()};
+    open[row["topic"].text()] = OpenBatch{.number = row["number"].as<std::int64_t>(),
+                                          .token = row["token"].text(),
+                                          .follows = row["follows"].text(),
+                                          .records = row["records"].as<std::size_t>()};
   return open;
 }
 

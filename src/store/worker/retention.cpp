@@ -21,7 +21,9 @@ ClockReading read_clock(Session& session, std::chrono::system_clock::time_point 
   const auto since_1970 = std::chrono::duration_cast<std::chrono::seconds>(own.time_since_epoch());
   Transaction transaction(session);
   const Rows rows = transaction.run(sql::kReadClock, {since_1970.count(), tolerance.count()});
-  return {rows[0]["now"].text(), rows[0]["ahead"].as<bool>(), rows[0]["database"].text()};
+  return {.now = rows[0]["now"].text(),
+          .ahead = rows[0]["ahead"].as<bool>(),
+          .database = rows[0]["database"].text()};
 }
 
 std::set<TopicPartition> note_passed(Session& session, const std::string& group,
@@ -45,11 +47,11 @@ std::vector<HeldScope> read_held_scopes(Session& session, const std::string& now
   Transaction transaction(session);
   std::vector<HeldScope> scopes;
   for (const Row row : transaction.run(sql::kReadHeldScopes, {now}))
-    scopes.push_back({row["scope"].text(),
-                      row["until"].text(),
-                      row["group_id"].text(),
-                      {row["topic"].text(), row["partition"].as<std::int32_t>()},
-                      std::chrono::seconds(row["seconds"].as<std::int64_t>())});
+    scopes.push_back({.scope = row["scope"].text(),
+                      .until = row["until"].text(),
+                      .group = row["group_id"].text(),
+                      .partition = {row["topic"].text(), row["partition"].as<std::int32_t>()},
+                      .since = std::chrono::seconds(row["seconds"].as<std::int64_t>())});
   return scopes;
 }
 
