@@ -173,9 +173,7 @@ TEST_F(Attacks, KeysOfAnotherProcessLeaveLanesToOthers) {
   EXPECT_EQ(ask(request("POST", "/payments", keyed("k1"), "10"), other->gate.port()).status, 201);
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(10));
   // Who waits for a key is refused before its first holder is done.
-  const std::string refusals =
-      R"(hapax_gate_requests_total{outcome="in_flight",route="/payments"} 2)";
-  while (other->metrics.text().find(refusals) == std::string::npos) std::this_thread::yield();
+  await_metric(*other, R"(hapax_gate_requests_total{outcome="in_flight",route="/payments"})", "2");
   door.open();
   int refused = 0;
   for (const auto& client : again) refused += client->read().status == 409 ? 1 : 0;

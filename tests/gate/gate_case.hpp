@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,10 @@
 #include "support/database.hpp"
 
 namespace hapax::gate {
+
+// The longest that a test waits for anything of the gate. On a busy machine all of it takes
+// seconds.
+inline constexpr auto kGatePatience = std::chrono::seconds(60);
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
@@ -40,7 +46,8 @@ class Door {
   }
   void await_waiting(int handlers) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return waiting_ >= handlers; });
+    if (!changed_.wait_for(lock, kGatePatience, [&] { return waiting_ >= handlers; }))
+      throw std::runtime_error("there are never " + std::to_string(handlers) + " at the door");
   }
 
  private:
@@ -100,6 +107,27 @@ class Running {
   Status status;
   Gate gate;
 };
+
+// "" if there is no such series.
+inline std::string metric(const Running& gate, const std::string& series) {
+  const std::string text = gate.metrics.text();
+  const std::size_t at = text.find("\n" + series + " ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + series.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// Polls, because the gate tells tests nothing else of its queue and its lanes.
+// Throws: std::runtime_error after kGatePatience.
+inline void await_metric(const Running& gate, const std::string& series,
+                         const std::string& wanted) {
+  const auto deadline = std::chrono::steady_clock::now() + kGatePatience;
+  while (metric(gate, series) != wanted) {
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw std::runtime_error(series + " was '" + metric(gate, series) + "', never " + wanted);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
 
 class GateCase : public testing::Test {
  protected:

@@ -22,13 +22,7 @@ class HandlerTimeout : public GateCase {
   ~HandlerTimeout() override { door->open(); }
 
   void await_lost(int lanes) {
-    for (int i = 0; i < 1000; ++i) {
-      if (gate().metrics.text().find("\nhapax_gate_lost_lanes " + std::to_string(lanes) + "\n") !=
-          std::string::npos)
-        return;
-      std::this_thread::sleep_for(10ms);
-    }
-    FAIL() << gate().metrics.text();
+    await_metric(gate(), "hapax_gate_lost_lanes", std::to_string(lanes));
   }
 
   std::shared_ptr<Door> door = std::make_shared<Door>();  // handlers outlive the test
@@ -69,7 +63,9 @@ TEST_F(HandlerTimeout, FreesItsKeyOnceItsSessionIsIdleForTooLong) {
   EXPECT_EQ(post("k1", "hangs").status, 503);
   await_lost(1);
   Reply reply = post("k1", "now it works");
-  while (reply.status == 409) reply = post("k1", "now it works");
+  for (const auto deadline = std::chrono::steady_clock::now() + kGatePatience;
+       reply.status == 409 && std::chrono::steady_clock::now() < deadline;)
+    reply = post("k1", "now it works");
   EXPECT_EQ(reply.status, 201) << reply.body;
   door->open();
   await_lost(0);
@@ -101,8 +97,7 @@ TEST_F(HandlerTimeout, EndsTheGateIfNoLaneIsLeft) {
   EXPECT_TRUE(gate().gate.hangs());
   HttpClient queued(port());
   queued.send(request("POST", "/payments", keyed("k2"), "10"));
-  while (gate().metrics.text().find("\nhapax_gate_queue 1\n") == std::string::npos)
-    std::this_thread::sleep_for(10ms);
+  await_metric(gate(), "hapax_gate_queue", "1");
   EXPECT_FALSE(gate().gate.drain());
   EXPECT_EQ(queued.read().status, 503);
 }
@@ -131,8 +126,7 @@ TEST_F(HandlerTimeout, OfOneThatRunsAgainIsNotWaitedForByTheRequestBehindIt) {
   first.send(request("POST", "/payments", keyed("k1"), "fails once"));
   first_run.await_waiting(1);
   behind.send(request("POST", "/payments", keyed("k2"), "10"));
-  while (gate().metrics.text().find("\nhapax_gate_queue 1\n") == std::string::npos)
-    std::this_thread::sleep_for(10ms);
+  await_metric(gate(), "hapax_gate_queue", "1");
   first_run.open();
   door->await_waiting(1);
   other_lane.open();

@@ -18,21 +18,6 @@ std::unique_ptr<HttpClient> begin(std::uint16_t port, const std::string& text) {
   return client;
 }
 
-std::string metric(const Running& gate, const std::string& series) {
-  const std::string text = gate.metrics.text();
-  const std::size_t at = text.find("\n" + series + " ");
-  if (at == std::string::npos) return "";
-  const std::size_t begin = at + series.size() + 2;
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
-
-// Polls, as the gate tells no test who waits.
-void await_metric(const Running& gate, const std::string& series, const std::string& wanted) {
-  for (int i = 0; i < 1000 && metric(gate, series) != wanted; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  ASSERT_EQ(metric(gate, series), wanted);
-}
-
 TEST_F(Waiting, TwoHundredParallelRequestsAreOneEffect) {
   config.gate.wait = std::chrono::seconds(20);
   body = [](const Message& message, Context& context) {
