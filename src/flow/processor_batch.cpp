@@ -25,6 +25,29 @@ bool must_run_alone(const Task& task) {
          task.message.offset() < task.guard_below || unread(task);
 }
 
+using Identities = std::vector<std::optional<key::Identity>>;
+
+// Nothing for a message that must run alone.
+Identities identities_of(std::span<const Job> jobs) {
+  Identities identities(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Task& task = jobs[i].task;
+    if (must_run_alone(task)) continue;
+    auto derived = key::identify(task.route.key, task.message, task.generation);
+    auto* const identity = std::get_if<key::Identity>(&derived);
+    if (identity != nullptr && !violation(task)) identities[i] = std::move(*identity);
+  }
+  return identities;
+}
+
+// Where the segment from `at` ends: before the next message that must run alone, and after `size`
+// messages at most.
+std::size_t segment_end(const Identities& identities, std::size_t at, std::size_t size) {
+  std::size_t end = at + 1;
+  while (identities[at] && end < identities.size() && end - at < size && identities[end]) ++end;
+  return end;
+}
+
 // A claimed key would tell whether the transaction was committed; an offset is asked for alone.
 void doubt(std::span<Outcome> outcomes, std::span<std::optional<key::Identity>> identities) {
   for (Outcome& outcome : outcomes) outcome.in_doubt = true;
@@ -50,15 +73,8 @@ void gave_up(const Tried& tried, std::span<Outcome> outcomes) {
 std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
   abandon();
   std::vector<Outcome> outcomes(jobs.size(), Outcome::of(Result::waits));
-  std::vector<std::optional<key::Identity>> identities(jobs.size());  // nothing: runs alone
-  std::vector<std::optional<Thrown>> failed_runs(jobs.size());        // these did already
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const Task& task = jobs[i].task;
-    if (must_run_alone(task)) continue;
-    auto derived = key::identify(task.route.key, task.message, task.generation);
-    auto* const identity = std::get_if<key::Identity>(&derived);
-    if (identity != nullptr && !violation(task)) identities[i] = std::move(*identity);
-  }
+  Identities identities = identities_of(jobs);
+  std::vector<std::optional<Thrown>> failed_runs(jobs.size());  // of those that failed in a segment
   std::size_t size = std::min(batch_limit_.value(), jobs.size());
   Breaker* const breaker = jobs.empty() ? nullptr : jobs.front().task.breaker;
   for (std::size_t at = 0; at < jobs.size();) {
@@ -72,8 +88,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
       ++at;  // waits, as everything of its order key does
       continue;
     }
-    std::size_t end = at + 1;
-    while (identities[at] && end < jobs.size() && end - at < size && identities[end]) ++end;
+    const std::size_t end = segment_end(identities, at, size);
     if (end - at == 1) {
       const bool in_doubt = jobs[at].task.in_doubt || outcomes[at].in_doubt;
       set(outcomes[at], run_alone(jobs[at], failed_runs[at], in_doubt));

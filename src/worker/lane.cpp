@@ -97,41 +97,51 @@ void decode(const flow::Route& route, Item& item, bool may_ask) {
 
 }  // namespace
 
-// True when PostgreSQL is away.
-bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
-  const std::size_t route = batch.works.front().partition->route_index();
-  std::size_t size = 0;
-  for (const Work& work : batch.works) size += work.items.size();
-  std::vector<flow::Job> jobs;
-  jobs.reserve(size);
+// Decodes what the route decodes. A cautious message is decoded later, once its run is announced.
+std::vector<flow::Job> Lane::jobs_of(Batch& batch) {
+  const flow::Route& route = batch.works.front().partition->route();
+  Handler* const handler = handlers_[batch.works.front().partition->route_index()].get();
   const auto ask_until = Clock::now() + kMaxAsking;
+  std::vector<flow::Job> jobs;
   for (std::size_t w = 0; w < batch.works.size(); ++w)
     for (Item& item : batch.works[w].items) {
-      const flow::Route& its = batch.works[w].partition->route();
-      if (!batch.cautious && must_be_read(its, item)) decode(its, item, Clock::now() < ask_until);
-      jobs.push_back(
-          {task_of(setup_, batch.works[w], item, batch.cautious), handlers_[route].get(), w});
+      if (!batch.cautious && must_be_read(route, item))
+        decode(route, item, Clock::now() < ask_until);
+      jobs.push_back({task_of(setup_, batch.works[w], item, batch.cautious), handler, w});
     }
-  std::optional<flow::Task> read_late;  // of a cautious message, which runs alone
-  if (Item& only = batch.works.front().items.front();
-      batch.cautious && must_be_read(batch.works.front().partition->route(), only))
-    jobs.front().task.read = [&]() -> const flow::Task& {
-      if (!only.read) decode(batch.works.front().partition->route(), only, true);
-      read_late.emplace(task_of(setup_, batch.works.front(), only, true));
-      read_late->trace = jobs.front().task.trace;
+  return jobs;
+}
+
+std::vector<Outcome> Lane::run_jobs(std::vector<flow::Job>& jobs, Batch& batch) {
+  if (jobs.size() > 1) return processor_.process(jobs);
+  Work& work = batch.works.front();
+  Item& only = work.items.front();
+  flow::Task& task = jobs.front().task;
+  std::optional<flow::Task> read_late;  // the watchdog may see it until process() is back
+  if (batch.cautious && must_be_read(work.partition->route(), only))
+    task.read = [&]() -> const flow::Task& {
+      if (!only.read) decode(work.partition->route(), only, true);
+      read_late.emplace(task_of(setup_, work, only, true));
+      read_late->trace = task.trace;
       return *read_late;
     };
+  Outcome outcome =
+      processor_.process(task, *jobs.front().handler, [&] { return take_next(work); });
+  task.read = {};
+  return {std::move(outcome)};
+}
+
+// True if PostgreSQL is away.
+bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
+  std::vector<flow::Job> jobs = jobs_of(batch);
   const auto began = Clock::now();
   if (setup_.tracer != nullptr) begin_run(jobs, batch.works, began);
   set_running(&jobs.front().task);
-  const std::vector<Outcome> outcomes =
-      jobs.size() > 1 ? processor_.process(jobs)
-                      : std::vector{processor_.process(jobs.front().task, *handlers_[route], [&] {
-                          return take_next(batch.works.front());
-                        })};
+  const std::vector<Outcome> outcomes = run_jobs(jobs, batch);
   const auto ended = Clock::now();
   set_running(nullptr);
-  setup_.route_metrics[route].transaction_ended(ended - began);
+  setup_.route_metrics[batch.works.front().partition->route_index()].transaction_ended(ended -
+                                                                                       began);
   if (next_ && (!flow::is_settled(outcomes.front().result) || stop.stop_requested() ||
                 next_->partition->over()))
     put_next_back();

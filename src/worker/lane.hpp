@@ -39,6 +39,8 @@ class Lane {
  private:
   void run(const std::stop_token& stop);
   bool run_batch(Batch batch, const std::stop_token& stop);
+  std::vector<flow::Job> jobs_of(Batch& batch);
+  std::vector<flow::Outcome> run_jobs(std::vector<flow::Job>& jobs, Batch& batch);
   const flow::Task* take_next(const Work& current);
   void put_next_back();
   void begin_run(std::vector<flow::Job>& jobs, std::vector<Work>& works, Clock::time_point now);

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "observe/log.hpp"
-#include "observe/service_manager.hpp"
+#include "worker/await_topics.hpp"
 #include "worker/connect_options.hpp"
 
 namespace hapax::worker {
@@ -16,7 +16,6 @@ namespace log = observe::log;
 constexpr milliseconds kPollTimeout{100};
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
 constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
-constexpr milliseconds kTopicTimeout{5000};
 // Longer than a lane waits between two tries, and twice a checkpoint's interval.
 constexpr milliseconds kRefusalsEnd{5000};
 
@@ -138,32 +137,12 @@ KeeperSetup Worker::keeper_setup() const {
 Worker::~Worker() { shutdown_.end_threads(); }
 
 std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
-  std::string said;
-  while (stop == 0) {
-    kafka_health_.renew_credentials();
-    std::string missing;
-    try {
-      for (const flow::Route& route : routes_)
-        if (consumer_.partition_count(route.topic, kTopicTimeout) == 0)
-          missing += (missing.empty() ? "Kafka has no topic \"" : "\", \"") + route.topic;
-      if (missing.empty()) return std::nullopt;
-      missing += "\"";
-    } catch (const std::exception& error) {
-      (void)consumer_.poll(milliseconds(0));  // serves on_client_error, which knows the cause
-      kafka_health_.does_not_answer();
-      const std::string& cause = kafka_health_.last_error();
-      missing = "Kafka does not answer: " + (cause.empty() ? error.what() : cause);
-    }
-    if (!config_.kafka.wait_for_topics) return missing;
-    if (missing != said) {
-      log::warning("waiting_for_kafka", {{"error", missing}}, "waiting for Kafka");
-      observe::service_manager::ready("waiting for Kafka: " + missing);
-    }
-    said = missing;
-    health_.poll_turned();  // a restart would not help
-    (void)consumer_.poll(kPollTimeout);
-  }
-  return std::nullopt;
+  return worker::await_topics({.topics = topics_,
+                               .waits = config_.kafka.wait_for_topics,
+                               .consumer = consumer_,
+                               .kafka_health = kafka_health_,
+                               .health = health_},
+                              stop);
 }
 
 Ended Worker::run(const StopSignal& stop) {

@@ -4,7 +4,6 @@
 // decides, Shutdown ends. Everything in this class belongs to the poll thread.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "observe/health.hpp"
 #include "observe/metrics.hpp"
 #include "traces/tracer.hpp"
+#include "worker/await_topics.hpp"
 #include "worker/dispatcher.hpp"
 #include "worker/handler_watchdog.hpp"
 #include "worker/kafka_health.hpp"
@@ -28,9 +28,6 @@
 
 namespace hapax::worker {
 
-// Set by a signal handler: drain and leave.
-using StopSignal = std::atomic<int>;
-
 class Worker final : public kafka::Listener {
  public:
   // Makes the handlers and calls their on_start; connects to nobody yet.
@@ -41,9 +38,7 @@ class Worker final : public kafka::Listener {
          observe::Metrics& metrics, std::function<void(const Message&)> settled = {});
   ~Worker();
 
-  // Nothing when every topic is there; else the sentence that says which is missing. Waits for
-  // them where kafka.wait_for_topics says so, with one line in the log.
-  // Blocks: until they are there or `stop`; without waiting at most 10 s.
+  // Before run(). See await_topics.hpp.
   std::optional<std::string> await_topics(const StopSignal& stop);
 
   // Joins the group and works until told to stop.
