@@ -156,8 +156,8 @@ void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& l
 
 void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& linked,
                Findings& findings) {
-  const std::string mend = "see docs/configuration.md, and docs/gate.md for a gate";
-  findings.attempt("configuration", mend, [&] {
+  const std::string fix = "see docs/configuration.md, and docs/gate.md for a gate";
+  findings.attempt("configuration", fix, [&] {
     if (config::is_gate_file(options.config.path))
       return check_gate(options.config, linked, findings);
     std::vector<std::string> warnings;
@@ -179,7 +179,7 @@ void print(const Findings& findings) {
     char severity[8];
     std::snprintf(severity, sizeof severity, "%-4s", name_of(finding.severity));
     print_line(std::string(severity) + "  " + finding.what + ": " + finding.found +
-               (finding.mend.empty() ? "" : " → " + finding.mend));
+               (finding.fix.empty() ? "" : " → " + finding.fix));
   }
 }
 
@@ -193,7 +193,7 @@ ExitCode check(const CheckOptions& options, const std::vector<HandlerFactory>& l
       list.push_back({{"verdict", name_of(finding.severity)},
                       {"what", finding.what},
                       {"found", finding.found},
-                      {"fix", finding.mend.empty() ? Json() : Json(finding.mend)}});
+                      {"fix", finding.fix.empty() ? Json() : Json(finding.fix)}});
     print_json(list);
   } else {
     print(findings);

@@ -46,10 +46,10 @@ void check_settings(const config::Config& config, const config::Route& route, Fi
 // A record larger than the topic takes is refused, but only once the broker has agreed that this
 // user may write there. It has a key, because a compacted topic refuses any other before that.
 void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,
-                     const char* mend, Findings& findings) {
+                     const char* fix, Findings& findings) {
   const std::string what = "writing to " + topic;
   if (limit > kLargestProbe) {
-    findings.warn(what, "not tried: it takes records of " + std::to_string(limit) + " bytes", mend);
+    findings.warn(what, "not tried: it takes records of " + std::to_string(limit) + " bytes", fix);
     return;
   }
   const std::string too_much(static_cast<std::size_t>(limit) + 1024, '\0');
@@ -61,7 +61,7 @@ void check_may_write(const config::Config& config, const std::string& topic, std
                  tried.result == Result::too_large   ? "allowed"
                  : tried.result == Result::delivered ? "the topic took a record that is too large"
                                                      : tried.error,
-                 mend);
+                 fix);
 }
 
 void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,

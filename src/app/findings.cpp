@@ -12,23 +12,23 @@ void Findings::ok(std::string what, std::string found) {
   all_.push_back({Severity::ok, std::move(what), std::move(found), {}});
 }
 
-void Findings::warn(std::string what, std::string found, std::string mend) {
-  all_.push_back({Severity::warn, std::move(what), std::move(found), std::move(mend)});
+void Findings::warn(std::string what, std::string found, std::string fix) {
+  all_.push_back({Severity::warn, std::move(what), std::move(found), std::move(fix)});
 }
 
-void Findings::fail(std::string what, std::string found, std::string mend) {
-  all_.push_back({Severity::fail, std::move(what), std::move(found), std::move(mend)});
+void Findings::fail(std::string what, std::string found, std::string fix) {
+  all_.push_back({Severity::fail, std::move(what), std::move(found), std::move(fix)});
 }
 
-void Findings::judge(bool good, std::string what, std::string found, std::string mend) {
+void Findings::judge(bool good, std::string what, std::string found, std::string fix) {
   if (good) {
     ok(std::move(what), std::move(found));
   } else {
-    fail(std::move(what), std::move(found), std::move(mend));
+    fail(std::move(what), std::move(found), std::move(fix));
   }
 }
 
-void Findings::attempt(const std::string& what, const std::string& mend,
+void Findings::attempt(const std::string& what, const std::string& fix,
                        const std::function<void()>& check) {
   try {
     check();
@@ -41,7 +41,7 @@ void Findings::attempt(const std::string& what, const std::string& mend,
       if (!line.empty()) all.push_back(line);
     // A first line with a colon at its end only announces the others.
     const std::size_t first = all.size() > 1 && all.front().ends_with(':') ? 1 : 0;
-    for (std::size_t i = first; i < all.size(); ++i) fail(what, all[i], mend);
+    for (std::size_t i = first; i < all.size(); ++i) fail(what, all[i], fix);
   }
 }
 

@@ -19,20 +19,19 @@ struct Finding {
   Severity severity;
   std::string what;   // what was checked
   std::string found;  // what was found, or "cannot tell: why"
-  std::string mend;   // how to fix it; empty if all is well
+  std::string fix;    // how to fix it; empty if all is well
 };
 
 class Findings {
  public:
   void ok(std::string what, std::string found);
-  void warn(std::string what, std::string found, std::string mend);
-  void fail(std::string what, std::string found, std::string mend);
+  void warn(std::string what, std::string found, std::string fix);
+  void fail(std::string what, std::string found, std::string fix);
   // fail if `good` is false.
-  void judge(bool good, std::string what, std::string found, std::string mend);
+  void judge(bool good, std::string what, std::string found, std::string fix);
 
   // Runs a check; what it throws is its failure, each line of several one of its own.
-  void attempt(const std::string& what, const std::string& mend,
-               const std::function<void()>& check);
+  void attempt(const std::string& what, const std::string& fix, const std::function<void()>& check);
 
   const std::vector<Finding>& all() const { return all_; }
   bool any_failed() const;
@@ -61,7 +60,7 @@ void check_traces(const config::Config& config, Findings& findings);
 // Whether the user of kafka.* may write to the topic, which takes records of `limit` bytes. Writes
 // nothing. Blocks: at most kKafkaTimeout.
 void check_may_write(const config::Config& config, const std::string& topic, std::int64_t limit,
-                     const char* mend, Findings& findings);
+                     const char* fix, Findings& findings);
 
 // The same for Kafka's transactions. Tells what consumers need. Blocks: half a minute at most.
 void check_transactions(const config::Config& config, const std::string& topic, Findings& findings);

@@ -35,7 +35,7 @@ void warn_of_failed_checks(const config::Config& config) {
   for (const Finding& finding : findings.all())
     if (finding.severity == Severity::fail)
       log::warning("check_failed", {{"check", finding.what}, {"found", finding.found}},
-                   "`hapax check` fails; to fix it: " + finding.mend);
+                   "`hapax check` fails; to fix it: " + finding.fix);
 }
 
 // Before it waits for PostgreSQL, because a mistake does not pass by waiting.

@@ -1,8 +1,8 @@
 // Reads the configuration: one JSON file with comments, ${VARIABLES} and @/paths/to/secrets.
 //
-// Every mistake is found in one reading, because a worker that fails once a deploy for one typo
-// after another is mended at night. Unknown names are mistakes: a setting that is silently not
-// read would run with its default.
+// Every mistake is found in one reading, because somebody fixes this at night. If a worker named
+// one typo for each deploy, that would take hours. Unknown names are mistakes: a setting that is
+// silently not read would run with its default.
 #pragma once
 
 #include <optional>

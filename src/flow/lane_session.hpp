@@ -19,10 +19,10 @@ namespace hapax::flow {
 class LaneSession {
  public:
   using Connect = std::function<store::Session()>;
-  using Look = std::function<void(store::Session&)>;
+  using AboutToClean = std::function<void(store::Session&)>;
 
   // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
-  explicit LaneSession(Connect connect, Look about_to_clean = {})
+  explicit LaneSession(Connect connect, AboutToClean about_to_clean = {})
       : connect_(std::move(connect)), about_to_clean_(std::move(about_to_clean)) {}
 
   bool is_open() const { return session_.has_value(); }
@@ -81,7 +81,7 @@ class LaneSession {
   };
 
   Connect connect_;
-  Look about_to_clean_;
+  AboutToClean about_to_clean_;
   std::optional<store::Session> session_;
   int number_ = 0;
   std::chrono::steady_clock::time_point opened_;

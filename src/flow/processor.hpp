@@ -31,7 +31,7 @@ class Processor {
   // `seed`: of the jitter.
   // `about_to_clean`: called with the session as a run left it, for the test kit; may be empty.
   Processor(Connect connect, std::uint64_t seed, HandlerWatch watch = {},
-            LaneSession::Look about_to_clean = {})
+            LaneSession::AboutToClean about_to_clean = {})
       : session_(std::move(connect), std::move(about_to_clean)),
         watch_(std::move(watch)),
         random_(seed) {}
@@ -65,7 +65,8 @@ class Processor {
   bool reachable(std::string& why) { return session_.is_reachable(why); }
 
  private:
-  // `in_doubt`: it is, though its task may not say so yet.
+  // `in_doubt`: a transaction with it may have been committed. If that was its batch's, the task is
+  // from before and does not tell.
   Outcome process(const Task& task, bool in_doubt, Handler& handler, const Next& next);
   Outcome process_once(Attempt& attempt, Handler& handler, const Next& next);
   std::optional<Outcome> announce(Attempt& attempt);

@@ -1,4 +1,4 @@
-// Why a broker could not be reached, as one sentence that also says how to mend it. librdkafka
+// Why a broker could not be reached, as one sentence that also says how to fix it. librdkafka
 // hands out the cause in pieces: a code, a text, what OpenSSL thought of the certificate (only to a
 // callback), and a line in its log.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace hapax::kafka {
 
-// What is wrong with a broker's certificate, by OpenSSL's X509_V_ERR_ number, and how to mend it.
+// What is wrong with a broker's certificate, by OpenSSL's X509_V_ERR_ number, and how to fix it.
 std::string certificate_mistake(int x509_error);
 
 // Whether this librdkafka cannot prove itself to a Kafka of 4.0 or later by SCRAM: before 2.6.1 it

@@ -48,14 +48,14 @@ Address parse(std::string_view listen) {
 }
 
 [[noreturn]] void fail_to_listen(std::string_view listen, int error) {
-  std::string mend = "is the host's name right, does it belong to this machine?";
+  std::string fix = "is the host's name right, does it belong to this machine?";
   if (error == EADDRINUSE)
-    mend = "another process listens there; stop it or choose another port (0: any free one)";
-  if (error == EACCES) mend = "ports below 1024 need privileges; choose a higher one";
-  if (error == EADDRNOTAVAIL) mend = "this machine has no such address; choose one of its own";
+    fix = "another process listens there; stop it or choose another port (0: any free one)";
+  if (error == EACCES) fix = "ports below 1024 need privileges; choose a higher one";
+  if (error == EADDRNOTAVAIL) fix = "this machine has no such address; choose one of its own";
   throw std::runtime_error("admin.listen: cannot listen on " + quote_for_terminal(listen) +
                            (error == 0 ? "" : std::string(" (") + std::strerror(error) + ")") +
-                           ": " + mend);
+                           ": " + fix);
 }
 
 void show(const std::function<Verdict()>& judge, httplib::Response& response) {

@@ -31,7 +31,7 @@ class AdminServer {
  public:
   // Listens on "host:port" ("127.0.0.1:9464", "[::1]:9464"; port 0: any free one).
   // Blocks: for the resolver where the host is a name.
-  // Throws: std::runtime_error that says what to mend, when it can't listen there.
+  // Throws: std::runtime_error that says what to fix, when it can't listen there.
   AdminServer(std::string_view listen, AdminAnswers answers);
 
   // Blocks: until the answer being made is made, else a few milliseconds; slow clients are cut off.

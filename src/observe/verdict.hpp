@@ -71,7 +71,7 @@ struct HealthBoard {
 };
 
 // Live: the poll loop turned within its bound, and nothing fatal happened. Nothing else: an outage
-// of PostgreSQL or a halted partition isn't mended by killing the worker.
+// of PostgreSQL or a halted partition isn't fixed by killing the worker.
 Verdict judge_live(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
 
 // Ready: started and not draining, live, Kafka reachable, PostgreSQL there and writable, a join has

@@ -1,4 +1,4 @@
-// Why PostgreSQL could not be reached, as one line that also says how to mend it. libpq gives
+// Why PostgreSQL could not be reached, as one line that also says how to fix it. libpq gives
 // neither a code nor an SQLSTATE for it, so what it advises goes by libpq's words; nothing but the
 // advice does.
 #pragma once

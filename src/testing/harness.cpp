@@ -80,9 +80,9 @@ Delivery Implementation::delivery_of(const Record& record) {
     delivery.offset = known->second;
   }
   const store::TopicPartition partition{route_.route.topic, record.partition};
-  const store::Ahead ahead = store::read_ahead(database_.owner(), Lane::kGroup,
-                                               {{partition, 1, delivery.offset}})[partition];
-  if (const auto prior = ahead.attempts.find(delivery.offset); prior != ahead.attempts.end()) {
+  const store::KnownMessages known = store::read_known_messages(
+      database_.owner(), Lane::kGroup, {{partition, 1, delivery.offset}})[partition];
+  if (const auto prior = known.attempts.find(delivery.offset); prior != known.attempts.end()) {
     delivery.attempts = prior->second.count;
     delivery.failing = std::chrono::milliseconds(prior->second.lasting_ms);
   }

@@ -127,9 +127,9 @@ void Assignment::fenced(const Fenced& fenced) {
 
 // A copy: the caller's may stand in the table, which forgets it.
 void Assignment::start_again(std::shared_ptr<Partition> partition, milliseconds after) {
-  const std::int64_t reached = partition->progress().next;
+  const std::int64_t read_below = partition->progress().next;
   stop(partition);
-  take(partition->id(), after, reached);
+  take(partition->id(), after, read_below);
 }
 
 std::shared_ptr<Partition> Assignment::make(const TopicPartition& id) const {
@@ -164,9 +164,9 @@ void Assignment::stop(const std::shared_ptr<Partition>& partition) {
   partitions_.erase(partition->id());
 }
 
-void Assignment::take(const TopicPartition& id, milliseconds after, std::int64_t reached) {
+void Assignment::take(const TopicPartition& id, milliseconds after, std::int64_t read_below) {
   const auto partition = make(id);
-  partition->handover.reached = reached;
+  partition->handover.read_below = read_below;
   partitions_[id] = partition;
   waiting_.push_back({partition, after});
   turn();

@@ -63,7 +63,7 @@ class Assignment {
   bool runs(const std::shared_ptr<Partition>& partition) const;
   std::shared_ptr<Partition> make(const TopicPartition& id) const;
   void stop(const std::shared_ptr<Partition>& partition);
-  void take(const TopicPartition& id, std::chrono::milliseconds after, std::int64_t reached);
+  void take(const TopicPartition& id, std::chrono::milliseconds after, std::int64_t read_below);
   void remember_last(const Partition& partition);
 
   const std::vector<flow::Route>& routes_;

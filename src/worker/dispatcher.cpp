@@ -52,12 +52,15 @@ Dispatcher::Coordinates Dispatcher::coordinates_of(const Partition& partition,
   return {partition.id(), partition.beginning().generation, offset};
 }
 
+// Precondition: no lane has anything of it, and it has a message. It becomes ready, or waits until
+// its first message may run.
 void Dispatcher::line_up(Entry& entry) {
   const Clock::time_point not_before = entry.second.items.front().not_before;
   if (not_before == Clock::time_point{}) return make_ready(entry);
   entry.second.state = State::waiting;
   const auto due = waiting_.emplace(not_before, &entry);
-  // All must wake earlier now: one alone could be busy with something else by then.
+  // It is due first, so threads that sleep until a later time must sleep again. All of them do,
+  // because a single one could be busy with other work when it is due.
   if (due == waiting_.begin()) wake_all();
 }
 
@@ -195,7 +198,7 @@ bool Dispatcher::is_suspect(const Entry& entry) const {
   return std::ranges::find(cautious_, entry.second.partition) != cautious_.end();
 }
 
-std::optional<Work> Dispatcher::take_next(const Work& current, Clock::time_point now) {
+std::optional<Work> Dispatcher::prefetch(const Work& current, Clock::time_point now) {
   const sync::Lock lock(mutex_);
   if (stopped_ || alone_) return std::nullopt;
   ready_the_due(now);

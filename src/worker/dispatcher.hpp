@@ -84,7 +84,7 @@ class Dispatcher {
   // where none is ready, the one behind `current` in its order key. Nothing: there is none, its
   // route has batches, caution, or stop() was called. Precondition: `current` was taken alone. The
   // lane runs the new one after `current` has settled, or else finishes it unrun, before `current`.
-  std::optional<Work> take_next(const Work& current, Clock::time_point now);
+  std::optional<Work> prefetch(const Work& current, Clock::time_point now);
 
   // Messages of outside routes that are to be called: the first of their order keys, each alone. At
   // most `room(route index)` of each route. None: there is none now.

@@ -24,7 +24,7 @@ constexpr std::size_t kFull = 8, kGoOn = 7;
 Item item_of(const Partition& partition, std::unique_ptr<kafka::Record> record, const Now& now) {
   Item item;
   item.received = now();
-  const auto& attempts = partition.beginning().ahead.attempts;
+  const auto& attempts = partition.beginning().known.attempts;
   if (const auto prior = attempts.find(record->message().offset()); prior != attempts.end()) {
     item.remembered = true;
     item.attempts = prior->second.count;

@@ -48,7 +48,7 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
   const Partition& partition = *work.partition;
   const Beginning& beginning = partition.beginning();
   const Message& message = item.read ? item.read->message : item.record->message();
-  const auto skip = beginning.ahead.skips.find(message.offset());
+  const auto skip = beginning.known.skips.find(message.offset());
   return {.route = partition.route(),
           .message = message,
           .group = setup.group,
@@ -58,7 +58,7 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .attempts = item.attempts,
           .outages = item.outages,
           .cautious = cautious,
-          .skip = skip == beginning.ahead.skips.end() ? nullptr : &skip->second,
+          .skip = skip == beginning.known.skips.end() ? nullptr : &skip->second,
           .failing = item.failing,
           .incarnation = beginning.incarnation,
           .announced = item.announced,
@@ -68,7 +68,7 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .agains = item.agains,
           .epoch = beginning.epoch,
           .answered = item.answered ? &*item.answered : nullptr,
-          .settled = beginning.ahead.settled.contains(message.offset()),
+          .settled = beginning.known.settled.contains(message.offset()),
           .in_doubt = item.in_doubt,
           .reading = item.read ? &item.read->reading : nullptr};
 }
@@ -125,8 +125,7 @@ std::vector<Outcome> Lane::run_jobs(std::vector<flow::Job>& jobs, Batch& batch) 
       read_late->trace = task.trace;
       return *read_late;
     };
-  Outcome outcome =
-      processor_.process(task, *jobs.front().handler, [&] { return take_next(work); });
+  Outcome outcome = processor_.process(task, *jobs.front().handler, [&] { return prefetch(work); });
   task.read = {};
   return {std::move(outcome)};
 }
@@ -144,7 +143,7 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
                                                                                        began);
   if (next_ && (!flow::is_settled(outcomes.front().result) || stop.stop_requested() ||
                 next_->partition->over()))
-    put_next_back();
+    return_prefetched();
   if (setup_.tracer != nullptr) end_run(outcomes, ended);
   const bool postgres_away = settler_.settle(batch.works, outcomes, ended, jobs.front().task.trace);
   for (Work& work : batch.works)
@@ -173,8 +172,8 @@ void Lane::end_run(std::span<const Outcome> outcomes, Clock::time_point now) {
 }
 
 // What the processor shall take the key of with the COMMIT of `current`.
-const flow::Task* Lane::take_next(const Work& current) {
-  next_ = setup_.dispatcher.take_next(current, Clock::now());
+const flow::Task* Lane::prefetch(const Work& current) {
+  next_ = setup_.dispatcher.prefetch(current, Clock::now());
   // One that has waited, for a key or for a retry, may well wait again; `current` must not.
   if (!next_ || next_->items.front().not_before != Clock::time_point{}) return nullptr;
   if (!read_at_once(next_->partition->route(), next_->items.front())) return nullptr;
@@ -182,7 +181,7 @@ const flow::Task* Lane::take_next(const Work& current) {
   return &*next_task_;
 }
 
-void Lane::put_next_back() {
+void Lane::return_prefetched() {
   processor_.abandon();
   next_->items.front().read.reset();
   std::vector<Work> unrun;
@@ -190,14 +189,14 @@ void Lane::put_next_back() {
   setup_.dispatcher.finish(std::move(unrun));
 }
 
-Lane::Now Lane::now_of(const flow::Task& task) {
+Lane::Current Lane::current_of(const flow::Task& task) {
   return {task.route, task.generation, task.message.partition(), task.message.offset(), task.epoch};
 }
 
 void Lane::set_running(const flow::Task* task) {
   const sync::Lock lock(running_mutex_);
   running_.reset();
-  if (task != nullptr) running_.emplace(now_of(*task));
+  if (task != nullptr) running_.emplace(current_of(*task));
   handler_since_.reset();
 }
 
@@ -205,7 +204,7 @@ void Lane::watch(const flow::Task* task, Clock::time_point now) {
   const sync::Lock lock(running_mutex_);
   handler_since_.reset();
   if (task == nullptr) return;  // the handler is back, its message is not done
-  running_.emplace(now_of(*task));
+  running_.emplace(current_of(*task));
   handler_since_ = now;
 }
 

@@ -41,8 +41,8 @@ class Lane {
   bool run_batch(Batch batch, const std::stop_token& stop);
   std::vector<flow::Job> jobs_of(Batch& batch);
   std::vector<flow::Outcome> run_jobs(std::vector<flow::Job>& jobs, Batch& batch);
-  const flow::Task* take_next(const Work& current);
-  void put_next_back();
+  const flow::Task* prefetch(const Work& current);
+  void return_prefetched();
   void begin_run(std::vector<flow::Job>& jobs, std::vector<Work>& works, Clock::time_point now);
   void end_run(std::span<const flow::Outcome> outcomes, Clock::time_point now);
   void set_running(const flow::Task* task);
@@ -55,14 +55,14 @@ class Lane {
   traces::Runs runs_;
   // Of the message that it has now, by value, so that the watchdog may look whenever it wants. The
   // route lives as long as the worker.
-  struct Now {
+  struct Current {
     const flow::Route& route;
     std::int32_t generation, partition;
     std::int64_t offset, epoch;
   };
-  static Now now_of(const flow::Task& task);
+  static Current current_of(const flow::Task& task);
   mutable sync::Mutex running_mutex_;
-  std::optional<Now> running_ HAPAX_GUARDED_BY(running_mutex_);
+  std::optional<Current> running_ HAPAX_GUARDED_BY(running_mutex_);
   std::optional<Clock::time_point> handler_since_ HAPAX_GUARDED_BY(running_mutex_);
   flow::Processor processor_;
   std::optional<Work> next_;  // one message to go on with; processor_ may have its key already

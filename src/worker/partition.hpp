@@ -48,7 +48,7 @@ struct Beginning {
   std::int64_t doubt_below = 0;     // calls may have been forgotten (docs/outside.md, lost tail)
   std::int64_t same_topic = 0;      // see CheckpointRow
   int started_runs = 0;             // 2 or more: the last ended before they got anywhere
-  store::Ahead ahead;               // failed runs and skips from before
+  store::KnownMessages known;       // failed runs and skips from before
 };
 
 class Partition {
@@ -64,7 +64,7 @@ class Partition {
   // Started, LookWanted or HaltWanted.
   struct Handover {
     // Read by this worker in the assignment before, so that the log must hold it.
-    std::int64_t reached = 0;
+    std::int64_t read_below = 0;
     // Records that were read of it before, ascending: the last below the checkpoint, and the last
     // that this process read. Looked at again first: they stand there still, unless Kafka has lost
     // the end of the log or the topic was made again.
@@ -126,7 +126,7 @@ class Partition {
     for (const Settled& message : messages) {
       watermark_->settle(message.offset);
       bytes_ -= message.bytes;
-      if (waits_ && waits_->first == message.offset) waits_.reset();
+      if (awaited_schema_ && awaited_schema_->first == message.offset) awaited_schema_.reset();
     }
     messages_ -= messages.size();
   }
@@ -195,14 +195,15 @@ class Partition {
   }
 
   // For what its lowest message waits that needs a schema: a sentence. Empty: for none. Any thread.
-  std::string waits() const {
+  std::string awaits_schema() const {
     const sync::Lock lock(mutex_);
-    return waits_ ? waits_->second : std::string();
+    return awaited_schema_ ? awaited_schema_->second : std::string();
   }
-  void waits(std::int64_t offset, const std::string& why) {
+  void set_awaits_schema(std::int64_t offset, const std::string& why) {
     const sync::Lock lock(mutex_);
-    if (why.empty() && waits_ && waits_->first == offset) waits_.reset();
-    if (!why.empty() && (!waits_ || offset <= waits_->first)) waits_.emplace(offset, why);
+    if (why.empty() && awaited_schema_ && awaited_schema_->first == offset) awaited_schema_.reset();
+    if (!why.empty() && (!awaited_schema_ || offset <= awaited_schema_->first))
+      awaited_schema_.emplace(offset, why);
   }
 
   // The assignment is over: what is queued is dropped, what still runs settles into nothing.
@@ -232,7 +233,7 @@ class Partition {
   std::size_t messages_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::size_t bytes_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::string delayed_ HAPAX_GUARDED_BY(mutex_);
-  std::optional<std::pair<std::int64_t, std::string>> waits_ HAPAX_GUARDED_BY(mutex_);
+  std::optional<std::pair<std::int64_t, std::string>> awaited_schema_ HAPAX_GUARDED_BY(mutex_);
   std::optional<store::WalPosition> seen_wal_ HAPAX_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};

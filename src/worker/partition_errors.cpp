@@ -61,7 +61,7 @@ void PartitionErrors::serve(const kafka::PartitionError& error) {
   // librdkafka names the first offset of a record batch, which may be settled already.
   const std::int64_t offset = std::max(error.offset, partition->progress().next);
   const bool unreadable = error.kind != Kind::out_of_range;
-  if (unreadable && partition->beginning().ahead.unreadable.contains(offset)) {
+  if (unreadable && partition->beginning().known.unreadable.contains(offset)) {
     log::warning("unreadable_skipped",
                  {{"topic", error.partition.first},
                   {"partition", error.partition.second},

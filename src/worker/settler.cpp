@@ -91,8 +91,9 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
     }
   count(work, *item, *outcome);
   if (work.partition->route().payload != nullptr)
-    work.partition->waits(item->record->message().offset(),
-                          outcome->reason == payload::kRegistry ? outcome->detail : std::string());
+    work.partition->set_awaits_schema(
+        item->record->message().offset(),
+        outcome->reason == payload::kRegistry ? outcome->detail : std::string());
   if (flow::is_halt(outcome->result)) {
     tell(*work.partition);
     ask_for_halt(work, *item, *outcome);

@@ -140,7 +140,8 @@ Start decide_offset(const StartFacts& facts) {
     return in_range(facts, *facts.committed, "Kafka's offset", Jump::decision);
   if (decided == "checkpoint" && facts.row->next_offset)
     return in_range(facts, *facts.row->next_offset, "the checkpoint");
-  if (facts.reached > facts.high) return in_range(facts, facts.reached, "what was read of it");
+  if (facts.read_below > facts.high)
+    return in_range(facts, facts.read_below, "what was read of it");
   return with_row(facts, here, ours);
 }
 
@@ -258,6 +259,22 @@ std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at)
   const store::Doubt& doubt = facts.doubt;
   const bool was = doubt.below > 0 || doubt.asked > 0 || !doubt.decided.empty();
   return was || at.doubt_below > 0 ? std::optional(at.doubt_below) : std::nullopt;
+}
+
+store::AgreedStart agreed_start(const StartFacts& facts, const StartAt& at, std::int64_t epoch) {
+  auto from = facts.row ? facts.row->next_offset : std::nullopt;
+  if (at.jump == store::Jump::log_start) from = at.offset - at.gap;
+  return {.epoch = epoch,
+          .offset = at.offset,
+          .cluster_id = facts.cluster_id,
+          .topic_id = facts.topic_id,
+          .generation = at.generation,
+          .from = from,
+          .jump = at.jump,
+          .highest_at_least = at.guard_below,
+          .learns_log = at.learns_log,
+          .known_logs = facts.known_logs,
+          .doubt_below = doubt_of(facts, at)};
 }
 
 std::int32_t first_generation(const StartFacts& facts) {

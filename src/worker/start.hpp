@@ -26,7 +26,7 @@ struct StartFacts {
   std::optional<kafka::Provenance> provenance;  // of that commit; nothing: not a commit of hapax
   std::int64_t low = 0;                         // the oldest offset in the log
   std::int64_t high = 0;                        // one more than the newest
-  std::int64_t reached = 0;                     // what was read of it already
+  std::int64_t read_below = 0;                  // what was read of it already
   std::string cluster_id;
   std::string topic_id;  // empty: this librdkafka cannot tell
   // PostgreSQL's side
@@ -82,6 +82,9 @@ std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
 
 // The calls in doubt, to be written: nothing if none was in doubt, and none is. Pure.
 std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at);
+
+// What PostgreSQL is told of a start that was taken under `epoch`. Pure.
+store::AgreedStart agreed_start(const StartFacts& facts, const StartAt& at, std::int64_t epoch);
 
 // What Kafka's offset tells of a first start: see kafka::Provenance::first. Pure.
 std::int32_t first_generation(const StartFacts& facts);

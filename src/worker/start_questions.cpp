@@ -66,7 +66,7 @@ StartFacts StartQuestions::facts_of(const Partition& partition, const Answers& a
   if (committed.offset) facts.provenance = kafka::Provenance::parse(committed.metadata);
   facts.low = range.low;
   facts.high = range.high;
-  facts.reached = partition.handover.reached;
+  facts.read_below = partition.handover.read_below;
   facts.topic_id = topic_id->second;
   if (const auto row = answers.rows.find(id); row != answers.rows.end()) facts.row = row->second;
   facts.key_spec = key::spec_digest(partition.route().key);

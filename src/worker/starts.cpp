@@ -318,16 +318,10 @@ void Starts::take(std::vector<Starting>& starting) {
 // `again` gets those that are not ours any more, and those of which Kafka does not take the offset.
 void Starts::agree(std::vector<Starting>& starting, List& again) {
   std::erase_if(starting, [](const Starting& one) { return one.partition->over(); });
-  std::vector<store::Starting> starts;
-  for (const Starting& one : starting) {
-    const StartFacts& facts = one.facts;
-    auto from = facts.row ? facts.row->next_offset : std::nullopt;
-    if (one.at.jump == store::Jump::log_start) from = one.at.offset - one.at.gap;
-    starts.push_back({taking_of(*one.partition),
-                      {one.taken.epoch, one.at.offset, facts.cluster_id, facts.topic_id,
-                       one.at.generation, from, one.at.jump, one.at.guard_below, one.at.learns_log,
-                       facts.known_logs, doubt_of(facts, one.at)}});
-  }
+  std::vector<store::StartWrite> starts;
+  for (const Starting& one : starting)
+    starts.push_back({.taking = taking_of(*one.partition),
+                      .start = agreed_start(one.facts, one.at, one.taken.epoch)});
   const auto highest = store::agree_starts(session_.get(), std::move(starts));
   std::erase_if(starting, [&](const Starting& one) {
     if (highest.contains(one.partition->id())) return false;
@@ -336,21 +330,26 @@ void Starts::agree(std::vector<Starting>& starting, List& again) {
   });
   std::vector<store::Leaving> unbegun;
   for (const Starting& one : tell_kafka(starting, KafkaLearns::after_postgresql)) {
-    unbegun.push_back({one.partition->id(), one.taken.epoch, store_.incarnation,
-                       settled_before(one.facts, one.at)});
+    unbegun.push_back({.partition = one.partition->id(),
+                       .epoch = one.taken.epoch,
+                       .incarnation = store_.incarnation,
+                       .highest_settled = settled_before(one.facts, one.at)});
     again.push_back(one.partition);
   }
   store::leave_partitions(session_.get(), setup_.group, std::move(unbegun));
   std::vector<store::Standing> standings;
   for (const Starting& one : starting)
-    standings.push_back({one.partition->id(), one.at.generation, one.at.offset,
-                         key::is_by_position(one.partition->route().key), one.taken.epoch});
-  auto ahead = store::read_ahead(session_.get(), setup_.group, standings);
+    standings.push_back({.partition = one.partition->id(),
+                         .generation = one.at.generation,
+                         .offset = one.at.offset,
+                         .by_position = key::is_by_position(one.partition->route().key),
+                         .epoch = one.taken.epoch});
+  auto known = store::read_known_messages(session_.get(), setup_.group, standings);
   for (const Starting& one : starting)
-    begin(one, highest.at(one.partition->id()), std::move(ahead[one.partition->id()]));
+    begin(one, highest.at(one.partition->id()), std::move(known[one.partition->id()]));
 }
 
-void Starts::begin(const Starting& starting, std::int64_t highest, store::Ahead ahead) {
+void Starts::begin(const Starting& starting, std::int64_t highest, store::KnownMessages known) {
   const auto& [partition, facts, at, taken] = starting;
   log_beginning(partition->id(), facts, at);
   Beginning beginning;
@@ -367,7 +366,7 @@ void Starts::begin(const Starting& starting, std::int64_t highest, store::Ahead 
   beginning.guard_below = highest;
   beginning.doubt_below = at.doubt_below;
   beginning.same_topic = facts.row ? facts.row->same_topic : 0;
-  beginning.ahead = std::move(ahead);
+  beginning.known = std::move(known);
   auto& before = partition->handover.read_before;
   before = read_again(facts, at, std::move(before));
   if (facts.wal) partition->saw(*facts.wal);
@@ -383,13 +382,12 @@ void Starts::begin(const Starting& starting, std::int64_t highest, store::Ahead 
 }
 
 store::Taking Starts::taking_of(const Partition& partition) const {
-  return {setup_.group,
-          partition.id(),
-          setup_.worker_name,
-          key::spec_digest(partition.route().key),
-          partition.route().key.scope,
-          0,
-          key::is_by_position(partition.route().key)};
+  return {.group = setup_.group,
+          .partition = partition.id(),
+          .owner = setup_.worker_name,
+          .key_spec = key::spec_digest(partition.route().key),
+          .scope = partition.route().key.scope,
+          .by_position = key::is_by_position(partition.route().key)};
 }
 
 }  // namespace hapax::worker

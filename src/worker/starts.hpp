@@ -78,7 +78,7 @@ class Starts {
   void take(std::vector<Starting>& starting);
   std::vector<Starting> tell_kafka(std::vector<Starting>& starting, KafkaLearns when);
   void agree(std::vector<Starting>& starting, List& again);
-  void begin(const Starting& starting, std::int64_t highest, store::Ahead ahead);
+  void begin(const Starting& starting, std::int64_t highest, store::KnownMessages known);
   store::Taking taking_of(const Partition& partition) const;
 
   const KeeperSetup& setup_;

@@ -1,4 +1,4 @@
-// What an operator reads who has mistyped something: a line each, and how to mend it.
+// What an operator reads who has mistyped something: a line each, and how to fix it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

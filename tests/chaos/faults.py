@@ -239,7 +239,7 @@ def point_in_time_restore(site, chance):
 
 @fault("pooler", 4, rare=2, lasts=12, variant="pooler")
 def pooler_shares_sessions(site, chance):
-    """PgBouncer in transaction mode, as by a mistake that somebody then mends."""
+    """PgBouncer in transaction mode, as by a mistake that somebody then fixes."""
     site.pooler.share_sessions(True)
     yield chance.uniform(2, 12)
     site.pooler.share_sessions(False)

@@ -49,10 +49,10 @@ TEST_F(PositionBatch, WritesOneRowForEachPartition) {
   EXPECT_EQ(rows(), "12{12,6} 15{12,6}");
   EXPECT_EQ(count("effects"), 6);
   store::Session session(database.worker());
-  auto ahead = store::read_ahead(session, "group",
-                                 {{{route.topic, 0}, 1, 6, true}, {{route.topic, 1}, 1, 0, true}});
-  EXPECT_EQ((ahead[{route.topic, 0}].settled), (std::set<std::int64_t>{6, 12}));
-  EXPECT_EQ((ahead[{route.topic, 1}].settled), (std::set<std::int64_t>{3, 9, 15}));
+  auto known = store::read_known_messages(
+      session, "group", {{{route.topic, 0}, 1, 6, true}, {{route.topic, 1}, 1, 0, true}});
+  EXPECT_EQ((known[{route.topic, 0}].settled), (std::set<std::int64_t>{6, 12}));
+  EXPECT_EQ((known[{route.topic, 1}].settled), (std::set<std::int64_t>{3, 9, 15}));
 }
 
 TEST_F(PositionBatch, RunsTheOthersOfAMessageThatIsRejected) {

@@ -34,7 +34,8 @@ class PositionCase : public FlowCase {
   std::set<std::int64_t> settled_from(std::int64_t start, std::int32_t generation = 1) {
     store::Session session(database.worker());
     const store::TopicPartition partition{route.topic, kPartition};
-    return store::read_ahead(session, "group", {{partition, generation, start, true}})[partition]
+    return store::read_known_messages(session, "group",
+                                      {{partition, generation, start, true}})[partition]
         .settled;
   }
 

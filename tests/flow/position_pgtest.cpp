@@ -175,7 +175,7 @@ TEST_F(Position, AStartThatWasOvertakenRemovesNothing) {
   process({.offset = 6}, book, {.epoch = theirs.epoch});
   const auto read = [&](std::int64_t epoch) {
     store::Session session(database.worker());
-    store::read_ahead(session, "group", {{{route.topic, kPartition}, 1, 10, true, epoch}});
+    store::read_known_messages(session, "group", {{{route.topic, kPartition}, 1, 10, true, epoch}});
   };
   database.run(
       "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "

@@ -1,5 +1,5 @@
 // TLS to PostgreSQL against a server that takes nothing else: by password and by client
-// certificate; and each mistake is one sentence that names it and says how to mend it.
+// certificate; and each mistake is one sentence that names it and says how to fix it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

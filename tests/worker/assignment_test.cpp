@@ -165,7 +165,7 @@ TEST_F(AssignmentTest, TheLogMustHoldWhatWasReadOfAPartitionThatStartsAgain) {
   ASSERT_TRUE(partition->receive(6, 1));
   assignment.start_again(partition, milliseconds(70));
   EXPECT_TRUE(partition->over());
-  EXPECT_EQ(partitions.at(id(0))->handover.reached, 7);
+  EXPECT_EQ(partitions.at(id(0))->handover.read_below, 7);
   EXPECT_EQ(keeper.acquired.back().second, milliseconds(70));
 }
 

@@ -89,15 +89,15 @@ TEST_F(DispatcherTest, ALaneGoesOnWithWhatIsReadyOrElseWithItsOwnOrderKey) {
   dispatcher_.add(p, 8, item(11));
   EXPECT_EQ(take(), 1);
   Work first = give_back();
-  Work other = *dispatcher_.take_next(first, Clock::now());
+  Work other = *dispatcher_.prefetch(first, Clock::now());
   EXPECT_EQ(other.items.front().attempts, 11) << "a hot key starves nobody";
-  Work second = *dispatcher_.take_next(first, Clock::now());
+  Work second = *dispatcher_.prefetch(first, Clock::now());
   EXPECT_EQ(second.items.front().attempts, 2);
   finish(std::move(first), 1);
   EXPECT_FALSE(dispatcher_.has_ready()) << "its lane has the second";
   finish(std::move(second), 1);
   EXPECT_EQ(take(), 3);
-  EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
+  EXPECT_FALSE(dispatcher_.prefetch(held_.back(), Clock::now()));
   EXPECT_EQ(p->dispatching.running, 2);
   finish(give_back(), 1);
   finish(std::move(other), 1);
@@ -109,7 +109,7 @@ TEST_F(DispatcherTest, WhatALaneDoesNotGoOnWithStaysInItsPlace) {
   for (int i = 1; i <= 3; ++i) dispatcher_.add(p, 7, item(i));
   EXPECT_EQ(take(), 1);
   Work first = give_back();
-  Work second = *dispatcher_.take_next(first, Clock::now());
+  Work second = *dispatcher_.prefetch(first, Clock::now());
   finish(std::move(second), 0);
   EXPECT_FALSE(dispatcher_.has_ready());
   finish(std::move(first), 0);
@@ -124,12 +124,12 @@ TEST_F(DispatcherTest, ALaneGoesOnWithNothingInCautionOrOfARouteWithBatches) {
   for (int i = 1; i <= 2; ++i) dispatcher_.add(p, 7, item(i));
   EXPECT_EQ(take(), 1);
   dispatcher_.set_cautious({p});
-  EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
+  EXPECT_FALSE(dispatcher_.prefetch(held_.back(), Clock::now()));
   dispatcher_.set_cautious({});
   route_.batch = 10;
-  EXPECT_FALSE(dispatcher_.take_next(held_.back(), Clock::now()));
+  EXPECT_FALSE(dispatcher_.prefetch(held_.back(), Clock::now()));
   route_.batch = 1;
-  EXPECT_TRUE(dispatcher_.take_next(held_.back(), Clock::now()));
+  EXPECT_TRUE(dispatcher_.prefetch(held_.back(), Clock::now()));
 }
 
 TEST_F(DispatcherTest, AWaitingMessageHoldsItsOrderKeyAndNoOther) {
@@ -324,7 +324,7 @@ TEST_F(DispatcherTest, CautionHoldsUpNobodyWhileItsMessagesWait) {
   for (int i = 2; i <= 4; ++i) dispatcher_.add(innocent, static_cast<std::uint64_t>(i), item(i));
   EXPECT_EQ(take(), 2);
   EXPECT_EQ(take(), 3);
-  EXPECT_TRUE(dispatcher_.take_next(held_.back(), Clock::now()));
+  EXPECT_TRUE(dispatcher_.prefetch(held_.back(), Clock::now()));
 }
 
 TEST_F(DispatcherTest, WhatWasTakenCautiouslyRunsAloneThoughCautionEnds) {

@@ -74,7 +74,7 @@ TEST_F(IntakeTest, ARecordEndsThatAPartitionIsRefusedOrAtItsEnd) {
 
 TEST_F(IntakeTest, ARememberedMessageWaitsAsLongAsItDidBefore) {
   Beginning beginning;
-  beginning.ahead.attempts[0] = {.count = 3, .wait_ms = 200};
+  beginning.known.attempts[0] = {.count = 3, .wait_ms = 200};
   const auto partition = fetch(0, beginning);
   intake.receive(partition, record(0, 0));
   EXPECT_FALSE(dispatcher.take_now(1, now + milliseconds(199)));

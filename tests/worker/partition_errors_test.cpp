@@ -50,7 +50,7 @@ TEST_F(PartitionErrorsTest, ABatchThatBeginsBelowTheNextOffsetHaltsAtTheNextOffs
 
 TEST_F(PartitionErrorsTest, WhatAnOperatorSkipsIsLeftOut) {
   Beginning beginning;
-  beginning.ahead.unreadable = {8};
+  beginning.known.unreadable = {8};
   run(0, 5, beginning);
   fail(Kind::unreadable, 8);
   EXPECT_TRUE(keeper.halts.empty());
@@ -69,7 +69,7 @@ TEST_F(PartitionErrorsTest, AnOffsetOutOfRangeIsAskedAboutOnceAMinuteAndHaltsThe
   fail(Kind::out_of_range, 5);
   EXPECT_TRUE(keeper.halts.empty());
   EXPECT_EQ(keeper.acquired.back().second, std::chrono::seconds(3));
-  EXPECT_EQ(partitions.at(id(0))->handover.reached, 5);
+  EXPECT_EQ(partitions.at(id(0))->handover.read_below, 5);
   now += std::chrono::seconds(60);
   run(0, 5);
   fail(Kind::out_of_range, 5);
@@ -104,7 +104,7 @@ TEST_F(PartitionErrorsTest, ATopicThatIsGoneStartsAllOfItsPartitionsAgain) {
   fail(Kind::gone, -1, -1);
   EXPECT_TRUE(first->over());
   EXPECT_TRUE(second->over());
-  EXPECT_EQ(partitions.at(id(1))->handover.reached, 6);
+  EXPECT_EQ(partitions.at(id(1))->handover.read_below, 6);
   EXPECT_TRUE(keeper.halts.empty());
 }
 

@@ -154,7 +154,7 @@ class Reference {
   }
 
   // A lane that has `current` asked for one more, and got it, or none.
-  void take_next(const Work& current, const std::optional<Work>& work, Time now) {
+  void prefetch(const Work& current, const std::optional<Work>& work, Time now) {
     const std::vector<Known*> line = of(*current.partition).unsettled(current.order_key);
     const Known* const behind = line.size() > 1 ? line[1] : nullptr;
     if (!work) {

@@ -101,7 +101,7 @@ class SimulatedKeeper final : public KeeperInterface {
     const Log& log = kafka_.logs.at(id);
     if (const store::Halt* const halt = halt_of(id)) {
       notices_.post(HaltWanted{.partition = partition, .halt = *halt, .recorded = true});
-    } else if (row.made != log.made || partition->handover.reached > log.end) {
+    } else if (row.made != log.made || partition->handover.read_below > log.end) {
       notices_.post(HaltWanted{
           partition, {.topic = id.first, .partition = id.second, .reason = "log"}, false});
     } else {

@@ -134,9 +134,9 @@ TEST(Start, OutOfRangeHaltsOrCountsTheGap) {
 
 TEST(Start, ALogThatEndsBelowWhatWasReadOfItHalts) {
   StartFacts all = with(10, true, row(10));
-  all.reached = 100;
+  all.read_below = 100;
   EXPECT_EQ(at(all), (StartAt{10, false, 0}));
-  all.reached = 101;
+  all.read_below = 101;
   EXPECT_EQ(halt(all), "offset_above_end");
 }
 

@@ -83,7 +83,7 @@ class World {
   void arrive(Site& site, Digits digits);
   void deliver(Site& site);
   void take(Player& lane, std::size_t limit);
-  void take_next(Player& lane);
+  void prefetch(Player& lane);
   void end(Player& lane, Digits digits);
   std::vector<flow::Outcome> draw_outcomes(const Batch& batch, Digits digits);
   flow::Outcome draw_outcome(Fact& fact, Digits& digits);

@@ -37,7 +37,7 @@ inline void World::play(const Step& step) {
       take(lane, kLimits[digits.next(4)]);
       break;
     }
-    case Kind::next: take_next(lane); break;
+    case Kind::next: prefetch(lane); break;
     case Kind::end: end(lane, digits); break;
     case Kind::wait:
       now_ += milliseconds(1 + digits.next(3) * 100 + digits.next(2) * digits.next(1000));
@@ -141,12 +141,12 @@ inline void World::take(Player& lane, std::size_t limit) {
   lane.batch = std::move(batch);
 }
 
-inline void World::take_next(Player& lane) {
+inline void World::prefetch(Player& lane) {
   if (!lane.batch || lane.next || lane.batch->cautious) return;
   const Work& current = lane.batch->works.front();
   if (lane.batch->works.size() > 1 || current.items.size() > 1) return;
-  lane.next = dispatcher_.take_next(current, now_);
-  reference_.take_next(current, lane.next, now_);
+  lane.next = dispatcher_.prefetch(current, now_);
+  reference_.prefetch(current, lane.next, now_);
   if (!lane.next) return;
   const bool own =
       lane.next->partition == current.partition && lane.next->order_key == current.order_key;

@@ -45,7 +45,7 @@ std::vector<int> migrate_down(Session& session, int target);
 // The text of all migrations, for people who run SQL by hand.
 std::string migration_text();
 
-// Nothing, or one sentence on why this binary cannot work on this schema and how to mend it.
+// Nothing, or one sentence on why this binary cannot work on this schema and how to fix it.
 std::optional<std::string> schema_problem(Session& session, int oldest = kOldestSchema);
 
 }  // namespace hapax::store

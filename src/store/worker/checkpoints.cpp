@@ -114,19 +114,19 @@ namespace {
 
 // Two groups that start at once must not give two logs one number, or one log two. So they
 // learn it one after the other, and the second decides again on what it reads then.
-void learn_logs(Transaction& transaction, std::vector<Starting>& starting) {
+void learn_logs(Transaction& transaction, std::vector<StartWrite>& starts) {
   std::vector<TopicPartition> ids;
-  for (const Starting& one : starting)
+  for (const StartWrite& one : starts)
     if (one.start.learns_log) ids.push_back(one.taking.partition);
   if (ids.empty() || !has_logs(transaction)) return;
   transaction.run("LOCK TABLE hapax.logs IN SHARE ROW EXCLUSIVE MODE");
-  const KnownLogs known = read_logs(transaction, starting.front().taking.group, ids);
-  std::erase_if(starting, [&](const Starting& one) {
+  const KnownLogs known = read_logs(transaction, starts.front().taking.group, ids);
+  std::erase_if(starts, [&](const StartWrite& one) {
     if (!one.start.learns_log) return false;
     const auto found = known.find(one.taking.partition);
     return one.start.known_logs != (found == known.end() ? std::vector<KnownLog>() : found->second);
   });
-  for (const auto& [taking, start] : starting)
+  for (const auto& [taking, start] : starts)
     if (start.learns_log)
       transaction.add(transaction.session().execute(
           sql::kLearnLog, {taking.scope, taking.partition.first, taking.partition.second,
@@ -136,36 +136,36 @@ void learn_logs(Transaction& transaction, std::vector<Starting>& starting) {
 }  // namespace
 
 std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
-                                                    std::vector<Starting> starting) {
-  if (starting.empty()) return {};
-  std::ranges::sort(starting, {}, [](const Starting& one) { return one.taking.partition; });
+                                                    std::vector<StartWrite> starts) {
+  if (starts.empty()) return {};
+  std::ranges::sort(starts, {}, [](const StartWrite& one) { return one.taking.partition; });
   Transaction transaction(session);
-  learn_logs(transaction, starting);
-  if (starting.empty()) return {};
+  learn_logs(transaction, starts);
+  if (starts.empty()) return {};
   // Kafka's offset follows before the first checkpoint, and would tell of a start that a crash took
   // back.
   transaction.add("SET LOCAL synchronous_commit = on");
-  const auto& [taking, first] = starting.front();
+  const auto& [taking, first] = starts.front();
   const Rows rows = transaction.run(
       sql::kAgreeStarts,
-      {taking.group, array_of(starting, [](const auto& one) { return one.taking.partition.first; }),
-       array_of(starting, [](const auto& one) { return one.taking.partition.second; }),
-       array_of(starting, [](const auto& one) { return one.start.epoch; }),
-       array_of(starting, [](const auto& one) { return one.start.offset; }),
-       array_of(starting, [](const auto& one) { return one.taking.key_spec; }),
-       array_of(starting, [](const auto& one) { return one.taking.scope; }), first.cluster_id,
-       array_of(starting, [](const auto& one) { return one.start.topic_id; }),
-       array_of(starting, [](const auto& one) { return one.start.generation; }),
-       array_of(starting, [](const auto& one) { return one.start.guard_below; })});
+      {taking.group, array_of(starts, [](const auto& one) { return one.taking.partition.first; }),
+       array_of(starts, [](const auto& one) { return one.taking.partition.second; }),
+       array_of(starts, [](const auto& one) { return one.start.epoch; }),
+       array_of(starts, [](const auto& one) { return one.start.offset; }),
+       array_of(starts, [](const auto& one) { return one.taking.key_spec; }),
+       array_of(starts, [](const auto& one) { return one.taking.scope; }), first.cluster_id,
+       array_of(starts, [](const auto& one) { return one.start.topic_id; }),
+       array_of(starts, [](const auto& one) { return one.start.generation; }),
+       array_of(starts, [](const auto& one) { return one.start.highest_at_least; })});
   std::map<TopicPartition, std::int64_t> highest;
   for (const Row row : rows) highest[id_of(row)] = row["highest"].as<std::int64_t>();
-  for (const auto& [taken, start] : starting)
+  for (const auto& [taken, start] : starts)
     if (highest.contains(taken.partition) && start.jump != Jump::none && start.from != start.offset)
       record_position_change(
           transaction, {taken.group, taken.partition, start.generation, start.from, start.offset,
                         start.jump, taken.owner, why_of(start.jump)});
   std::vector<std::pair<TopicPartition, std::int64_t>> doubts;
-  for (const auto& [taken, start] : starting)
+  for (const auto& [taken, start] : starts)
     if (highest.contains(taken.partition) && start.doubt_below)
       doubts.emplace_back(taken.partition, *start.doubt_below);
   write_doubts(transaction, taking.group, doubts);
@@ -274,8 +274,8 @@ std::vector<Halt> read_halts(Session& session, const std::string& group) {
   return halts;
 }
 
-std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
-                                           const std::vector<Standing>& standings) {
+std::map<TopicPartition, KnownMessages> read_known_messages(
+    Session& session, const std::string& group, const std::vector<Standing>& standings) {
   if (standings.empty()) return {};
   Transaction transaction(session);
   const std::vector<Parameter> parameters = {
@@ -283,20 +283,20 @@ std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& 
       array_of(standings, [](const auto& one) { return one.partition.second; }),
       array_of(standings, [](const auto& one) { return one.generation; }),
       array_of(standings, [](const auto& one) { return one.offset; })};
-  std::map<TopicPartition, Ahead> ahead;
+  std::map<TopicPartition, KnownMessages> known;
   for (const Row row : transaction.run(sql::kReadAttempts, parameters))
-    ahead[id_of(row)].attempts[row["kafka_offset"].as<std::int64_t>()] = {
+    known[id_of(row)].attempts[row["kafka_offset"].as<std::int64_t>()] = {
         row["count"].as<int>(), row["wait_ms"].as<std::int64_t>(),
         row["lasting_ms"].as<std::int64_t>()};
   for (const Row row : transaction.run(sql::kReadSkips, parameters)) {
-    Ahead& of_partition = ahead[id_of(row)];
+    KnownMessages& of_partition = known[id_of(row)];
     const auto skipped = row["kafka_offset"].as<std::int64_t>();
     of_partition.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
     if (row["reason"].text() == "unreadable") of_partition.unreadable.insert(skipped);
   }
-  read_positions(transaction, group, standings, ahead);
+  read_positions(transaction, group, standings, known);
   transaction.commit();
-  return ahead;
+  return known;
 }
 
 }  // namespace hapax::store

@@ -111,7 +111,7 @@ struct AgreedStart {
   std::int32_t generation = 1;
   std::optional<std::int64_t> from;  // where it would have gone on
   Jump jump = Jump::none;
-  std::int64_t guard_below = 0;  // `highest` becomes this at least
+  std::int64_t highest_at_least = 0;  // `highest` becomes this, if it is lower
   // The log gets its number with this start; `known_logs` is what that was decided on.
   bool learns_log = false;
   std::vector<KnownLog> known_logs = {};
@@ -119,7 +119,7 @@ struct AgreedStart {
   std::optional<std::int64_t> doubt_below = {};
 };
 
-struct Starting {
+struct StartWrite {
   Taking taking;
   AgreedStart start;
 };
@@ -128,7 +128,7 @@ struct Starting {
 // `highest` of each; without those that are not ours any more, or whose log got a number from
 // another group meanwhile. Precondition: all of one group, owner and cluster.
 std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
-                                                    std::vector<Starting> starting);
+                                                    std::vector<StartWrite> starts);
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start);
 
@@ -183,7 +183,7 @@ struct PriorAttempt {
 };
 
 // What is known of messages at or above an offset: failed runs, and offsets that an operator skips.
-struct Ahead {
+struct KnownMessages {
   std::map<std::int64_t, PriorAttempt> attempts;
   std::map<std::int64_t, std::string> skips;  // offset → who and why
   std::set<std::int64_t> unreadable;          // of these, what nobody could read
@@ -199,7 +199,8 @@ struct Standing {
 };
 
 // Precondition: what is by position is not settling.
-std::map<TopicPartition, Ahead> read_ahead(Session& session, const std::string& group,
-                                           const std::vector<Standing>& standings);
+std::map<TopicPartition, KnownMessages> read_known_messages(Session& session,
+                                                            const std::string& group,
+                                                            const std::vector<Standing>& standings);
 
 }  // namespace hapax::store

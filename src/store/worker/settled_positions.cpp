@@ -33,7 +33,7 @@ std::vector<TopicPartition> still_settling(Session& session, const std::vector<T
 
 void read_positions(Transaction& transaction, const std::string& group,
                     const std::vector<Standing>& standings,
-                    std::map<TopicPartition, Ahead>& ahead) {
+                    std::map<TopicPartition, KnownMessages>& known) {
   std::vector<Standing> asked;
   std::ranges::copy_if(standings, std::back_inserter(asked), &Standing::by_position);
   if (asked.empty()) return;
@@ -46,7 +46,7 @@ void read_positions(Transaction& transaction, const std::string& group,
   transaction.run(sql::kDeleteOlderPositions, fenced);
   transaction.run(sql::kDeletePositionsOfOtherLogs, fenced);
   for (const Row row : transaction.run(sql::kReadPositions, parameters))
-    ahead[{row["topic"].text(), row["partition"].as<std::int32_t>()}].settled.insert(
+    known[{row["topic"].text(), row["partition"].as<std::int32_t>()}].settled.insert(
         row["settled"].as<std::int64_t>());
 }
 

@@ -20,7 +20,8 @@ std::vector<TopicPartition> still_settling(Session& session, const std::vector<T
 // Adds what is settled at or above each start. Before, removes what a jump to the start has passed,
 // and at a log's first start what is of another log.
 void read_positions(Transaction& transaction, const std::string& group,
-                    const std::vector<Standing>& standings, std::map<TopicPartition, Ahead>& ahead);
+                    const std::vector<Standing>& standings,
+                    std::map<TopicPartition, KnownMessages>& known);
 
 // In the transaction that writes these checkpoints: removes what they have passed.
 void delete_positions(Transaction& transaction, const std::string& group,

@@ -269,16 +269,16 @@ TEST_F(Checkpoints, OfManyPartitionsAreTakenAndAgreedTogether) {
   const auto taken = take_partitions(*session, takings);
   EXPECT_EQ(taken.size(), 299U);
   EXPECT_FALSE(taken.contains({"payments", 7}));
-  std::vector<Starting> starting;
+  std::vector<StartWrite> starts;
   for (const Taking& one : takings) {
     const auto found = taken.find(one.partition);
-    starting.push_back({one,
-                        {found == taken.end() ? by_another->epoch : found->second.epoch,
-                         one.partition.second, "cluster", "id", 3, std::nullopt, Jump::first_start,
-                         one.partition.second == 9 ? 50 : 0}});
+    starts.push_back({one,
+                      {found == taken.end() ? by_another->epoch : found->second.epoch,
+                       one.partition.second, "cluster", "id", 3, std::nullopt, Jump::first_start,
+                       one.partition.second == 9 ? 50 : 0}});
   }
-  ++starting[8].start.epoch;  // taken meanwhile
-  const auto highest = agree_starts(*session, starting);
+  ++starts[8].start.epoch;  // taken meanwhile
+  const auto highest = agree_starts(*session, starts);
   EXPECT_EQ(highest.size(), 299U);
   EXPECT_EQ(highest.at({"payments", 9}), 50);
   EXPECT_EQ(row(200).next_offset, 200);
@@ -368,13 +368,13 @@ TEST_F(Checkpoints, TellWhatWaitsAhead) {
       "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, kafka_offset, "
       "reason, detail, halted_by, ended_at, ended_by, why, decision) VALUES ('group', 'payments', "
       "0, false, 1, 9, 'r', 'd', 'w', now(), 'ann', 'poison', 'skip')");
-  const Ahead ahead = read_ahead(*session, "group", {{{"payments", 0}, 1, 2}}).at({"payments", 0});
-  ASSERT_EQ(ahead.attempts.size(), 3U);
-  EXPECT_EQ(ahead.attempts.at(3).lasting_ms, 60'000);
-  EXPECT_EQ(ahead.attempts.at(4).count, 4);
-  EXPECT_EQ(ahead.attempts.at(4).wait_ms, 3'600'000) << "the clock went back by a day since";
-  EXPECT_EQ(ahead.skips.at(9), "ann: poison");
-  EXPECT_TRUE(read_ahead(*session, "group", {{{"payments", 0}, 2, 0}}).empty());
+  auto known = read_known_messages(*session, "group", {{{"payments", 0}, 1, 2}}).begin()->second;
+  ASSERT_EQ(known.attempts.size(), 3U);
+  EXPECT_EQ(known.attempts.at(3).lasting_ms, 60'000);
+  EXPECT_EQ(known.attempts.at(4).count, 4);
+  EXPECT_EQ(known.attempts.at(4).wait_ms, 3'600'000) << "the clock went back by a day since";
+  EXPECT_EQ(known.skips.at(9), "ann: poison");
+  EXPECT_TRUE(read_known_messages(*session, "group", {{{"payments", 0}, 2, 0}}).empty());
 }
 
 }  // namespace
