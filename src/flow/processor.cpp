@@ -124,11 +124,14 @@ Outcome Processor::process(const Task& task, bool in_doubt, Handler& handler, co
     abandon();
     return Outcome::of(Result::duplicate);
   }
-  // Whichever lane it comes to: what this process announced and survived was no crash.
+  // This process announced the message before and survived, so that was no crash. Whichever lane
+  // has the message now withdraws the announcement.
   if (task.announced) session_.set_announced(task.source(), *task.announced);
   Attempt attempt(task, session_, random_);
   attempt.in_doubt = in_doubt;
   Outcome outcome = process_once(attempt, handler, next);
+  // A session from before a migration of the handler's tables: again at once, on a new one. A doubt
+  // goes with the message from attempt to attempt, until it is settled.
   if (attempt.session_was_stale) {
     Attempt second(task, session_, random_);
     second.in_doubt = attempt.in_doubt;

@@ -156,6 +156,7 @@ PollThread::Drained PollThread::drain(const std::vector<TopicPartition>& ids,
                                       milliseconds timeout) {
   Drained drained;
   drained.partitions = assignment_.drop(ids);
+  // By the real clock, because lanes are threads: `setup_.now` does not turn their time.
   drained.idle = setup_.lanes.dispatcher.wait_idle(drained.partitions, Clock::now() + timeout);
   if (!drained.idle) {
     log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},

@@ -43,7 +43,7 @@ struct PollThreadSetup {
   observe::Health& health;
   std::function<void()> tell_running;  // logs what lanes run
   OrderHash order_hash;
-  Now now = &Clock::now;
+  Now now = &Clock::now;  // for all decisions; only the wait for lanes goes by the real clock
   Intake::Sleep sleep = Intake::sleep_for_real;
 };
 
