@@ -96,7 +96,10 @@ class OperationsForgotten : public OperationsKept {
   void forget() {
     look_for_outcomes();
     pass("2 hours");
-    remove_expired();
+    // The removal passes over a key that the gate looks at just then, which it does as it starts.
+    for (const auto until = std::chrono::steady_clock::now() + kGatePatience;
+         keys_of("gate") > 0 && std::chrono::steady_clock::now() < until;)
+      remove_expired();
     ASSERT_EQ(keys_of("gate"), 0);
     ASSERT_EQ(keys_of("booking"), 1);
   }
