@@ -58,7 +58,9 @@ Tried Segment::run() {
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     tried = failed(error);
-    tried.in_doubt = sent_commit_ && store::may_have_committed(store::fault_of(error));
+    const store::Fault fault = store::fault_of(error);
+    tried.in_doubt = sent_commit_ && store::may_have_committed(fault);
+    tried.sqlstate = fault.sqlstate;
   }
   if (tried.then != Then::done)
     std::ranges::fill(setup_.outcomes, Outcome::of(Result::waits));  // nothing took effect
@@ -76,6 +78,7 @@ Tried Segment::run_segment() {
   const auto& requests = claims.requests;
 
   store::Transaction transaction(*session);
+  begin(transaction);
   const store::BatchClaim claim = requests.front().by_position
                                       ? store::claim_positions(transaction, requests)
                                       : store::claim_batch(transaction, requests, takes_turns);
@@ -99,6 +102,7 @@ Tried Segment::run_segment() {
   crash_point("batch_handled");
   phase_ = transaction.has_pending() ? Phase::handler : Phase::complete;
   const Route& route = jobs.front().task.route;
+  complete(transaction);
   store::add_results(transaction, requests, effects.results);
   store::add_published(transaction, effects.published);
   sent_commit_ = true;
@@ -128,7 +132,7 @@ std::optional<std::size_t> Segment::collect(Claims& claims) const {
     claims.requests.push_back({.identity = identity,
                                .scope = job.task.route.key.scope,
                                .source = claims.sources.back(),
-                               .retention = job.task.route.retention,
+                               .retention = retention(),
                                .epoch = job.task.epoch,
                                .by_position = key::is_by_position(job.task.route.key)});
   }
@@ -151,13 +155,13 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
     phase_ = Phase::handler;
     const traces::Carried carried(job.task.message, job.task.trace);
     Publisher publisher(route.publishing.get(), route.key.scope, *setup_.identities[i], carried,
-                        requests[*ours[i]].source);
+                        publishes_as(i, requests[*ours[i]].source));
     publisher.prepare(transaction.session());
     LentContext context(transaction, carried, route.max_result_bytes, &publisher,
                         !requests[*ours[i]].by_position);
     try {
       const Watched watched(setup_.watch, job.task, now);
-      job.handler->handle(job.task.message, context);
+      handle(i, transaction, context);
       if (context.stored_result()) {
         effects.results.emplace_back(*ours[i], *context.stored_result());
         result_bytes += context.stored_result()->size();
@@ -177,6 +181,10 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
   }
   running_.reset();
   return effects;
+}
+
+void Segment::handle(std::size_t job, store::Transaction& /*transaction*/, LentContext& context) {
+  setup_.jobs[job].handler->handle(setup_.jobs[job].task.message, context);
 }
 
 // What to do about a segment that rolled back.

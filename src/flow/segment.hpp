@@ -13,6 +13,7 @@
 #include "flow/batch_limit.hpp"
 #include "flow/failure_policy.hpp"
 #include "flow/lane_session.hpp"
+#include "flow/lent_context.hpp"
 #include "flow/outcome.hpp"
 #include "flow/task.hpp"
 #include "key/identity.hpp"
@@ -30,6 +31,7 @@ struct Tried {
   Outcome verdict = {};                     // given_up: what is true of all of it
   std::optional<std::size_t> lost_in = {};  // given_up: whose handler lost the connection
   bool in_doubt = false;                    // it may have been committed, or may still be
+  std::string sqlstate = {};                // of PostgreSQL's error; "": there was none
 };
 
 // One try of one segment; lives as long as that.
@@ -47,10 +49,29 @@ class Segment {
     std::span<Outcome> outcomes;
   };
   explicit Segment(Setup setup) : setup_(setup) {}
+  virtual ~Segment() = default;
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
   // Sets the outcomes, to Result::waits if nothing took effect.
   // Throws: nothing of the handler's or PostgreSQL's.
   Tried run();
+
+ protected:
+  // What is not the same for all who run segments. As they stand here: a worker's. Each may throw.
+  virtual std::chrono::seconds retention() const {
+    return setup_.jobs.front().task.route.retention;
+  }
+  // Adds to the claim.
+  virtual void begin(store::Transaction& /*transaction*/) {}
+  virtual void handle(std::size_t job, store::Transaction& transaction, LentContext& context);
+  // Whose records the job publishes, if its key was claimed by `claimed`.
+  virtual const store::Source& publishes_as(std::size_t /*job*/,
+                                            const store::Source& claimed) const {
+    return claimed;
+  }
+  // Adds to the completion. Behind it, only results and records do.
+  virtual void complete(store::Transaction& /*transaction*/) {}
 
  private:
   // The first message of each key, in the order in which every process takes locks.

@@ -1,6 +1,7 @@
 #include "store/session.hpp"
 
 #include <libpq-fe.h>
+#include <sys/socket.h>
 
 #include <cstdio>
 #include <random>
@@ -66,6 +67,7 @@ Session::Session(const ConnectOptions& options) {
 #endif
     state_->settings = settings_of(options);
     state_->lock_timeout = std::to_string(options.lock_timeout.count());
+    state_->statement_timeout = options.statement_timeout;
     pqxx::nontransaction work(state_->connection);
     work.exec(state_->settings);
   } catch (...) {
@@ -159,6 +161,10 @@ bool Session::clean() {
 }
 
 const std::string& Session::lock_timeout() const { return state_->lock_timeout; }
+
+std::chrono::milliseconds Session::statement_timeout() const { return state_->statement_timeout; }
+
+void Session::cut() noexcept { ::shutdown(state_->connection.sock(), SHUT_RDWR); }
 
 std::string Session::next_nonce() {
   return state_->nonce_prefix + std::to_string(++state_->nonce_count);

@@ -61,6 +61,13 @@ class Session {
   // lock_timeout in milliseconds, as PostgreSQL's setting.
   const std::string& lock_timeout() const;
 
+  // statement_timeout, as it was asked for.
+  std::chrono::milliseconds statement_timeout() const;
+
+  // Ends the connection under a thread that uses the session: PostgreSQL rolls back, and the next
+  // use fails. Any thread, as long as the session's own is not in a call of it. Throws: nothing.
+  void cut() noexcept;
+
   // Whether there is nothing that clean() would have to undo.
   bool is_clean() const;
 

@@ -1,6 +1,7 @@
 // What a Session is inside: libpqxx's connection and what is known about it. Only for store/*.cpp.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <pqxx/pqxx>
 #include <string>
@@ -24,8 +25,9 @@ struct Session::State {
   std::unordered_map<const Statement*, bool> prepared;
   std::unordered_map<std::string, UserStatement> user_statements;  // by text
   std::deque<std::string> user_order;                              // texts, oldest first
-  std::string settings;      // to be set again after RESET ALL
-  std::string lock_timeout;  // of them, in milliseconds
+  std::string settings;                            // to be set again after RESET ALL
+  std::string lock_timeout;                        // of them, in milliseconds
+  std::chrono::milliseconds statement_timeout{0};  // of them
   Leaves left_behind = Leaves::nothing;
   std::string nonce_prefix;
   std::uint64_t nonce_count = 0;

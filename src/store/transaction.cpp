@@ -7,12 +7,6 @@
 #include "store/session_state.hpp"
 
 namespace hapax::store {
-namespace {
-
-constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;";
-
-}  // namespace
-
 // Empty begin and commit: the texts that hapax sends hold BEGIN and COMMIT themselves.
 class Transaction::Work final : public pqxx::dbtransaction {
  public:
@@ -100,6 +94,12 @@ void Transaction::begin_rows(std::string text, std::span<Parameter> values, std:
   }
 }
 
+void Transaction::expect_plain(Leaves leaves) {
+  if (!takes_plain_only_ || leaves == Leaves::nothing) return;
+  has_refused_ = true;
+  throw NotPlain();
+}
+
 bool Transaction::grow(PendingRows& rows, std::span<const Parameter> values) {
   if (values.size() != rows.width()) return false;
   if (rows.alone() && !prepare_set(rows.text())) return false;
@@ -130,14 +130,17 @@ UserStatement& Transaction::prepared(std::string_view text) {
   } catch (const DatabaseError&) {
     rethrow_named(std::string(text));
   }
-  if (statement->text.calls.empty()) return *statement;
-  ArrayLiteral names;
-  for (const std::string& name : statement->text.calls) names.add(name);
-  const std::string literals[] = {std::move(names).text()};
-  const Rows rows = send(session_.execute_literals(sql::kReadCalls, literals));
-  if (rows[0][0].as<bool>()) statement->text.leaves = Leaves::settings;
-  statement->text.calls.clear();
-  return session_.prepared(text);
+  if (!statement->text.calls.empty()) {
+    ArrayLiteral names;
+    for (const std::string& name : statement->text.calls) names.add(name);
+    const std::string list[] = {std::move(names).text()};
+    if (send(session_.execute_literals(sql::kReadCalls, list))[0][0].as<bool>())
+      statement->text.leaves = Leaves::settings;
+    statement->text.calls.clear();
+    statement = &session_.prepared(text);
+  }
+  expect_plain(statement->text.leaves);
+  return *statement;
 }
 
 // The INSERT over arrays, of the types that PostgreSQL found for a single row. Asked for when a
@@ -185,6 +188,8 @@ std::size_t Transaction::pending_bytes() const {
 }
 
 namespace {
+
+constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;";
 
 Rows rows_of(const pqxx::result& result) {
   RowsData data;
@@ -339,12 +344,12 @@ void Transaction::roll_back_by_hand() noexcept {
 void Transaction::flush() {
   close_rows();
   if (!pending_.empty() || !begun_) {
-    std::string text = std::exchange(pending_, {});
-    run(text.empty() ? std::string("SELECT 1") : text);
+    run(pending_.empty() ? std::string("SELECT 1") : std::exchange(pending_, {}));
   }
 }
 
 pqxx::dbtransaction& Transaction::pqxx() {
+  expect_plain(Leaves::settings);
   if (is_watched()) {
     flush();
   } else {

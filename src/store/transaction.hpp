@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,12 @@ class result;
 }  // namespace pqxx
 
 namespace hapax::store {
+
+// A statement of a handler's was not run, see Transaction::take_plain_only().
+class NotPlain : public std::runtime_error {
+ public:
+  NotPlain() : std::runtime_error("a statement that may leave something behind, or pqxx()") {}
+};
 
 // A transaction of our own: BEGIN READ WRITE travels with the first text and COMMIT with the last,
 // so that a message costs two round trips. Derived from pqxx::dbtransaction inside, so that
@@ -96,6 +103,12 @@ class Transaction {
   // Blocks: a round trip, or none if nothing was run that can end a transaction.
   void refuse_ended();
 
+  // From now on a handler's statement that may leave something behind, or end the transaction, is
+  // not run, but throws NotPlain. So does pqxx().
+  void take_plain_only() { takes_plain_only_ = true; }
+  // Whether one was refused, though the handler may have caught that.
+  bool has_refused() const { return has_refused_; }
+
   // Whether a handler had what can end the transaction.
   bool is_watched() const { return !savepoint_.empty(); }
 
@@ -113,6 +126,7 @@ class Transaction {
   class Work;
 
   UserStatement& prepared(std::string_view text);
+  void expect_plain(Leaves leaves);
   bool prepare_set(const std::string& text);
   bool grow(PendingRows& rows, std::span<const Parameter> values);
   void begin_rows(std::string text, std::span<Parameter> values, std::string_view table = {},
@@ -136,6 +150,8 @@ class Transaction {
   std::string savepoint_;
   bool begun_ = false;
   bool done_ = false;
+  bool takes_plain_only_ = false;
+  bool has_refused_ = false;
 };
 
 }  // namespace hapax::store
