@@ -72,6 +72,9 @@ inline constexpr const char* kAcceptHandler = "hapax:accept";
 inline constexpr const char* kOperationsHandler = "hapax:operations";
 inline constexpr const char* kOperationsPath = "/operations/{operation}";
 
+// How many requests of a route may share a transaction, unless it says otherwise.
+inline constexpr std::size_t kGateBatch = 16;
+
 // What stands beside the common members of a route (GateConfig::base.routes, in the same order).
 struct GateRoute {
   std::string path;                          // /accounts/{account}/payments
@@ -95,7 +98,9 @@ struct Gate {
   GateTls tls;
   GateCallers callers;
   std::chrono::milliseconds looks_at_files{5'000};  // of tokens and TLS; tests shorten it
-  std::string operations_key;                       // 64 bytes; a secret. "": no route accepts
+  // How long the handlers of a batch may take, statements included; tests change it.
+  std::chrono::milliseconds batch_time{250};
+  std::string operations_key;     // 64 bytes; a secret. "": no route accepts
   std::vector<GateRoute> routes;  // if one accepts, the last is that of the operations
 };
 

@@ -137,6 +137,8 @@ void read_gate_route(Object& section, GateRoute& route, Route& base) {
   } else {
     read_handler(section, base);
   }
+  base.batch = kGateBatch;
+  section.read("batch", base.batch, Whole{1, 1'000});
   section.read("methods", route.methods, [](Reader& reader, const Value& value) {
     return texts(reader, value, "an array of methods", Method{});
   });

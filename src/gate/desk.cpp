@@ -1,5 +1,6 @@
 #include "gate/desk.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "flow/stored_response.hpp"
@@ -8,6 +9,9 @@
 
 namespace hapax::gate {
 namespace {
+
+// In search of requests that may share a transaction.
+constexpr std::size_t kLooksAt = 64;
 
 // Injective: a key has no blank in front of the first one.
 std::string flight_of(const Request& request) {
@@ -79,6 +83,37 @@ void Desk::submit(std::shared_ptr<Ticket> ticket) {
 
 std::shared_ptr<Ticket> Desk::take(std::chrono::milliseconds at_most) {
   sync::Lock lock(mutex_);
+  return take_first(lock, at_most);
+}
+
+std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_most,
+                                                const BatchRule& rule) {
+  sync::Lock lock(mutex_);
+  std::vector<std::shared_ptr<Ticket>> taken;
+  const std::size_t waited = ready_.size();
+  auto first = take_first(lock, at_most);
+  if (!first) return taken;
+  taken.push_back(std::move(first));
+  const Request& request = taken.front()->request;
+  std::size_t bytes = request.body.size();
+  std::size_t most = (waited + rule.lanes - 1) / rule.lanes;
+  if (most > 1) most = std::min(most, rule.most(request));
+  for (std::size_t at = 0; taken.size() < most && at < std::min(ready_.size(), kLooksAt);) {
+    const Request& other = ready_[at]->request;
+    const bool fits = other.route == request.route &&
+                      bytes + other.body.size() <= BatchRule::kMostBytes && rule.most(other) > 1;
+    if (!fits) {
+      ++at;
+      continue;
+    }
+    bytes += other.body.size();
+    taken.push_back(std::move(ready_[at]));
+    ready_.erase(ready_.begin() + static_cast<Tickets::difference_type>(at));
+  }
+  return taken;
+}
+
+std::shared_ptr<Ticket> Desk::take_first(sync::Lock& lock, std::chrono::milliseconds at_most) {
   const auto until = Clock::now() + at_most;
   while (ready_.empty() && !stopped_)
     if (some_.wait_until(lock.waitable(), until) == std::cv_status::timeout) break;

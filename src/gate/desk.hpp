@@ -33,6 +33,15 @@ struct Ticket {
   Clock::time_point give_up = {};    // waiting for its key
 };
 
+// Which tickets may share a transaction.
+struct BatchRule {
+  std::size_t lanes = 1;
+  // How many requests may share one with this one; 1: it runs alone.
+  std::function<std::size_t(const Request&)> most;
+
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of their bodies together
+};
+
 class Desk {
  public:
   struct Counts {
@@ -48,6 +57,11 @@ class Desk {
 
   // For a lane. Nothing: none came in this time, or the desk is stopped.
   std::shared_ptr<Ticket> take(std::chrono::milliseconds at_most);
+
+  // The same, with those of its route behind it that may share its transaction. No lane takes more
+  // than its share of what waits, so that none is taken from an idle lane.
+  std::vector<std::shared_ptr<Ticket>> take(std::chrono::milliseconds at_most,
+                                            const BatchRule& rule);
 
   // One that was taken and did not run: it is the next that a lane takes.
   void put_back(std::shared_ptr<Ticket> ticket);
@@ -69,6 +83,8 @@ class Desk {
   using Tickets = std::deque<std::shared_ptr<Ticket>>;
 
   void answer_waiting(const Ticket& ticket, const Executed& executed);
+  std::shared_ptr<Ticket> take_first(sync::Lock& lock, std::chrono::milliseconds at_most)
+      HAPAX_REQUIRES(mutex_);
   bool place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) HAPAX_REQUIRES(mutex_);
 
   const std::size_t queue_;

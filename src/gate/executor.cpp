@@ -24,12 +24,6 @@ Response rejection(const std::optional<Response>& said, const std::string& words
   return rejected(words).response;
 }
 
-// "" if it is not known yet: it counts from an outcome.
-std::string expiry_of(std::chrono::sys_seconds when) {
-  const auto waits = std::chrono::system_clock::now() + store::kUntilOutcome / 2;
-  return when > waits ? "" : http_date(when);
-}
-
 // PostgreSQL did not do it now, and may do it later.
 bool may_pass(Phase phase, const store::Fault& fault) {
   return phase == Phase::claim || phase == Phase::account || fault.sqlstate == "55P03" ||
@@ -56,7 +50,7 @@ bool Executor::look() {
 
 Executed Executor::execute(const Request& request, Handler& handler, const Next& next) {
   std::unique_ptr<Run> begun = std::exchange(ahead_, nullptr);
-  if (setup_.status.is_known_away())
+  if (setup_.status.is_known_away() && !request.doubt)
     return {unavailable("The database is away. Try again with the same key."), {}};
   if (!begun || &begun->request != &request) begun = begin(request, handler);
   Run& run = *begun;
@@ -97,8 +91,9 @@ Executed Executor::execute(const Request& request, Handler& handler, const Next&
 }
 
 std::unique_ptr<Run> Executor::begin(const Request& request, Handler& handler) {
+  const auto number = static_cast<std::int64_t>(random_() >> 1U);
   return std::make_unique<Run>(request, handler, setup_,
-                               static_cast<std::int64_t>(random_() >> 1U));
+                               request.doubt ? request.doubt->run : number);
 }
 
 // Nothing: to be run again, at once.
@@ -126,8 +121,7 @@ std::optional<Answer> Executor::attempt(Run& run, const Next& next) {
   Answer answer = run.rejected
                       ? store_rejection(run, *transaction, request, claim.nonce)
                       : handle_claimed(run, std::move(transaction), request, claim.nonce, next);
-  answer.expires = expiry_of(
-      std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) + run.retention());
+  answer.expires = run.expiry();
   return answer;
 }
 
@@ -179,14 +173,18 @@ Answer Executor::handle_claimed(Run& run, std::unique_ptr<store::Transaction> cl
   run.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   store::commit_synchronously(transaction);
   store::add_published(transaction, publisher.records());
-  if (run.waits_for_outcome)
-    setup_.operations->keep_outcome(transaction, run.request,
-                                    key::hex(run.identity.fingerprint.digest));
+  keep_outcome(run, transaction);
   run.sent_commit = true;
   complete(std::move(claimed), request, nonce, context.stored_result(), next);
   publisher.committed();
   return {context.response() ? *context.response() : flow::answer_of(context.stored_result()),
           Answered::executed};
+}
+
+void Executor::keep_outcome(const Run& run, store::Transaction& transaction) const {
+  if (!run.waits_for_outcome) return;
+  setup_.operations->keep_outcome(transaction, run.request,
+                                  key::hex(run.identity.fingerprint.digest));
 }
 
 // With the key of the request that follows, if the handler has left nothing in the session.
@@ -275,7 +273,7 @@ Answer Executor::answer_with(const Run& run, const store::StoredAnswer& stored) 
   for (auto& [name, value] : answer.response.headers)
     if (run.waits_for_outcome && name == "Location")
       value = setup_.operations->location_of(run.request.tenant, run.request.key);
-  answer.expires = expiry_of(stored.expires_at);
+  answer.expires = Run::expiry_of(stored.expires_at);
   return answer;
 }
 

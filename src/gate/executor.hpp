@@ -8,12 +8,14 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "flow/lane_session.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/route.hpp"
+#include "gate/batch_pace.hpp"
 #include "gate/callers.hpp"
 #include "gate/handler_time.hpp"
 #include "gate/operations.hpp"
@@ -36,6 +38,7 @@ struct ExecutorSetup {
   const Operations* operations = nullptr;  // null: no route accepts
   std::string outbox_group = {};           // whose relay sends what is published
   std::size_t lanes = 1;
+  std::chrono::milliseconds batch_time{250};  // see config::Gate
   // Lanes that claim a key at this moment. Shared by all lanes.
   std::shared_ptr<std::atomic<std::size_t>> claiming =
       std::make_shared<std::atomic<std::size_t>>(0);
@@ -45,6 +48,12 @@ struct ExecutorSetup {
 struct Executed {
   Answer answer;
   key::Fingerprint fingerprint;  // of the request
+};
+
+// What became of one request of a batch.
+struct BatchAnswer {
+  std::optional<Executed> executed = {};  // nothing: it runs alone
+  bool is_taken = false;                  // by the watch: it is not the lane's any more
 };
 
 // The request that a lane serves next, and its handler.
@@ -61,6 +70,8 @@ struct Next {
 };
 
 struct Run;
+struct Ticket;
+struct BatchMember;
 
 // Owns one PostgreSQL session; makes a new one when the old one is gone.
 //
@@ -80,6 +91,13 @@ class Executor {
   //   deferred triggers at COMMIT).
   Executed execute(const Request& request, Handler& handler, const Next& next);
 
+  // Answers requests of one route in one transaction, as far as their fates allow. The others run
+  // alone: nothing of them is committed, unless the request is in doubt by then.
+  // Precondition: all are guarded, no two have one key and tenant.
+  // Throws, blocks: as execute().
+  std::vector<BatchAnswer> execute_batch(std::span<const std::shared_ptr<Ticket>> tickets,
+                                         Handler& handler, BatchPace& pace);
+
   // Of the handler that it runs; for the watch. Any thread.
   HandlerTime& handler_time() { return time_; }
 
@@ -87,6 +105,11 @@ class Executor {
   bool look();
 
  private:
+  friend class BatchSegment;
+
+  std::vector<std::size_t> try_batch(std::span<BatchMember> all, std::vector<std::size_t> left,
+                                     Handler& handler, BatchPace& pace,
+                                     std::vector<BatchAnswer>& answers);
   std::unique_ptr<Run> begin(const Request& request, Handler& handler);
   std::optional<Answer> attempt(Run& run, const Next& next);
   void handle(Run& run, flow::LentContext& context);
@@ -97,6 +120,7 @@ class Executor {
   void complete(std::unique_ptr<store::Transaction> transaction, const store::ClaimRequest& request,
                 const std::string& nonce, const std::optional<std::string>& result,
                 const Next& next);
+  void keep_outcome(const Run& run, store::Transaction& transaction) const;
   bool has_a_key_to_claim(const Request& request) const;
   std::optional<Answer> look_up(const Run& run, const store::ClaimRequest& request);
   Answer answer_with(const Run& run, const store::StoredAnswer& stored) const;

@@ -51,7 +51,8 @@ Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
                       .log_error_text = config.base.log.error_text,
                       .operations = operations,
                       .outbox_group = outbox_group(config.base),
-                      .lanes = config.gate.lanes},
+                      .lanes = config.gate.lanes,
+                      .batch_time = config.gate.batch_time},
       desk_(config.gate.queue, config.gate.wait) {
   for (std::size_t lane = 0; lane < config.gate.lanes; ++lane) {
     Handlers& handlers = handlers_.emplace_back();

@@ -24,11 +24,20 @@ HandlerWatch::HandlerWatch(HandlerWatchSetup setup)
 
 void HandlerWatch::look() {
   const auto now = Clock::now();
+  for (HandlerTime* const lane : setup_.lanes) break_up(*lane, now);
   for (HandlerTime* const lane : setup_.lanes)
     if (const auto ticket = lane->give_up(now, setup_.gate.handler_timeout)) give_up(ticket);
   lost_ = static_cast<std::size_t>(
       std::ranges::count_if(setup_.lanes, [](const auto* lane) { return lane->is_given_up(); }));
   setup_.metrics.gate_lost(lost_);
+}
+
+// Requests do not wait for a slow handler of another request with which they share a transaction.
+void HandlerWatch::break_up(HandlerTime& lane, Clock::time_point now) {
+  for (auto others = lane.break_up(now); !others.empty(); others.pop_back()) {
+    others.back()->request.runs_alone = true;
+    setup_.desk.put_back(others.back());
+  }
 }
 
 void HandlerWatch::give_up(const std::shared_ptr<Ticket>& ticket) {

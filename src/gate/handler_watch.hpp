@@ -40,6 +40,7 @@ class HandlerWatch {
  private:
   void look();
   void give_up(const std::shared_ptr<Ticket>& ticket);
+  void break_up(HandlerTime& lane, Clock::time_point now);
 
   const HandlerWatchSetup setup_;
   std::atomic<std::size_t> lost_ = 0;

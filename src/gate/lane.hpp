@@ -22,13 +22,20 @@ class Lane {
   HandlerTime& handler_time() { return executor_.handler_time(); }
 
  private:
+  using Tickets = std::vector<std::shared_ptr<Ticket>>;
+
   void run();
   void serve(const std::shared_ptr<Ticket>& ticket);
+  void serve_batch(const Tickets& tickets);
+  std::shared_ptr<Ticket> take_single();
+  static void came_back();
 
   Status& status_;
   Desk& desk_;
   observe::Metrics& metrics_;
   std::vector<std::unique_ptr<Handler>> handlers_;
+  std::vector<BatchPace> paces_;  // of the routes
+  const BatchRule batch_rule_;
   std::shared_ptr<Ticket> following_;  // taken while the one before it was committed
   Executor executor_;
   std::jthread thread_;  // last: it uses all of the above

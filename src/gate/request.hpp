@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,14 @@ struct Request {
   std::string tenant;
   std::string key;                          // as the client means it; "" for a safe method
   std::optional<traces::Trace> trace = {};  // that it is part of; nothing: traces are off
+
+  // What a transaction that it shared with others has left. It runs alone from now on.
+  bool runs_alone = false;
+  struct Doubt {
+    std::int64_t run;      // which may have been committed
+    std::string sqlstate;  // of PostgreSQL's answer; "": there was none
+  };
+  std::optional<Doubt> doubt = {};
 
   bool is_guarded() const { return !key.empty(); }
 };

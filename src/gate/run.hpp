@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gate/executor.hpp"
+#include "gate/problem.hpp"
 #include "gate/request_message.hpp"
 #include "key/key_text.hpp"
 #include "store/transaction.hpp"
@@ -23,13 +24,15 @@ struct Run {
         identity{asked.is_guarded() ? key::encode_key(asked.key) : "",
                  key::encode_key(asked.tenant),
                  asked.is_guarded() ? fingerprint_of(asked) : key::Fingerprint{}},
-        hash(SeenKeys::hash_of(identity)),
+        hash(SeenKeys::hash_of(asked)),
         message(asked, setup.callers, route.topic, number, identity.fingerprint),
         carried(message.message(), asked.trace ? &*asked.trace : nullptr),
         source{setup.name, route.topic, 0, 0, number},
         publishes_as{setup.outbox_group, route.topic, 0, 0, number},
         waits_for_outcome(setup.operations != nullptr &&
-                          setup.operations->is_accepting(asked.route)) {}
+                          setup.operations->is_accepting(asked.route)),
+        in_doubt(asked.doubt.has_value()),
+        doubt_sqlstate(asked.doubt ? asked.doubt->sqlstate : "") {}
 
   const ExecutorSetup& setup;
   const Request& request;
@@ -47,7 +50,7 @@ struct Run {
   int outages = 0;
   bool session_was_new = false;
   bool sent_commit = false;          // of this attempt
-  bool in_doubt = false;             // PostgreSQL's answer does not tell whether it committed
+  bool in_doubt;                     // PostgreSQL's answer does not tell whether it committed
   std::string doubt_sqlstate;        // of that answer; "": there was none
   std::optional<Response> said;      // by a handler that then threw
   std::optional<Response> rejected;  // to be stored instead of running the handler
@@ -68,6 +71,17 @@ struct Run {
 
   std::chrono::seconds retention() const {
     return waits_for_outcome && !rejected ? store::kUntilOutcome : route.retention;
+  }
+
+  // Of an answer that is stored now.
+  std::string expiry() const {
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    return expiry_of(now + retention());
+  }
+  // "" if it is not known yet: it counts from an outcome.
+  static std::string expiry_of(std::chrono::sys_seconds when) {
+    const auto waits = std::chrono::system_clock::now() + store::kUntilOutcome / 2;
+    return when > waits ? "" : http_date(when);
   }
 };
 

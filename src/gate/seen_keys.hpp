@@ -9,16 +9,17 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <string>
+#include <string_view>
 
-#include "key/identity.hpp"
+#include "gate/request.hpp"
 
 namespace hapax::gate {
 
 class SeenKeys {
  public:
-  static std::size_t hash_of(const key::Identity& identity) {
-    return std::hash<std::string>{}(identity.key + ' ' + identity.tenant);
+  static std::size_t hash_of(const Request& request) {
+    const std::hash<std::string_view> hash;
+    return hash(request.key) * 31 + hash(request.tenant);
   }
 
   void add(std::size_t hash) { slots_[hash % kSlots].store(hash, std::memory_order_relaxed); }

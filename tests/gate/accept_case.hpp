@@ -43,6 +43,7 @@ class AcceptCase : public GateCase {
     base.handler = config::kAcceptHandler;
     base.key.scope = config.gate.scope;
     base.retention = config.gate.retention;
+    base.batch = config::kGateBatch;
     config.base.routes.insert(config.base.routes.begin(), base);
   }
 

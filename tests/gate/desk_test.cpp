@@ -174,5 +174,58 @@ TEST(Desk, AnswersEachTicketOnceWhateverTheOrder) {
   }
 }
 
+std::vector<std::string> taken(Desk& desk, const BatchRule& rule) {
+  std::vector<std::string> keys;
+  for (const auto& ticket : desk.take({}, rule)) keys.push_back(ticket->request.key);
+  return keys;
+}
+
+std::shared_ptr<Ticket> keyed_ticket(const std::string& key, std::size_t route = 0,
+                                     std::size_t bytes = 1) {
+  auto ticket = std::make_shared<Ticket>();
+  ticket->request = {.body = std::string(bytes, 'x'), .route = route, .key = key};
+  ticket->done = [](const Answer&) {};
+  return ticket;
+}
+
+using Keys = std::vector<std::string>;
+
+TEST(DeskBatch, ALaneTakesNoMoreThanItsShareOfWhatWaits) {
+  Desk desk(10, std::chrono::minutes(1));
+  const BatchRule two_lanes{2, [](const Request&) { return 16; }};
+  for (const char* key : {"a", "b", "c", "d", "e"}) desk.submit(keyed_ticket(key));
+  EXPECT_EQ(taken(desk, two_lanes), Keys({"a", "b", "c"}));
+  EXPECT_EQ(taken(desk, two_lanes), Keys({"d"}));
+  EXPECT_EQ(taken(desk, two_lanes), Keys({"e"}));
+  EXPECT_EQ(taken(desk, two_lanes), Keys());
+}
+
+TEST(DeskBatch, OthersOfTheRouteAreTakenAndTheRestKeepsItsOrder) {
+  Desk desk(10, std::chrono::minutes(1));
+  const BatchRule rule{1, [](const Request& request) { return request.runs_alone ? 1 : 3; }};
+  for (const char* key : {"a", "b", "c", "d", "e", "f"})
+    desk.submit(keyed_ticket(key, *key == 'b' ? 1 : 0));
+  const auto first = desk.take({}, rule);
+  ASSERT_EQ(first.size(), 3U);  // a c d
+  EXPECT_EQ(first[1]->request.key, "c");
+  first[1]->request.runs_alone = true;
+  desk.put_back(first[1]);
+  EXPECT_EQ(taken(desk, rule), Keys({"c"}));
+  EXPECT_EQ(taken(desk, rule), Keys({"b"}));
+  EXPECT_EQ(taken(desk, rule), Keys({"e", "f"}));
+}
+
+TEST(DeskBatch, BodiesOfOneTransactionAreBounded) {
+  Desk desk(10, std::chrono::minutes(1));
+  const BatchRule rule{1, [](const Request&) { return 16; }};
+  desk.submit(keyed_ticket("a", 0, 3 * BatchRule::kMostBytes));
+  desk.submit(keyed_ticket("b", 0, BatchRule::kMostBytes / 2));
+  desk.submit(keyed_ticket("c", 0, BatchRule::kMostBytes / 2));
+  desk.submit(keyed_ticket("d"));
+  EXPECT_EQ(taken(desk, rule), Keys({"a"}));
+  EXPECT_EQ(taken(desk, rule), Keys({"b", "c"}));
+  EXPECT_EQ(taken(desk, rule), Keys({"d"}));
+}
+
 }  // namespace
 }  // namespace hapax::gate

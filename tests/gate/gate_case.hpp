@@ -152,6 +152,7 @@ class GateCase : public testing::Test {
     base.topic = route.path;
     base.key.scope = config.gate.scope;
     base.retention = config.gate.retention;
+    base.batch = config::kGateBatch;
     config.gate.routes.push_back(std::move(route));
   }
 

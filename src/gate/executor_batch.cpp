@@ -1,0 +1,201 @@
+// Several requests in one transaction, each with the outcome that it would have alone.
+//
+// A lane takes requests of one route that wait anyway, at most its share (desk.cpp). One statement
+// claims all their keys, the handlers run in order, and one COMMIT ends it: a segment, as of a
+// worker's batch (flow/segment.cpp). Answers come only then. In every other case the transaction is
+// rolled back. The request that stood in the way leaves, and the others try once more. A request
+// without an answer runs alone in the end, as if there had been no batch (executor.cpp). If it is
+// not known whether the batch was committed, the claim tells: it knows each run by its number
+// (Request::doubt).
+//
+// To a handler its neighbours look like requests that were committed a moment ago. They share only
+// now(), locks, and what triggers set. For that, a handler may run plain statements only, which
+// leave nothing in the session and cannot end the transaction. Others are refused before they run.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "flow/segment.hpp"
+#include "gate/desk.hpp"
+#include "gate/executor.hpp"
+#include "gate/run.hpp"
+
+namespace hapax::gate {
+namespace {
+
+using Then = flow::Tried::Then;
+
+// For a key or a row that another transaction has: its neighbours should not wait for it.
+constexpr std::chrono::milliseconds kBatchWait{50};
+
+// Those that stood in the way leave one after the other; with more of them it is cheaper alone.
+constexpr int kTries = 3;
+
+}  // namespace
+
+struct BatchMember {
+  std::shared_ptr<Ticket> ticket;
+  std::unique_ptr<Run> run;
+  Response response = {};
+};
+
+// What a segment refers to; made before it.
+struct BatchParts {
+  std::vector<BatchMember*> members = {};
+  std::vector<flow::Job> jobs = {};
+  std::vector<std::optional<key::Identity>> identities = {};
+  std::vector<flow::Outcome> outcomes = {};
+  const flow::HandlerWatch watch = {};
+};
+
+class BatchSegment final : private BatchParts, private flow::Segment {
+ public:
+  BatchSegment(Executor& executor, Handler& handler, std::span<BatchMember> all,
+               std::span<const std::size_t> these)
+      : BatchParts(made(executor, handler, all, these)),
+        Segment({.session = executor.session_,
+                 .watch = watch,
+                 .takes_turns = false,
+                 .jobs = jobs,
+                 .identities = identities,
+                 .outcomes = outcomes}),
+        executor_(executor) {}
+
+  flow::Tried run() {
+    HandlerTime::Tickets tickets;
+    for (const BatchMember* member : members) tickets.push_back(member->ticket);
+    executor_.time_.serve_batch(std::move(tickets), executor_.setup_.batch_time,
+                                [this] { executor_.session_->cut(); });
+    return Segment::run();
+  }
+
+  bool met_other_than_plain() const { return met_other_than_plain_; }
+
+  // Nothing: it is a retry, whose answer must be read. Precondition: the transaction is committed.
+  std::optional<Executed> executed(std::size_t job) {
+    if (outcomes[job].result != flow::Result::completed) return std::nullopt;
+    const Run& run = *members[job]->run;
+    executor_.setup_.seen->add(run.hash);
+    return Executed{{std::move(members[job]->response), observe::Answered::executed, run.expiry()},
+                    run.identity.fingerprint};
+  }
+
+ private:
+  static BatchParts made(Executor& executor, Handler& handler, std::span<BatchMember> all,
+                         std::span<const std::size_t> these) {
+    BatchParts made;
+    for (const std::size_t i : these) {
+      const Run& run = *made.members.emplace_back(&all[i])->run;
+      made.jobs.push_back({.task = {.route = run.route,
+                                    .message = run.message.message(),
+                                    .group = executor.setup_.name,
+                                    .generation = run.source.generation,
+                                    .trace = run.request.trace ? &*run.request.trace : nullptr},
+                           .handler = &handler,
+                           .order_key = 0});
+      made.identities.emplace_back(run.identity);
+    }
+    made.outcomes.resize(these.size(), flow::Outcome::of(flow::Result::waits));
+    return made;
+  }
+
+  std::chrono::seconds retention() const override { return members.front()->run->retention(); }
+
+  void begin(store::Transaction& transaction) override {
+    transaction.take_plain_only();
+    const auto bound = [&](const char* setting, std::chrono::milliseconds configured,
+                           std::chrono::milliseconds most) {
+      const auto least = configured.count() > 0 ? std::min(configured, most) : most;
+      transaction.add("SET LOCAL " + std::string(setting) + " TO " + std::to_string(least.count()));
+    };
+    const store::Session& session = transaction.session();
+    bound("lock_timeout", std::chrono::milliseconds(std::stoll(session.lock_timeout())),
+          kBatchWait);
+    bound("statement_timeout", session.statement_timeout(), executor_.setup_.batch_time);
+  }
+
+  void handle(std::size_t job, store::Transaction& transaction,
+              flow::LentContext& context) override {
+    BatchMember& member = *members[job];
+    executor_.time_.next(member.ticket);
+    try {
+      executor_.handle(*member.run, context);
+      if (transaction.has_refused()) throw store::NotPlain();
+    } catch (...) {
+      met_other_than_plain_ = transaction.has_refused();
+      throw;
+    }
+    member.response =
+        context.response() ? *context.response() : flow::answer_of(context.stored_result());
+  }
+
+  const store::Source& publishes_as(std::size_t job, const store::Source&) const override {
+    return members[job]->run->publishes_as;
+  }
+
+  void complete(store::Transaction& transaction) override {
+    store::commit_synchronously(transaction);
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (outcomes[i].result == flow::Result::completed)
+        executor_.keep_outcome(*members[i]->run, transaction);
+  }
+
+  Executor& executor_;
+  bool met_other_than_plain_ = false;
+};
+
+std::vector<BatchAnswer> Executor::execute_batch(std::span<const std::shared_ptr<Ticket>> tickets,
+                                                 Handler& handler, BatchPace& pace) {
+  ahead_.reset();
+  std::vector<BatchAnswer> answers(tickets.size());
+  const flow::Route& route = setup_.routes[tickets.front()->request.route];
+  if (setup_.status.is_known_away() || setup_.status.is_closed(route.topic)) return answers;
+  std::vector<BatchMember> all;
+  for (const auto& ticket : tickets) all.push_back({ticket, begin(ticket->request, handler)});
+  std::vector<std::size_t> left(all.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  for (int tries = 0; left.size() > 1 && tries < kTries; ++tries)
+    left = try_batch(all, std::move(left), handler, pace, answers);
+  return answers;
+}
+
+// One try of those that are left. Who may try again.
+std::vector<std::size_t> Executor::try_batch(std::span<BatchMember> all,
+                                             std::vector<std::size_t> left, Handler& handler,
+                                             BatchPace& pace, std::vector<BatchAnswer>& answers) {
+  BatchSegment transaction(*this, handler, all, left);
+  const flow::Tried tried = transaction.run();
+  if (time_.is_broken_up() || time_.is_given_up()) {
+    pace.contended();
+    session_.drop();
+    for (const std::size_t i : left)
+      answers[i].is_taken = all[i].ticket != time_.current() || time_.is_given_up();
+    return {};
+  }
+  if (tried.in_doubt)
+    for (const std::size_t i : left)
+      all[i].ticket->request.doubt = {all[i].run->source.offset, tried.sqlstate};
+  switch (tried.then) {
+    case Then::done:
+      if (setup_.status.is_postgres_down()) setup_.status.postgres_up();
+      pace.passed(left.size(), time_.own());
+      for (std::size_t n = 0; n < left.size(); ++n)
+        answers[left[n]].executed = transaction.executed(n);
+      return {};
+    case Then::some_alone:
+      if (transaction.met_other_than_plain()) {
+        pace.cannot_share();
+        return {};
+      }
+      time_.is_late() ? pace.contended() : pace.one_left();
+      for (const std::size_t alone : tried.alone) left[alone] = all.size();
+      std::erase(left, all.size());
+      return left;
+    case Then::halves: pace.one_left(); return {};
+    case Then::again: pace.contended(); return {};
+    case Then::given_up: return {};
+  }
+  return {};
+}
+
+}  // namespace hapax::gate
