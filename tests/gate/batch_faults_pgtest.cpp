@@ -36,7 +36,9 @@ class GateBatchFaults : public BatchCase<GateCase> {
 };
 
 TEST_F(GateBatchFaults, AKeyThatAnotherProcessHasKeepsNoOtherWaiting) {
-  store::Session other(database.owner());
+  store::ConnectOptions patient = database.owner();
+  patient.idle_in_transaction_timeout = 600s;
+  store::Session other(patient);
   store::Transaction holding(other);
   holding.run(
       "INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, fingerprint, "
