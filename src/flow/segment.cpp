@@ -84,10 +84,12 @@ Tried Segment::run_segment() {
                                       : store::claim_batch(transaction, requests, takes_turns);
   std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
   std::vector<std::size_t> alone;
-  for (std::size_t n = 0; n < requests.size(); ++n)
+  for (std::size_t n = 0; n < requests.size(); ++n) {
+    if (claim.keys[n].answer && settle(claims.jobs[n], *claim.keys[n].answer)) continue;
     if (stands_in_the_way(claim.keys[n], requests[n], claims.repeated[n],
                           *jobs[claims.jobs[n]].handler))
       alone.push_back(claims.jobs[n]);
+  }
   if (!alone.empty()) return {.then = Then::some_alone, .alone = std::move(alone)};
   std::vector<std::optional<std::size_t>> ours(jobs.size());  // the number of their request
   for (std::size_t n = 0; n < requests.size(); ++n) {
@@ -134,7 +136,8 @@ std::optional<std::size_t> Segment::collect(Claims& claims) const {
                                .source = claims.sources.back(),
                                .retention = retention(),
                                .epoch = job.task.epoch,
-                               .by_position = key::is_by_position(job.task.route.key)});
+                               .by_position = key::is_by_position(job.task.route.key),
+                               .reads_answer = reads_answers()});
   }
   return std::nullopt;
 }

@@ -62,6 +62,10 @@ class Segment {
   virtual std::chrono::seconds retention() const {
     return setup_.jobs.front().task.route.retention;
   }
+  // Whether what is stored with keys that others have is read with the claim, for settle().
+  virtual bool reads_answers() const { return false; }
+  // Whether that is all that the job needs. Then its outcome is Result::duplicate.
+  virtual bool settle(std::size_t /*job*/, const store::StoredAnswer& /*stored*/) { return false; }
   // Adds to the claim.
   virtual void begin(store::Transaction& /*transaction*/) {}
   virtual void handle(std::size_t job, store::Transaction& transaction, LentContext& context);

@@ -37,6 +37,7 @@ struct BatchMember {
   std::shared_ptr<Ticket> ticket;
   std::unique_ptr<Run> run;
   Response response = {};
+  std::optional<store::StoredAnswer> stored = {};  // its key was completed before
 };
 
 // What a segment refers to; made before it.
@@ -71,13 +72,16 @@ class BatchSegment final : private BatchParts, private flow::Segment {
 
   bool met_other_than_plain() const { return met_other_than_plain_; }
 
-  // Nothing: it is a retry, whose answer must be read. Precondition: the transaction is committed.
+  // Nothing: a worker has completed its key. Precondition: the transaction is committed.
   std::optional<Executed> executed(std::size_t job) {
-    if (outcomes[job].result != flow::Result::completed) return std::nullopt;
-    const Run& run = *members[job]->run;
-    executor_.setup_.seen->add(run.hash);
-    return Executed{{std::move(members[job]->response), observe::Answered::executed, run.expiry()},
-                    run.identity.fingerprint};
+    BatchMember& member = *members[job];
+    if (!member.stored && outcomes[job].result != flow::Result::completed) return std::nullopt;
+    const Run& run = *member.run;
+    Answer answer = member.stored ? executor_.answer_with(run, *member.stored)
+                                  : Answer{std::move(member.response), observe::Answered::executed,
+                                           run.expiry()};
+    if (answer.is_stored()) executor_.setup_.seen->add(run.hash);
+    return Executed{std::move(answer), run.identity.fingerprint};
   }
 
  private:
@@ -86,6 +90,7 @@ class BatchSegment final : private BatchParts, private flow::Segment {
     BatchParts made;
     for (const std::size_t i : these) {
       const Run& run = *made.members.emplace_back(&all[i])->run;
+      all[i].stored.reset();
       made.jobs.push_back({.task = {.route = run.route,
                                     .message = run.message.message(),
                                     .group = executor.setup_.name,
@@ -100,6 +105,16 @@ class BatchSegment final : private BatchParts, private flow::Segment {
   }
 
   std::chrono::seconds retention() const override { return members.front()->run->retention(); }
+
+  bool reads_answers() const override { return true; }
+
+  // What a worker committed may not be on the disk yet.
+  bool settle(std::size_t job, const store::StoredAnswer& stored) override {
+    if (stored.holder.status != "completed" || stored.holder.group != executor_.setup_.name)
+      return false;
+    members[job]->stored = stored;
+    return true;
+  }
 
   void begin(store::Transaction& transaction) override {
     transaction.take_plain_only();
@@ -169,7 +184,8 @@ std::vector<std::size_t> Executor::try_batch(std::span<BatchMember> all,
     pace.contended();
     session_.drop();
     for (const std::size_t i : left)
-      answers[i].is_taken = all[i].ticket != time_.current() || time_.is_given_up();
+      answers[i].is_taken =
+          all[i].ticket == time_.current() ? time_.is_given_up() : time_.is_broken_up();
     return {};
   }
   if (tried.in_doubt)

@@ -5,6 +5,7 @@
 // Thread safety: all of it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -22,15 +23,25 @@ class SeenKeys {
     return hash(request.key) * 31 + hash(request.tenant);
   }
 
-  void add(std::size_t hash) { slots_[hash % kSlots].store(hash, std::memory_order_relaxed); }
+  void add(std::size_t hash) {
+    if (has(hash)) return;
+    Set& set = sets_[hash % kSets];
+    for (std::size_t i = set.size() - 1; i > 0; --i)
+      set[i].store(set[i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    set[0].store(hash, std::memory_order_relaxed);
+  }
   bool has(std::size_t hash) const {
-    return slots_[hash % kSlots].load(std::memory_order_relaxed) == hash;
+    return std::ranges::any_of(sets_[hash % kSets], [hash](const auto& slot) {
+      return slot.load(std::memory_order_relaxed) == hash;
+    });
   }
 
  private:
-  static constexpr std::size_t kSlots = std::size_t{1} << 16U;
+  // The latest four of those that fall together: of one alone, two retried keys forget each other.
+  using Set = std::array<std::atomic<std::size_t>, 4>;
+  static constexpr std::size_t kSets = std::size_t{1} << 14U;
 
-  std::array<std::atomic<std::size_t>, kSlots> slots_{};
+  std::array<Set, kSets> sets_{};
 };
 
 }  // namespace hapax::gate

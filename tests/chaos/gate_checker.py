@@ -35,6 +35,7 @@ class GateChecker:
         self.others = []  # of no operation alone; told last
         self.answers = collections.Counter()
         self.replays = 0
+        self.shared = 0  # effects of gates in transactions with others
         self.effects = collections.defaultdict(list)
 
     def complain(self, text):
@@ -70,6 +71,9 @@ class GateChecker:
             self.effects[op].append({"payload": payload, "run": run, "attempt": attempt,
                                      "amount": amount, "account": account})
             booked[account] += amount
+        cursor.execute("SELECT coalesce(sum(n), 0)::int FROM (SELECT count(*) AS n FROM ledger WHERE topic = "
+                       "'/payments' GROUP BY xmin::text) AS t WHERE n > 1")
+        self.shared = cursor.fetchone()[0]
         cursor.execute("SELECT account, amount FROM balances")
         for account, amount in cursor.fetchall():
             if amount != booked[account] and not self.is_broken_off(account):
@@ -90,6 +94,7 @@ class GateChecker:
         return {"operations": len(self.clients), "messages": len(attempts),
                 "clients": sum(map(len, self.clients.values())),
                 "effects": sum(map(len, self.effects.values())), "replays": self.replays,
+                "shared": self.shared,
                 "no answer": sum(a.answer is None for a in attempts),
                 "answers": dict(sorted(self.answers.items()))}
 

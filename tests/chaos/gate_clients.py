@@ -14,7 +14,8 @@ import time
 
 from gate_requests import Source
 
-THREADS = 24
+THREADS = 48
+BURST = 24              # operations at once, so that requests wait for lanes and share transactions
 MOST_TRIES = 7
 MOST_LOOKS = 4          # at an accepted operation, while it is tried
 LONGEST_PAUSE_S = 1.2
@@ -167,8 +168,9 @@ class Clients:
     def generate(self):
         while not self.ending:
             if self.waiting.qsize() < MOST_WAITING:
-                self.add(self.source.next())
-            time.sleep(self.pause)
+                for _ in range(BURST):
+                    self.add(self.source.next())
+            time.sleep(BURST * self.pause)
 
     def add(self, clients):
         self.all += clients

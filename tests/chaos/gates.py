@@ -43,8 +43,10 @@ class Gate(Worker):
                       "socket.timeout.ms": 5000, "topic.metadata.refresh.interval.ms": 2000},
             "postgres": {"url": site.worker_url, "idle_in_transaction_timeout": "2s",
                          "connect_timeout": "2s", "lock_timeout": "1s"},
-            "routes": [{"path": "/payments", **handler}, {"path": "/own", **handler},
-                       {"path": "/orders", "accept": {"topic": site.topic, "scope": site.world.handler,
-                                                      "record_key": {"json": "/account"}}}],
+            "routes": [{"path": "/payments", "batch": variant["shares"], **handler},
+                       {"path": "/own", **handler},
+                       {"path": "/orders", "batch": variant["shares"],
+                        "accept": {"topic": site.topic, "scope": site.world.handler,
+                                   "record_key": {"json": "/account"}}}],
             "admin": {"listen": f"127.0.0.1:{self.port}"},
             "log": {"format": "json", "error_text": True}}, indent=2))

@@ -43,7 +43,8 @@ ALTER TABLE ledger ADD COLUMN run text, ADD COLUMN attempt text;
     def __init__(self, site):
         super().__init__(site)
         site.max_crashes = 20  # faults kill workers beside messages
-        self.variant = {"compacted": False, "gates": self.chance.choice([2, 3, 3])}
+        self.variant = {"compacted": False, "gates": self.chance.choice([2, 3, 3]),
+                        "shares": self.chance.choice([1, 16, 16, 100])}
         self.gates = []
         self.ports = {}
         self.clients = None

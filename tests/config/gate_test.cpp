@@ -47,6 +47,20 @@ TEST(GateConfig, ReadsTheLeastAndFillsInTheRest) {
   const Route& base = loaded.config->base.routes.at(0);
   EXPECT_EQ(base.topic + " " + base.handler + " " + base.key.scope, "/payments book gate");
   EXPECT_EQ(base.retention, std::chrono::hours(168));
+  EXPECT_EQ(base.batch, 16U);
+}
+
+TEST(GateConfig, BoundsABatch) {
+  for (const std::size_t batch : {1U, 1'000U}) {
+    json document = minimal_gate();
+    document["routes"][0]["batch"] = batch;
+    const LoadedGate loaded = load_gate_json(document);
+    ASSERT_TRUE(loaded.config) << format(loaded.problems);
+    EXPECT_EQ(loaded.config->base.routes.at(0).batch, batch);
+  }
+  for (const json& batch : {json(0), json(1'001), json(-1), json(2.5)})
+    EXPECT_EQ(gate_problem("/routes/0/batch", batch, "routes[0].batch"),
+              "found " + batch.dump() + "; allowed: a whole number from 1 to 1000");
 }
 
 TEST(GateConfig, CertificatesOfClientsAreCallersEnough) {

@@ -54,6 +54,26 @@ TEST_F(GateBatchFaults, AKeyThatAnotherProcessHasKeepsNoOtherWaiting) {
   EXPECT_EQ(database.value("SELECT string_agg(key, ' ' ORDER BY key) FROM effects"), "k1 k2 k3 k4");
 }
 
+// It does not run alone behind its batch.
+TEST_F(GateBatchFaults, RetriesCostTheTwoRoundTripsOfTheirBatch) {
+  const auto other = make_gate();  // another process, so that this one has not seen the keys
+  for (const char* const key : {"k1", "k2"})
+    ask(request("POST", "/payments", keyed(key), "10"), other->gate.port());
+  std::atomic<int> texts = 0;
+  sandbox::Proxy proxy(
+      {"127.0.0.1", std::to_string(test::postgres().port())}, {},
+      [&](int, sandbox::Proxy::From from, const std::string& text) {
+        if (from == sandbox::Proxy::From::client && text.find("k2") != std::string::npos) ++texts;
+        return Then::forward;
+      });
+  options = test::through_port(options, proxy.port());
+  for (const Reply& reply : ask_batch({{"k1"}, {"k2"}}))
+    EXPECT_EQ(reply.header("idempotent-replayed"), "true") << reply.body;
+  EXPECT_EQ(texts, 2);
+  EXPECT_EQ(post("k2").header("idempotent-replayed"), "true");
+  EXPECT_EQ(texts, 3) << "it is looked up from now on";
+}
+
 TEST_F(GateBatchFaults, ACommitWithoutAnAnswerThatTookEffectIsNotDoneAgain) {
   cut_at_commit(Then::forward_and_cut);
   for (const Reply& reply : ask_batch({{"k1"}, {"k2"}, {"k3"}})) {
@@ -109,6 +129,21 @@ TEST_F(GateBatchFaults, AHandlerThatDoesNotComeBackCostsItsOwnRequest) {
   await_metric("hapax_gate_lost_lanes 0");
   EXPECT_EQ(database.value("SELECT string_agg(key, ' ' ORDER BY key) FROM effects"), "k1 k3 k4");
   EXPECT_EQ(post("k2").status, 201) << "its key is free";
+}
+
+// Before its batch is broken up.
+TEST_F(GateBatchFaults, AHandlerThatIsGivenUpKeepsNoOtherForever) {
+  config.gate.handler_timeout = 1s;
+  auto door = std::make_shared<Door>();
+  body = [door](const Message& message, Context& context) {
+    if (*message.header("idempotency-key") == "k2") door->pass();
+    book(message, context);
+  };
+  const auto clients = send_batch({{"k1"}, {"k2"}, {"k3"}});
+  EXPECT_EQ(clients[1]->read().status, 503);
+  door->open();
+  for (const std::size_t other : {0U, 2U}) EXPECT_EQ(clients[other]->read().status, 201);
+  EXPECT_EQ(effects(), "k1=10 k3=10");
 }
 
 TEST_F(GateBatchFaults, AStatementThatTakesLongRunsAlone) {

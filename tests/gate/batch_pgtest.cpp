@@ -61,6 +61,12 @@ TEST_F(GateBatch, NoMoreThanTheRouteAllowsAndNoLaneMoreThanItsShare) {
   EXPECT_EQ(transactions(), "k1+k2 k3+k4 k5");
 }
 
+TEST_F(GateBatch, WithABatchOfOneNoneShares) {
+  config.base.routes.back().batch = 1;
+  ask_batch({{"k1"}, {"k2"}, {"k3"}});
+  EXPECT_EQ(transactions(), "k1 k2 k3");
+}
+
 TEST_F(GateBatch, OneThatIsRejectedLeaves) {
   const Reply bad =
       ask_with_a_bad_one([](const Message&, Context&) { throw Reject("not this one"); });
@@ -185,6 +191,18 @@ TEST_F(GateBatch, RetriesAndReusedKeysAreAnswered) {
   EXPECT_EQ(replies[2].status, 422);
   EXPECT_EQ(replies[3].status, 201);
   EXPECT_EQ(transactions(), "k2 k3 k1+k4");
+}
+
+// It may not be on the disk yet.
+TEST_F(GateBatch, AKeyThatAWorkerCompletedIsAnsweredAlone) {
+  const auto other = make_gate();
+  ask(request("POST", "/payments", keyed("k2"), "10"), other->gate.port());
+  database.run("UPDATE hapax.idempotency_keys SET group_id = 'a worker' WHERE key = 'k2'");
+  const auto replies = ask_batch({{"k1"}, {"k2"}, {"k3"}});
+  for (const Reply& reply : replies) EXPECT_EQ(reply.status, 201) << reply.body;
+  EXPECT_EQ(replies[1].header("idempotent-replayed"), "true");
+  EXPECT_EQ(transactions(), "k2 k1+k3");
+  EXPECT_EQ(database.value("SELECT duplicates FROM hapax.idempotency_keys WHERE key = 'k2'"), "1");
 }
 
 TEST_F(GateBatch, AClientThatHasGoneHarmsNoOther) {

@@ -65,7 +65,7 @@ struct Claim {
 
 // From a row of read_key.sql or read_batch_keys.sql.
 KeyHolder holder_of(const Row& row);
-// From a row of read_answer.sql.
+// From a row of read_answer.sql or read_batch_answers.sql.
 StoredAnswer answer_of(const Row& row);
 
 // Who has the key, by one plain read outside of any transaction; for a message that is likely to be

@@ -69,10 +69,13 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
         .ours = true;
   // The statement that lost cannot see the winners' rows; the next one can.
   const std::string read =
-      session.execute_literals(sql::kReadBatchKeys, std::array{keys, scope, tenants});
+      session.execute_literals(first.reads_answer ? sql::kReadBatchAnswers : sql::kReadBatchKeys,
+                               std::array{keys, scope, tenants});
   for (const Row row : won->empty() ? transaction.roll_back_and_run(read) : transaction.run(read)) {
     BatchClaim::Key& key = claim.keys[row["n"].as<std::size_t>() - 1];
-    if (!key.ours) key.holder = holder_of(row);
+    if (key.ours) continue;
+    key.holder = holder_of(row);
+    if (first.reads_answer) key.answer = answer_of(row);
   }
   if (won->empty()) transaction.add(arm);
   return claim;

@@ -18,6 +18,7 @@ struct BatchClaim {
   struct Key {
     bool ours = false;
     std::optional<KeyHolder> holder;  // of a key that is not ours; nothing: it vanished meanwhile
+    std::optional<StoredAnswer> answer;  // of the holder, if the first request asks for it
   };
   std::vector<Key> keys;  // as the requests
 };
