@@ -132,8 +132,12 @@ ExitCode show_outbox(const OutboxOptions& options) {
     print_json(outbox_record_json(record));
   } else {
     print_record(record);
-    print_line("its message      hapax explain -c " + options.config.path + " " +
-               origin_cell(record));
+    if (record.at("source_generation") == 0)
+      print_line("its message      a request to the gate's route " +
+                 cell(record.at("source_topic")));
+    else
+      print_line("its message      hapax explain -c " + options.config.path + " " +
+                 origin_cell(record));
   }
   return kDone;
 }

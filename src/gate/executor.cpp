@@ -1,7 +1,9 @@
 #include "gate/executor.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "flow/outcome.hpp"
 #include "gate/problem.hpp"
 #include "gate/run.hpp"
 #include "gate/timed_context.hpp"
@@ -171,9 +173,9 @@ Answer Executor::handle_claimed(Run& run, std::unique_ptr<store::Transaction> cl
   }
   // What the handler deferred fails as the handler's, though it travels with the completion.
   run.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
+  keep_outcome(run, transaction);  // may wait for a worker
   store::commit_synchronously(transaction);
   store::add_published(transaction, publisher.records());
-  keep_outcome(run, transaction);
   run.sent_commit = true;
   complete(std::move(claimed), request, nonce, context.stored_result(), next);
   publisher.committed();
@@ -373,7 +375,8 @@ Answer Executor::failed(const Run& run, const flow::Thrown& thrown) const {
   if (thrown.what == flow::Thrown::What::retry) {
     const auto wait = thrown.after.value_or(kRetryAfter);
     return unavailable("The request took no effect. Try again later with the same key.",
-                       std::max(kRetryAfter, std::chrono::ceil<std::chrono::seconds>(wait)));
+                       std::clamp(std::chrono::ceil<std::chrono::seconds>(wait), kRetryAfter,
+                                  std::chrono::seconds(flow::kLongestRetryWait)));
   }
   if (may_pass(run.phase, thrown.fault))
     return unavailable("The request took no effect. Try again with the same key.");

@@ -42,6 +42,11 @@ std::optional<store::Source> parse_origin(std::string_view text) {
   if (!take_number(text, source.offset) || !take_number(text, source.partition) ||
       !take_number(text, source.generation))
     return std::nullopt;
+  if (const auto path = text.rfind("//"); source.generation == 0 && path != text.npos && path > 0) {
+    source.topic = text.substr(path + 1);  // of a gate's route
+    source.group = text.substr(0, path);
+    return source;
+  }
   const auto topic = take_last(text);
   if (!topic || topic->empty() || text.empty()) return std::nullopt;
   source.topic = *topic;

@@ -19,8 +19,8 @@ namespace hapax::outbox {
 
 class Stream {
  public:
-  // `letters_wait`: if a dead letter is the first to be sent, and the topic is missing or may not
-  // be written, the stream does not halt. It tries again each second.
+  // `letters_wait`: a stream whose first record is a dead letter does not halt if the topic is
+  // missing or may not be written. It tries again each second.
   Stream(std::string topic, std::string group, bool letters_wait)
       : topic_(std::move(topic)), group_(std::move(group)), letters_wait_(letters_wait) {}
   virtual ~Stream() = default;

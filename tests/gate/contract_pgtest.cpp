@@ -235,6 +235,7 @@ TEST_F(Contract, AFailureStoresNothing) {
   body = [](const Message& message, Context& context) {
     book(message, context);
     if (*message.payload() == "retry") throw Retry("later", std::chrono::milliseconds(6500));
+    if (*message.payload() == "for ever") throw Retry("later", std::chrono::hours(24 * 366));
     if (*message.payload() == "status") context.respond(500);
     throw std::runtime_error("secret words");
   };
@@ -247,8 +248,9 @@ TEST_F(Contract, AFailureStoresNothing) {
   const Reply later = post("k1", "retry");
   expect_problem(later, 503, "unavailable");
   EXPECT_EQ(later.header("retry-after"), "7");
+  EXPECT_EQ(post("k1", "for ever").header("retry-after"), "31536000");
   EXPECT_EQ(post("k1", "status").status, 500);
-  EXPECT_EQ(runs, 4);
+  EXPECT_EQ(runs, 5);
   EXPECT_EQ(effects(), "");
   EXPECT_EQ(keys(), 0);
   body = book;

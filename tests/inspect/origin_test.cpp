@@ -18,6 +18,13 @@ TEST(Origin, IsReadAsItIsWritten) {
   }
 }
 
+TEST(Origin, OfARequestNamesTheRoute) {
+  const auto read = parse_origin(origin_text({"team/payments", "/payments/{account}", 0, 0, 77}));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->group, "team/payments");
+  EXPECT_EQ(read->topic, "/payments/{account}");
+}
+
 TEST(Origin, IsNothingIfTheTextIsAnyOther) {
   for (const char* const text : {"", "g/t/1/2", "/t/1/2/3", "g//1/2/3", "g/t/x/2/3", "g/t/1/2/",
                                  "g/t/1/2/-3", "g/t/1/2/3 ", "g/t/1/99999999999/3"})
