@@ -55,6 +55,11 @@ Rows change_checkpoint(Transaction& transaction, const Resumption& wanted, const
     return rows;
   };
   const std::string& decision = wanted.decision;
+  const bool begins =
+      decision == "accept_kafka" || decision == "recreated" || decision == "earliest";
+  if (begins && wanted.scope.empty())
+    throw Refused(name_of(halt) + ": no route of this configuration has the topic, and `" +
+                  decision + "` needs the scope of its keys");
   if (decision == "accept_kafka")
     return need(transaction.run(sql::kStartAtKafka, with({wanted.scope})),
                 "there is a checkpoint now; decide `retry`");

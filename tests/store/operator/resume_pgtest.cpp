@@ -161,7 +161,6 @@ TEST_F(Resume, RefusesSameTopicWhereTheLogEndsBelowTheCheckpoint) {
 // So that no worker asks again for what it read before (worker::read_again).
 TEST_F(Resume, SameTopicIsKnownToEveryLaterStart) {
   checkpoint();
-  checkpoint("100", 1);
   halt("offset_above_end", "40");
   EXPECT_EQ(read_checkpoint(session, "g", {"t", 0})->same_topic, 0);
   const auto id = static_cast<std::int64_t>(database.count("SELECT max(id) FROM hapax.halts"));
@@ -169,7 +168,17 @@ TEST_F(Resume, SameTopicIsKnownToEveryLaterStart) {
   halt("unexpected_error", "41");
   end("retry");
   EXPECT_EQ(read_checkpoint(session, "g", {"t", 0})->same_topic, id);
-  EXPECT_EQ(read_checkpoint(session, "g", {"t", 1})->same_topic, 0);
+}
+
+// Keys of the group's real scope would not be held until its start.
+TEST_F(Resume, RefusesToBeginWithoutTheScopeOfTheRoute) {
+  for (const auto& [reason, decision] : {std::pair{"checkpoint_missing", "earliest"},
+                                         {"checkpoint_missing", "accept_kafka"},
+                                         {"topic_recreated", "recreated"}}) {
+    halt(reason);
+    EXPECT_THROW(resume(session, {"g", "t", 0, decision, "ann", "mended", "", false}), Refused);
+    end("retry");
+  }
 }
 
 TEST_F(Resume, MakesACheckpointWhereTheDecisionNeedsOne) {
