@@ -5,7 +5,6 @@
 
 #include "outbox/letter_mover.hpp"
 #include "outbox/letter_record.hpp"
-#include "sql_statements.hpp"
 #include "store/message/replays.hpp"
 #include "store/operator/dead_letter_orders.hpp"
 #include "store/transaction.hpp"
@@ -158,7 +157,7 @@ TEST_F(Publications, AreMovedByOneProcessAtATime) {
   letters("a", 0, 2);
   Session other(database.worker());
   Transaction moving(other);
-  moving.run(sql::kLockLetters, {"g"});
+  moving.run("SELECT pg_advisory_xact_lock(hashtextextended('hapax letters g', 0))");
   EXPECT_EQ(next({"a"}), Letters{});
   moving.rollback();
   EXPECT_EQ(next({"a"}), (Letters{1, 2}));

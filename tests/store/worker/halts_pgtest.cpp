@@ -15,7 +15,7 @@ class Halts : public testing::Test {
     const Taking taking{"group", {"payments", 3}, "a", "spec", "booking", row ? row->epoch : 0};
     return take_partition(session, taking)->epoch;
   }
-  void open(const Halt& halt) { open_halt(session, "group", halt); }
+  void open(const Halt& one) { open_halt(session, "group", one); }
   std::vector<Halt> halts() { return read_halts(session, "group"); }
 
   test::Database database;
