@@ -277,7 +277,7 @@ TEST_F(Replay, IsRefusedWhereACompletionSinceItWasForgotten) {
   EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);  // the corrected message
   database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM effects");
   want(1);
-  expect_refused(1, "or than a key that was forgotten");
+  expect_refused(1, "or a forgotten key");
 }
 
 TEST_F(Replay, RunsWhereOnlyCompletionsBeforeItWereForgotten) {
@@ -297,7 +297,7 @@ TEST_F(Replay, IsRefusedWhereACompletionIsForgottenWhileItWaitsForTheKey) {
   store::Session remover(options);
   store::Transaction removal(remover);
   removal.run(std::string("DELETE FROM hapax.idempotency_keys"));
-  std::jthread replay([&] { expect_refused(1, "or than a key that was forgotten"); });
+  std::jthread replay([&] { expect_refused(1, "or a forgotten key"); });
   database.wait_until(
       "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
       "wait_event_type = 'Lock'",
