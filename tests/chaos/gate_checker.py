@@ -171,6 +171,9 @@ class Verdict:
             if self.of.is_accepted:
                 continue
             run = run_of(attempt.answer)
+            if run is None:
+                self.complain(f"no handler answers so: {attempt}")
+                continue
             if (run["op"], run["payload"]) != (self.of.name, client.number):
                 self.complain(f"{attempt} is the answer to another request")
             if attempt.answer.is_replayed == (run["attempt"] == attempt.name):
@@ -195,7 +198,7 @@ class Verdict:
         """An attempt that was refused took no effect, and its run's answer is nobody's."""
         owners = {e["attempt"] for e in self.effects}
         if not self.of.is_accepted:
-            owners |= {run_of(a.answer)["attempt"] for _, a in self.stored}
+            owners |= {run["attempt"] for _, a in self.stored if (run := run_of(a.answer))}
         for _, attempt in self.answered:
             word = attempt.answer.problem
             in_doubt = word == "unavailable" and IN_DOUBT.encode() in attempt.answer.body

@@ -220,7 +220,8 @@ class Clients:
                 if answer.status == 202:
                     self.look(client, answer.headers["location"], connections, chance)
                 return
-            if self.over() or (answer and self.calm and client.operation.deed == "throw"):
+            fails = answer and answer.problem == "failed" and client.operation.deed == "throw"
+            if self.over() or (self.calm and fails):
                 return  # it fails always
             self.rest(chance, answer)
 

@@ -229,21 +229,17 @@ MUTANTS = {
         "  try {\n    complete(std::move(claimed), request, nonce, context.stored_result(), next);\n"
         "  } catch (const store::DatabaseError& error) {\n"
         "    if (error.fault().kind != store::Fault::Kind::in_doubt) throw;\n  }\n")], POSTGRES, {}, world="gate"),
-    "gate-batch-doubt-is-success": Mutant([
+    "gate-batch-answers-without-commit": of("gate", [
         ("src/gate/executor_batch.cpp", "  switch (tried.then) {\n    case Then::done:\n",
-         "  switch (tried.in_doubt ? Then::done : tried.then) {\n    case Then::done:\n"),
+         "  switch (tried.then == Then::some_alone ? Then::done : tried.then) {\n    case Then::done:\n"),
         ("src/gate/executor_batch.cpp", " && outcomes[job].result != flow::Result::completed)",
-         " && member.response.status == 0)")],
-        POSTGRES, {"shares": 16}, world="gate"),
+         " && member.response.headers.empty())")], shares=16),
     "gate-batch-answers-as-its-first": of("gate", [(
         "src/gate/executor_batch.cpp", "    Answer answer = member.stored ? ",
         "    member.response = members.front()->response;\n"
         "    Answer answer = member.stored ? "),
         ("src/gate/executor_batch.cpp", "Answer{std::move(member.response), ", "Answer{member.response, ")],
         shares=16),
-    "gate-batch-forgets-its-doubt": Mutant([(
-        "src/gate/executor_batch.cpp", "  if (tried.in_doubt)\n", "  if (tried.in_doubt && left.empty())\n")],
-        POSTGRES, {"shares": 16}, world="gate"),
     "gate-rejection-not-kept": of("gate", [(
         "src/gate/executor.cpp", "      if (run.request.is_guarded()) return std::nullopt;\n", "")]),
     "gate-hung-handler-commits": of("gate", [(
