@@ -260,10 +260,11 @@ void Connection::submit() {
   ++shared_.executing;
   stream_.tcp().expires_never();
   auto ticket = std::make_shared<Ticket>();
-  ticket->request = *std::move(request_);
-  request_.reset();
-  ticket->done = [self = shared_from_this(), &io = shared_.io](Answer given) {
-    asio::post(io, [self, given = std::move(given)]() mutable { self->answer(std::move(given)); });
+  ticket->request = *std::exchange(request_, std::nullopt);
+  ticket->done = [self = shared_from_this(), &io = shared_.io](Answer given) mutable {
+    asio::post(io, [self = std::move(self), given = std::move(given)]() mutable {
+      self->answer(std::move(given));
+    });
   };
   shared_.setup.desk.submit(std::move(ticket));
 }

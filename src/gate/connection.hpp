@@ -1,7 +1,7 @@
 // One connection of a client. Only for server.cpp and connection.cpp: it shows Boost.Beast.
 //
 // Thread safety: none; all on the server's thread, but for the answer of a ticket, which is handed
-// over to it.
+// over to it. So is what the ticket had of the connection: on a lane's thread it must not end.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
