@@ -100,8 +100,9 @@ end
   EXPECT_EQ(database.count("SELECT count(*) - count(DISTINCT key) FROM effects"), 0);
   // wrk does not wait for its last requests, and the gate still runs them.
   EXPECT_TRUE(gate().gate.drain());
-  EXPECT_EQ(database.count("SELECT count(*) FROM effects"), runs);
-  EXPECT_GT(runs, 0);
+  EXPECT_EQ(database.count("SELECT count(*) FROM effects"), keys());
+  EXPECT_GE(runs, keys()) << "one that shared a transaction in vain runs again";
+  EXPECT_GT(keys(), 0);
 }
 
 }  // namespace
