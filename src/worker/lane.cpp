@@ -223,11 +223,12 @@ void Lane::wait_for_postgres(const std::stop_token& stop) {
   std::string why;
   while (!stop.stop_requested()) {
     wait_unless_stopped(stop, pause);
+    const auto tried_at = PostgresState::Clock::now();
     if (processor_.reachable(why)) {
       setup_.postgres.came_up();
       return;
     }
-    setup_.postgres.went_down("connecting", {}, why);
+    setup_.postgres.went_down("connecting", {}, why, tried_at);
     pause = std::min(pause * 2, kMaxReconnectWait);
   }
 }

@@ -107,8 +107,9 @@ bool OutsideCalls::turn(bool takes) {
   if (Clock::now() < try_again_) return false;
   const bool was_open = session_.is_open();
   std::string why;
+  const auto tried_at = PostgresState::Clock::now();
   if (!session_.is_reachable(why)) {
-    setup_.postgres.went_down("connecting", {}, why);
+    setup_.postgres.went_down("connecting", {}, why, tried_at);
     try_again_ = Clock::now() + kReconnectWait;
     return false;
   }

@@ -7,8 +7,9 @@ namespace hapax::worker {
 
 void PostgresState::came_up() {
   const sync::Lock lock(mutex_);
+  connected_at_ = Clock::now();
   if (known_ && up_) return;
-  if (std::chrono::steady_clock::now() < up_not_before_) return;
+  if (connected_at_ < up_not_before_) return;
   if (known_) observe::log::info("postgres_up", {}, "PostgreSQL is back; partitions go on");
   known_ = up_ = true;
   health_.postgres(true, true);
@@ -16,9 +17,10 @@ void PostgresState::came_up() {
 }
 
 void PostgresState::went_down(const std::string& what, const std::string& sqlstate,
-                              const std::string& text) {
+                              const std::string& text, Clock::time_point tried_at) {
   const sync::Lock lock(mutex_);
-  if (!sqlstate.empty()) up_not_before_ = std::chrono::steady_clock::now() + quiet_;
+  if (tried_at < connected_at_) return;
+  if (!sqlstate.empty()) up_not_before_ = Clock::now() + quiet_;
   if (known_ && !up_) return;
   known_ = true;
   up_ = false;

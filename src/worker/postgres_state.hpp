@@ -19,14 +19,18 @@ namespace hapax::worker {
 
 class PostgresState {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // `quiet`: so long nothing was refused. More than the time between two tries of anything.
   PostgresState(observe::Health& health, observe::Metrics& metrics, std::chrono::milliseconds quiet)
       : health_(health), metrics_(metrics), quiet_(quiet) {}
 
   // A new connection works.
   void came_up();
-  // `what`: what could not be done; `sqlstate` may be empty; `text`: of PostgreSQL or libpq.
-  void went_down(const std::string& what, const std::string& sqlstate, const std::string& text);
+  // `what`: what could not be done. `sqlstate` may be empty. `text`: of PostgreSQL or libpq.
+  // `tried_at`: when a try to connect began. It tells nothing if another one succeeded since.
+  void went_down(const std::string& what, const std::string& sqlstate, const std::string& text,
+                 Clock::time_point tried_at = Clock::time_point::max());
   bool is_down() const {
     const sync::Lock lock(mutex_);
     return known_ && !up_;
@@ -39,7 +43,8 @@ class PostgresState {
   mutable sync::Mutex mutex_;
   bool known_ HAPAX_GUARDED_BY(mutex_) = false;
   bool up_ HAPAX_GUARDED_BY(mutex_) = false;
-  std::chrono::steady_clock::time_point up_not_before_ HAPAX_GUARDED_BY(mutex_){};
+  Clock::time_point up_not_before_ HAPAX_GUARDED_BY(mutex_){};
+  Clock::time_point connected_at_ HAPAX_GUARDED_BY(mutex_){};
 };
 
 }  // namespace hapax::worker
