@@ -14,8 +14,8 @@ namespace {
 constexpr std::chrono::seconds kMoment{2};
 constexpr std::chrono::milliseconds kAskAgain{500};
 
-// Empty: it is the original. What a copy publishes is never sent, and the decision `copy` removes
-// it.
+// Empty: it is the original. Nothing is sent from a copy, and the decision `copy` removes what
+// waits.
 std::string why_not_original(const config::Config& config) {
   try {
     store::Session session(worker::connect_options(config));
@@ -34,9 +34,14 @@ GatePublishing::GatePublishing(const config::Config& config, gate::Status& statu
   if (config.publish.topics.empty()) return;
   status.kafka_missing("Kafka has not answered yet");
   publishing_ = std::make_shared<flow::Publishing>();
-  std::packaged_task<void()> task([this] { look(); });
-  looked_ = task.get_future();
-  thread_ = std::jthread(std::move(task));
+  std::packaged_task<void()> look([this] { look_for_topics(); });
+  std::packaged_task<void()> begin([this] { begin_once_original(); });
+  looked_ = look.get_future();
+  begun_ = begin.get_future();
+  thread_ = std::jthread([look = std::move(look), begin = std::move(begin)]() mutable {
+    look();
+    begin();
+  });
 }
 
 GatePublishing::~GatePublishing() { stop_ = 1; }
@@ -49,29 +54,38 @@ void GatePublishing::await_a_moment() {
 }
 
 void GatePublishing::check() {
-  using std::chrono::seconds;
-  if (looked_.valid() && looked_.wait_for(seconds(0)) == std::future_status::ready) looked_.get();
+  for (std::future<void>* const step : {&looked_, &begun_})
+    if (step->valid() && step->wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+      step->get();
 }
 
-void GatePublishing::look() {
-  bool waited = false;
-  const auto missing = [&](const std::string& why) {
-    waited = true;
-    status_.kafka_missing(why);
-  };
-  const auto found = look_up_publishing(config_, {.missing = missing}, stop_);
-  if (!found) return;
-  for (std::string why; !(why = why_not_original(config_)).empty();) {
-    if (!config_.kafka.wait_for_topics) throw Stop(kUnreachable, why);
+void GatePublishing::missing(const std::string& why) {
+  waited_ = true;
+  status_.kafka_missing(why);
+}
+
+void GatePublishing::look_for_topics() {
+  const auto found = look_up_publishing(
+      config_, {.missing = [this](const std::string& why) { missing(why); }}, stop_);
+  if (found) publishing_->topics = found->topics;
+}
+
+// A gate waits for PostgreSQL in any case, so this does not end it, whatever wait_for_topics is.
+void GatePublishing::begin_once_original() {
+  if (publishing_->topics.empty()) return;
+  std::string said;
+  for (std::string why; stop_ == 0 && !(why = why_not_original(config_)).empty(); said = why) {
+    if (why != said)
+      observe::log::warning("waiting_for_original", {{"error", why}},
+                            "what publishes is answered 503 until then");
     missing(why);
     std::this_thread::sleep_for(kAskAgain);
-    if (stop_ != 0) return;
   }
-  publishing_->topics = found->topics;
+  if (stop_ != 0) return;
   relay_.emplace(config_, publishing_.get(), metrics_);
   publishing_->committed = [this] { relay_->relay().nudge(); };
   status_.kafka_found();
-  if (!waited) return;
+  if (!waited_) return;
   observe::log::info("kafka_found", {}, "routes may publish; all of them take requests");
   observe::service_manager::ready("the gate takes requests");
 }

@@ -1,5 +1,5 @@
-// What a gate needs of Kafka before its routes can publish: its topics, and what each takes. It
-// looks for them on a thread of its own, so that the gate serves all else meanwhile.
+// What a gate needs before its routes can publish: Kafka's topics, what each takes, and a database
+// that is no copy. It looks on a thread of its own, so that the gate serves all else meanwhile.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,9 @@ class GatePublishing {
   void check();
 
  private:
-  void look();
+  void look_for_topics();
+  void begin_once_original();
+  void missing(const std::string& why);
 
   const config::Config& config_;
   gate::Status& status_;
@@ -42,7 +44,8 @@ class GatePublishing {
   std::atomic<int> stop_{0};
   std::shared_ptr<flow::Publishing> publishing_;
   std::optional<RelayThread> relay_;
-  std::future<void> looked_;
+  bool waited_ = false;  // the thread's
+  std::future<void> looked_, begun_;
   std::jthread thread_;  // last: it uses all of the above
 };
 
