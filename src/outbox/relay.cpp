@@ -110,7 +110,7 @@ void Relay::move_letters() {
   store::Session& session = lease_.session();
   const auto is_empty = [&](const std::string& to) {
     return lease_.is_held() ? topics_.at(to).stream().is_empty()
-                            : store::count_unpublished(session, setup_.group, {}, {to}) == 0;
+                            : store::count_unpublished(session, setup_.group, {}, {to}, 1) == 0;
   };
   if (letters_.move(session, setup_.lease, lease_.store_id(), is_empty)) {
     peek_at_ = {};

@@ -75,12 +75,11 @@ std::size_t move_letters(Session& session, const std::string& group,
 
 std::size_t count_unpublished(Session& session, const std::string& group,
                               const std::vector<std::string>& topics,
-                              const std::vector<std::string>& destinations) {
+                              const std::vector<std::string>& destinations, std::size_t most) {
   Transaction transaction(session);
   transaction.run("SET LOCAL statement_timeout = '1s'");  // sent with the rest it binds nothing
   return transaction
-      .run(sql::kCountUnpublished,
-           {group, array_of(topics), kMostCounted, array_of(destinations)})[0][0]
+      .run(sql::kCountUnpublished, {group, array_of(topics), most, array_of(destinations)})[0][0]
       .as<std::size_t>();
 }
 

@@ -50,12 +50,14 @@ std::size_t move_letters(Session& session, const std::string& group,
                          const std::function<Published(const UnpublishedLetter&)>& record_of,
                          std::size_t most = kMostLetters);
 
-// How many open letters of these topics are not in Kafka, counted up to kMostCounted: those that
-// are to be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError,
-// 57014 if it takes longer than a second.
+inline constexpr std::size_t kMostCounted = 10'000;
+
+// How many open letters of these topics are not in Kafka, counted up to `most`: those that are to
+// be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError, 57014
+// if it takes longer than a second.
 std::size_t count_unpublished(Session& session, const std::string& group,
                               const std::vector<std::string>& topics,
-                              const std::vector<std::string>& destinations);
-inline constexpr std::size_t kMostCounted = 10'000;
+                              const std::vector<std::string>& destinations,
+                              std::size_t most = kMostCounted);
 
 }  // namespace hapax::store
