@@ -160,7 +160,7 @@ ExitCode show(const DeadOptions& options) {
   const Json letter = read_letter(session, group_of(config), options.which);
   if (options.payload) {
     if (!has_bytes(letter))
-      throw Stop(kFailed, "its message was more than PostgreSQL takes, and was not kept; read " +
+      throw Stop(kFailed, "its message is not kept (more than PostgreSQL takes, or erased); read " +
                               coordinates_cell(letter) + " from Kafka");
     print_payload(bytes_of_hex(letter.at("payload")));
   } else if (options.json) {

@@ -36,7 +36,7 @@ void print_wanted(const ReplayTally& tally) {
                "; it runs once");
   for (const std::int64_t letter : tally.without_bytes)
     print_line("dead letter " + std::to_string(letter) +
-               " is left alone: its message was more than PostgreSQL takes and was not kept. Read "
+               " is left alone: its message was more than PostgreSQL takes, or erased. Read "
                "it from Kafka, at the place that `hapax dead show` tells; then give --payload, or "
                "discard it");
 }

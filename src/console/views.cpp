@@ -327,8 +327,9 @@ observe::PageAnswer payload(Ground& ground, const PageRequest& request) {
     kept = record || app::has_bytes(row);
   });
   if (!kept)
-    throw Stop(app::kFailed,
-               "the message was more than PostgreSQL takes, and was not kept; read it from Kafka");
+    throw Stop(
+        app::kFailed,
+        "the message is not kept (more than PostgreSQL takes, or erased); read it from Kafka");
   if (!bytes) throw Stop(app::kFailed, "the payload is null (a tombstone): there are no bytes");
   if (masked(mask_of(ground), bytes).hides)
     throw Stop(app::kFailed,

@@ -81,9 +81,8 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
 }
 
 std::string without_bytes(const store::Source& source) {
-  return "the message was more than PostgreSQL takes, so its payload, key and headers were not "
-         "kept; "
-         "read it from Kafka at " +
+  return "the message was more than PostgreSQL takes, or erased, so its payload, key and headers "
+         "are not kept; read it from Kafka at " +
          source.topic + "/" + std::to_string(source.partition) + "/" +
          std::to_string(source.offset) + ", then `hapax dead replay --payload FILE` or discard it";
 }

@@ -125,7 +125,7 @@ def edit_nothing_that_a_browser_would_change(page):
 
 def tell_a_message_that_was_not_kept(page):
     page.go("letter?which=6")
-    page.await_text("and was not kept")
+    page.await_text("is not kept (more than")
     assert "tombstone" not in page.text() and "\nReplay …" not in page.text(), page.text()
     page.click("Edit and replay …")
     page.await_text("Write the edited payload to a file")

@@ -167,7 +167,7 @@ TEST_F(ConsoleViews, AMessageThatWasNotKeptIsNoTombstone) {
       "big)' WHERE id = 2");
   for (const char* id : {"1", "2"}) {
     EXPECT_EQ(read(std::string("/api/letter?which=") + id).at("without_bytes"), true) << id;
-    EXPECT_THAT(get(std::string("/api/payload?letter=") + id).body, HasSubstr("was not kept"));
+    EXPECT_THAT(get(std::string("/api/payload?letter=") + id).body, HasSubstr("is not kept"));
   }
   EXPECT_EQ(read("/api/letter?which=3").at("without_bytes"), false);
   EXPECT_THAT(get("/api/payload?letter=3").body, HasSubstr("a tombstone"));

@@ -118,7 +118,7 @@ TEST_F(Replay, RefusesALetterWithoutItsBytes) {
   route.key.sources = {{key::Source::Kind::coordinates, {}}};
   const auto letter = dead_without_bytes();
   order(letter);
-  expect_refused(letter, "was more than PostgreSQL takes");
+  expect_refused(letter, "was more than PostgreSQL takes, or erased");
   // As hapax wrote it before it kept the fact.
   database.run("UPDATE hapax.dead_letters SET other = NULL");
   order(letter);

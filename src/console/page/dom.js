@@ -105,7 +105,7 @@ export function bytes(shown) {
   return h("span", {class: "bytes"}, text, shown.cut && ` … ${shown.bytes} bytes`);
 }
 
-export const NOT_KEPT = "The message was more than PostgreSQL takes, and was not kept: neither key, headers nor payload. Read it from Kafka.";
+export const NOT_KEPT = "The message is not kept (more than PostgreSQL takes, or erased): neither key, headers nor payload. Read it from Kafka.";
 
 // The same as a block. `path`: of all of it, as a file. `kept`: false if null is no tombstone.
 export function payload(shown, path, kept = true) {

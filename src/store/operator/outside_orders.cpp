@@ -92,7 +92,8 @@ void order_letter(Transaction& transaction, const Json& letter, const CallDecisi
     throw Refused("its dead letter was ended meanwhile; look again with `hapax outside list`");
   if (decision.what != What::give_up && open[0]["without_bytes"].as<bool>())
     throw Refused(
-        "its message was more than PostgreSQL takes, so its dead letter has nothing to run; decide "
+        "its message was more than PostgreSQL takes, or erased, so its dead letter has nothing to "
+        "run; decide "
         "--give-up, and book it by hand");
   // A replay that began before the decision may end by what was true then.
   transaction.run(sql::kCancelReplays, {ids, "decided meanwhile by " + decision.who});
