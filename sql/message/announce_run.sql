@@ -8,8 +8,8 @@
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   crashes, last_error, handler, next_try)
 SELECT $1, $2, $3, $4, $5, 0, 1, 'the worker process ended while this message ran', $6, now()
-WHERE $7::bigint = 0 OR $7::bigint = (SELECT c.epoch FROM hapax.checkpoints c
-  WHERE c.group_id = $1 AND c.topic = $2 AND c.partition = $4)
+WHERE $7::bigint = 0 OR $7::bigint = (SELECT e.epoch FROM hapax.epochs e
+  WHERE e.group_id = $1 AND e.topic = $2 AND e.partition = $4)
 ON CONFLICT (group_id, topic, generation, partition, kafka_offset) DO UPDATE
 SET crashes = a.crashes + 1,
     last_at = CASE WHEN a.count = 0 THEN now() ELSE a.last_at END

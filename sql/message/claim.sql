@@ -15,5 +15,5 @@ WHERE set_config('hapax.claim', $12, true) = $12 AND set_config('hapax.gate', 'a
   AND set_config('lock_timeout', $13, true) IS NOT NULL
 ON CONFLICT (key, scope, tenant) DO NOTHING
 RETURNING set_config('hapax.gate', 'queued', true), set_config('lock_timeout', $14, true),
-  (SELECT epoch FROM hapax.checkpoints c WHERE c.group_id = $6 AND c.topic = $7 AND c.partition = $9)
+  (SELECT epoch FROM hapax.epochs e WHERE e.group_id = $6 AND e.topic = $7 AND e.partition = $9)
     AS epoch

@@ -11,7 +11,7 @@ SELECT d.key, $2, d.tenant, 'completed', d.fingerprint, $5, $6, $7, d.generation
 FROM unnest($1::text[], $3::text[], $4::bytea[], $8::int[], $9::int[], $10::bigint[], $12::bigint[])
   AS d (key, tenant, fingerprint, generation, partition, kafka_offset, epoch)
 -- A hash of what the partitions have: one look for each message took a tenth of the statement's time.
-WHERE d.epoch = 0 OR (d.partition, d.epoch) IN (SELECT c.partition, c.epoch FROM hapax.checkpoints c
-  WHERE c.group_id = $6 AND c.topic = $7 AND c.partition = ANY ($9::int[]))
+WHERE d.epoch = 0 OR (d.partition, d.epoch) IN (SELECT e.partition, e.epoch FROM hapax.epochs e
+  WHERE e.group_id = $6 AND e.topic = $7 AND e.partition = ANY ($9::int[]))
 ON CONFLICT (key, scope, tenant) DO NOTHING
 RETURNING set_config('hapax.gate', 'queued', true), partition, kafka_offset

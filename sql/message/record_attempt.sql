@@ -8,8 +8,8 @@
 INSERT INTO hapax.attempts AS a (group_id, topic, generation, partition, kafka_offset, count,
   last_error, sqlstate, handler, next_try)
 SELECT $1, $2, $3, $4, $5, 1, $6, $7, $8, clock_timestamp() + make_interval(secs => $9)
-WHERE $10::bigint = 0 OR $10::bigint = (SELECT c.epoch FROM hapax.checkpoints c
-  WHERE c.group_id = $1 AND c.topic = $2 AND c.partition = $4)
+WHERE $10::bigint = 0 OR $10::bigint = (SELECT e.epoch FROM hapax.epochs e
+  WHERE e.group_id = $1 AND e.topic = $2 AND e.partition = $4)
 ON CONFLICT (group_id, topic, generation, partition, kafka_offset) DO UPDATE
 SET count = a.count + 1, last_error = excluded.last_error, sqlstate = excluded.sqlstate,
     handler = excluded.handler, last_at = now(), next_try = excluded.next_try,

@@ -11,5 +11,5 @@ WHERE key = $1 AND scope = $2 AND tenant = $3 AND status IN ('failed', 'forgotte
   AND status = $12 AND group_id = $13 AND topic = $14 AND generation = $15 AND partition = $16
   AND kafka_offset = $17
 RETURNING set_config('hapax.gate', 'queued', true),
-  (SELECT epoch FROM hapax.checkpoints c WHERE c.group_id = $6 AND c.topic = $7 AND c.partition = $9)
+  (SELECT epoch FROM hapax.epochs e WHERE e.group_id = $6 AND e.topic = $7 AND e.partition = $9)
     AS epoch

@@ -3,8 +3,8 @@
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 epoch of the partition as it was
 -- announced (0: no worker has it). No rows.
 WITH run AS (
-  SELECT $6::bigint = 0 OR EXISTS (SELECT FROM hapax.checkpoints c
-    WHERE c.group_id = $1 AND c.topic = $2 AND c.partition = $4 AND c.epoch = $6::bigint) AS is_ours),
+  SELECT $6::bigint = 0 OR EXISTS (SELECT FROM hapax.epochs e
+    WHERE e.group_id = $1 AND e.topic = $2 AND e.partition = $4 AND e.epoch = $6::bigint) AS is_ours),
 never_failed AS (
   DELETE FROM hapax.attempts a USING run
   WHERE a.group_id = $1 AND a.topic = $2 AND a.generation = $3 AND a.partition = $4

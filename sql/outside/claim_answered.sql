@@ -7,5 +7,5 @@ SET status = 'completed', updated_at = now(), expires_at = now() + make_interval
     holder = NULL, answer = NULL
 WHERE key = $1 AND scope = $2 AND tenant = $3 AND token = $4 AND status = 'answered'
 RETURNING set_config('hapax.gate', 'queued', true),
-  (SELECT epoch FROM hapax.checkpoints c WHERE c.group_id = $6 AND c.topic = $7 AND c.partition = $8)
+  (SELECT epoch FROM hapax.epochs e WHERE e.group_id = $6 AND e.topic = $7 AND e.partition = $8)
     AS epoch

@@ -26,9 +26,9 @@ WITH wanted AS (
     partition, kafka_offset, 'infinity', $13::bigint,
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint, clock_timestamp(), 1, alone, 0
   FROM wanted w
-  WHERE epoch = 0 OR epoch = (SELECT c.epoch FROM hapax.checkpoints c
-    WHERE c.group_id = w.group_id COLLATE "C" AND c.topic = w.topic COLLATE "C"
-      AND c.partition = w.partition)
+  WHERE epoch = 0 OR epoch = (SELECT e.epoch FROM hapax.epochs e
+    WHERE e.group_id = w.group_id COLLATE "C" AND e.topic = w.topic COLLATE "C"
+      AND e.partition = w.partition)
   ORDER BY key, scope, tenant
   ON CONFLICT (key, scope, tenant) DO UPDATE SET
     status = CASE k.status WHEN 'answered' THEN 'answered' ELSE 'started' END,

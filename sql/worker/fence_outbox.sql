@@ -1,10 +1,10 @@
--- Renews the relay's lease and fences it. No row if another relay took it over. None if PostgreSQL lost
--- its tail since, because ids may name other rows now.
--- $1 name, $2 holder, $3 epoch, $4 incarnation, $5 seconds. Locks the lease until COMMIT.
-UPDATE hapax.leases
-SET until = clock_timestamp() + make_interval(secs => $5)
+-- Locks the relay's lease until COMMIT, which that makes a durable one. No row if another relay took it
+-- over. None if PostgreSQL lost its tail since, because ids may name other rows now. It writes no version
+-- of the row: while an old snapshot is open, PostgreSQL removes none, and each step would walk over all.
+-- $1 name, $2 holder, $3 epoch, $4 incarnation.
+SELECT 1 FROM hapax.leases
 WHERE name = $1 AND holder = $2 AND epoch = $3
   AND $4::uuid = (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM
                   pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid
                   FROM hapax.incarnation)
-RETURNING 1
+FOR NO KEY UPDATE

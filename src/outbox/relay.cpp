@@ -42,7 +42,7 @@ void Relay::turn() {
   if (!step) return;
   auto read = store::step_outbox(lease_.session(), lease_.proof(), *step);
   if (!read) return forget();
-  lease_.renewed(read->fenced_at);
+  lease_.renewed(read->renewed_at);
   unremoved_.written();
   topics_.opened(*step, *read);
   if (!read->rows.empty()) {
@@ -153,6 +153,7 @@ std::optional<store::OutboxStep> Relay::due_step() {
     is_due = store::peek_outbox(lease_.session(), setup_.group, step.topics, step.in_hand);
   }
   if (!is_due) return std::nullopt;
+  step.renewed_at = lease_.renewed_at();
   unremoved_.put_into(step);
   return step;
 }
@@ -187,7 +188,7 @@ void Relay::leave() {
            Clock::now() < until) {
       topics_.turn(false, kPoll, unremoved_);
       if (unremoved_.is_empty()) continue;
-      store::OutboxStep last{{}, {}, 1, 1, setup_.lease};
+      store::OutboxStep last{{}, {}, 1, 1, setup_.lease, lease_.renewed_at()};
       unremoved_.put_into(last);
       if (!store::step_outbox(lease_.session(), lease_.proof(), last)) return;
       unremoved_.forget();

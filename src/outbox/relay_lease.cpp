@@ -12,8 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace log = observe::log;
 
-constexpr int kRenewals = 10;  // while it lasts
-constexpr auto kAsk = 1s;      // while another relay has it
+constexpr auto kAsk = 1s;  // while another relay has it
 
 }  // namespace
 
@@ -23,9 +22,7 @@ RelayLease::RelayLease(const RelaySetup& setup)
       connect_(setup.connect),
       time_(setup.lease) {}
 
-bool RelayLease::must_be_renewed() const {
-  return Clock::now() - renewed_at_ > std::chrono::milliseconds(time_) / kRenewals;
-}
+bool RelayLease::must_be_renewed() const { return store::must_be_renewed(renewed_at_, time_); }
 
 std::optional<RelayLease::OpenBatches> RelayLease::seek() {
   if (!session_) {

@@ -31,6 +31,7 @@ class RelayLease {
   // What is in hand may be sent: no other relay can have taken over.
   bool is_fresh() const { return Clock::now() - renewed_at_ < lasts_; }
   bool must_be_renewed() const;
+  std::chrono::steady_clock::time_point renewed_at() const { return renewed_at_; }
 
   // Whether this session was seen to be of the group's database, and of no copy of it.
   bool knows_store() const { return session_ && knows_store_; }
@@ -40,7 +41,7 @@ class RelayLease {
   const store::OutboxLease& proof() const { return *lease_; }  // if it is held
   const std::string& store_id() const { return store_id_; }    // as it was seen last
 
-  // A step with PostgreSQL has renewed it at `time`.
+  // A step with PostgreSQL has found it ours, renewed at `time`.
   void renewed(std::chrono::steady_clock::time_point time);
   // Another relay has it, or ids may name other rows after PostgreSQL lost its tail.
   void lost();

@@ -52,6 +52,21 @@ constexpr const char* kOthersStatements =
     ";SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements "
     "WHERE left(name, 6) <> 'hapax_')";
 
+// Behind the settings: whether epochs stand in a table of their own.
+constexpr const char* kHasEpochs =
+    ";SELECT EXISTS (SELECT FROM pg_catalog.pg_class c "
+    "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'hapax' "
+    "AND c.relname = 'epochs' AND pg_catalog.has_table_privilege(c.oid, 'SELECT'))";
+
+// On a schema before 16 hapax.checkpoints has them. It goes on having them, so a session may
+// outlive the migration.
+std::string with_epochs_of_checkpoints(std::string text) {
+  constexpr std::string_view kApart = "hapax.epochs";
+  for (std::size_t at = 0; (at = text.find(kApart, at)) != std::string::npos;)
+    text.replace(at, kApart.size(), "hapax.checkpoints");
+  return text;
+}
+
 }  // namespace
 
 Session::Session(const ConnectOptions& options) {
@@ -69,7 +84,7 @@ Session::Session(const ConnectOptions& options) {
     state_->lock_timeout = std::to_string(options.lock_timeout.count());
     state_->statement_timeout = options.statement_timeout;
     pqxx::nontransaction work(state_->connection);
-    work.exec(state_->settings);
+    state_->has_epochs = work.exec(state_->settings + kHasEpochs)[0][0].as<bool>();
   } catch (...) {
     Fault fault = fault_of(std::current_exception());
     if (fault.kind == Fault::Kind::other) fault.kind = Fault::Kind::connection;
@@ -90,7 +105,9 @@ bool Session::prepare(const Statement& statement) {
   bool& prepared = state_->prepared[&statement];
   if (prepared) return false;
   try {
-    state_->prepare(statement.name, statement.text);
+    state_->prepare(statement.name, state_->has_epochs
+                                        ? statement.text
+                                        : with_epochs_of_checkpoints(statement.text));
   } catch (...) {
     rethrow(state_->connection, statement.text);
   }

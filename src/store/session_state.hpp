@@ -28,6 +28,7 @@ struct Session::State {
   std::string settings;                            // to be set again after RESET ALL
   std::string lock_timeout;                        // of them, in milliseconds
   std::chrono::milliseconds statement_timeout{0};  // of them
+  bool has_epochs = false;                         // a schema from 16 on
   Leaves left_behind = Leaves::nothing;
   std::string nonce_prefix;
   std::uint64_t nonce_count = 0;

@@ -147,9 +147,10 @@ MUTANTS = {
         '  transaction.add("SET LOCAL idle', 'transaction.add("SET LOCAL synchronous_commit = off");\n'
         '  transaction.add("SET LOCAL idle')],
         POSTGRES, {"batch": 1, "lose_tail": True}, world="publish"),
-    "relay-without-fence": Mutant([(
-        "sql/worker/fence_outbox.sql", "WHERE name = $1 AND holder = $2 AND epoch = $3",
-        "WHERE name = $1 AND $2 <> '' AND $3 > 0")], "relay-frozen", world="publish"),
+    "relay-without-fence": Mutant([
+        (f"sql/worker/{statement}.sql", "WHERE name = $1 AND holder = $2 AND epoch = $3",
+         "WHERE name = $1 AND $2 <> '' AND $3 > 0")
+        for statement in ("fence_outbox", "renew_outbox_lease")], "relay-frozen", world="publish"),
     "outbox-ids-drawn-early": Mutant([
         ("sql/message/claim.sql", "AND set_config('lock_timeout', $13, true) IS NOT NULL",
          "AND set_config('lock_timeout', $13, true) IS NOT NULL AND nextval('hapax.outbox_id_seq') > 0"),

@@ -209,10 +209,25 @@ TEST_F(Outbox, IsLeasedAfreshAtTheEndOfAStepThatTookLong) {
   blocks.rollback();
   const auto read = stepping.get();
   EXPECT_EQ(ids(read), Ids{1});
-  EXPECT_GE(read->fenced_at, reckoned);
+  EXPECT_GE(read->renewed_at, reckoned);
   EXPECT_EQ(database.value("SELECT until - interval '1 s' >= '" + slow_until +
                            "' FROM hapax.leases WHERE holder = 'one'"),
             "t");
+}
+
+// Each version of the row stays while an old snapshot is open (pg_dump), and each step reads all.
+TEST_F(Outbox, IsLeasedAfreshOnlyIfThatIsDue) {
+  const OutboxLease mine = lease();
+  const auto version = [&] { return database.value("SELECT xmin, until FROM hapax.leases"); };
+  const std::string before = version();
+  OutboxStep step = reading({{"a", 0}});
+  step.renewed_at = std::chrono::steady_clock::now();
+  EXPECT_EQ(step_outbox(session, mine, step)->renewed_at, step.renewed_at);
+  EXPECT_EQ(version(), before);
+  const auto now = std::chrono::steady_clock::now();
+  step.renewed_at = now - step.lease / 5;
+  EXPECT_GE(step_outbox(session, mine, step)->renewed_at, now);
+  EXPECT_NE(version(), before);
 }
 
 // What a relay has locked would hold up the next one for as long as it stands still.

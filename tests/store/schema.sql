@@ -17,9 +17,9 @@ BEGIN
   END IF;
   INSERT INTO hapax.positions (group_id, topic, partition, generation, last)
   SELECT in_group, in_topic, in_partition, in_generation, in_offset
-  WHERE in_epoch = 0 OR in_epoch = (SELECT c.epoch FROM hapax.checkpoints c
-    WHERE c.group_id = in_group COLLATE "C" AND c.topic = in_topic COLLATE "C"
-      AND c.partition = in_partition);
+  WHERE in_epoch = 0 OR in_epoch = (SELECT e.epoch FROM hapax.epochs e
+    WHERE e.group_id = in_group COLLATE "C" AND e.topic = in_topic COLLATE "C"
+      AND e.partition = in_partition);
   IF NOT FOUND THEN RETURN 'fenced'; END IF;
   PERFORM set_config('hapax.gate', 'queued', true);
   RETURN 'taken';
@@ -37,8 +37,8 @@ BEGIN
     SELECT in_group, in_topic, d.p, d.generation, d.last, d.others::integer[]
     FROM unnest(partitions, generations, epochs, lasts, earlier)
       AS d (p, generation, epoch, last, others)
-    WHERE d.epoch = 0 OR d.epoch = (SELECT c.epoch FROM hapax.checkpoints c
-      WHERE c.group_id = in_group COLLATE "C" AND c.topic = in_topic COLLATE "C" AND c.partition = d.p)
+    WHERE d.epoch = 0 OR d.epoch = (SELECT e.epoch FROM hapax.epochs e
+      WHERE e.group_id = in_group COLLATE "C" AND e.topic = in_topic COLLATE "C" AND e.partition = d.p)
     RETURNING written.partition;
   PERFORM set_config('hapax.gate', 'queued', true);
 END $$;
@@ -52,6 +52,24 @@ CREATE FUNCTION hapax.is_settled(in_group text, in_topic text, in_partition inte
       AND generation = in_generation AND last >= in_offset
       AND (last = in_offset OR last - in_offset = ANY (earlier)))
 $$;
+CREATE FUNCTION hapax.note_epoch() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+  IF TG_OP <> 'INSERT' THEN
+    DELETE FROM hapax.epochs
+    WHERE group_id = OLD.group_id AND topic = OLD.topic AND partition = OLD.partition
+      AND (TG_OP = 'DELETE' OR (group_id, topic, partition) IS DISTINCT FROM
+                               (NEW.group_id, NEW.topic, NEW.partition));
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    INSERT INTO hapax.epochs AS e (group_id, topic, partition, epoch)
+    VALUES (NEW.group_id, NEW.topic, NEW.partition, NEW.epoch)
+    ON CONFLICT (group_id, topic, partition) DO UPDATE SET epoch = excluded.epoch;
+  END IF;
+  RETURN NULL;
+END $$;
 CREATE FUNCTION hapax.note_forgotten() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -181,6 +199,13 @@ CREATE TABLE hapax.doubts (
     asked_run bigint,
     CONSTRAINT doubts_decided_check CHECK ((decided = ANY (ARRAY['call'::text, 'as_unknown'::text])))
 );
+CREATE TABLE hapax.epochs (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    partition integer NOT NULL,
+    epoch bigint NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='500');
 CREATE TABLE hapax.forgotten (
     scope text NOT NULL COLLATE pg_catalog."C",
     until timestamp with time zone NOT NULL
@@ -437,6 +462,8 @@ ALTER TABLE ONLY hapax.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.doubts
     ADD CONSTRAINT doubts_pkey PRIMARY KEY (group_id, topic, partition);
+ALTER TABLE ONLY hapax.epochs
+    ADD CONSTRAINT epochs_pkey PRIMARY KEY (group_id, topic, partition);
 ALTER TABLE ONLY hapax.forgotten
     ADD CONSTRAINT forgotten_pkey PRIMARY KEY (scope);
 ALTER TABLE ONLY hapax.halts
@@ -486,6 +513,7 @@ CREATE UNIQUE INDEX outbox_halts_open ON hapax.outbox_halts USING btree (group_i
 CREATE INDEX position_changes_by_partition ON hapax.position_changes USING btree (group_id, topic, partition, id);
 CREATE INDEX replays_by_dead_letter ON hapax.replays USING btree (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);
+CREATE TRIGGER epochs AFTER INSERT OR DELETE OR UPDATE OF epoch, group_id, topic, partition ON hapax.checkpoints FOR EACH ROW EXECUTE FUNCTION hapax.note_epoch();
 CREATE TRIGGER forgotten AFTER DELETE ON hapax.idempotency_keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION hapax.note_forgotten();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT ON hapax.positions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();

@@ -89,7 +89,7 @@ TEST(Traces, OfABatchAreOneSpanWithALinkForEachMessage) {
     links += span.at("links").size();
     const json count = attribute(span, "messaging.batch.message_count");
     if (!count.is_null()) ++batches;
-    EXPECT_EQ(std::to_string(span.at("links").size()), count.is_null() ? "1" : count);
+    EXPECT_EQ(json(std::to_string(span.at("links").size())), count.is_null() ? json("1") : count);
   }
   EXPECT_EQ(links, 40U);
   EXPECT_GE(batches, 1U);

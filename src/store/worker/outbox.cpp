@@ -117,8 +117,11 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
     read.writers.insert(row[0].text());
   for (const Row row : transaction.run(sql::kReadOpenOutboxHalts, {lease.group}))
     read.halts.insert(row["id"].as<std::int64_t>());
-  read.fenced_at = std::chrono::steady_clock::now();
-  if (!renew_outbox_lease(transaction, lease, step.lease)) return std::nullopt;
+  read.renewed_at = step.renewed_at;
+  if (must_be_renewed(step.renewed_at, step.lease)) {
+    read.renewed_at = std::chrono::steady_clock::now();
+    if (!renew_outbox_lease(transaction, lease, step.lease)) return std::nullopt;
+  }
   transaction.commit();
   return read;
 }

@@ -42,7 +42,8 @@ struct OutboxStep {
   std::size_t most_rows = 0;                                       // of a topic
   std::size_t most_bytes = 0;  // OutboxRow::bytes of a topic; one record comes in any case
   std::chrono::seconds lease{0};
-  std::vector<std::int64_t> in_hand = {};  // ids that are not read again
+  std::chrono::steady_clock::time_point renewed_at = {};  // the lease, last
+  std::vector<std::int64_t> in_hand = {};                 // ids that are not read again
   std::vector<SettledBatch> settled = {};
   std::vector<NextBatch> next = {};  // to be sent after this step; of a topic one at most
 };
@@ -53,7 +54,7 @@ struct OutboxRead {
   std::set<std::string> writers;      // transactions with ids, still running after `rows` were read
   std::set<std::int64_t> halts;       // those that are open
   std::vector<std::int64_t> numbers;  // of OutboxStep::next
-  std::chrono::steady_clock::time_point fenced_at;  // the lease runs from then at the earliest
+  std::chrono::steady_clock::time_point renewed_at;  // the lease runs from then at the earliest
 };
 
 // Whether there is a record to read, beside those in hand. Writes nothing.
@@ -66,10 +67,11 @@ std::set<std::string> find_behind_marks(Session& session, const std::string& gro
                                         const std::map<std::string, std::int64_t>& marks);
 
 // Removes what is acknowledged or settled, opens batches and reads on, in one transaction whose
-// COMMIT is synchronous. It checks the lease first and, as its last statement, renews it. So what
-// it returns cannot be lost any more by a crash or a synchronous failover. No other relay had taken
-// over by then, and the lease is fresh, however long the read took. Nothing if the lease or the
-// incarnation is another one: then nothing was changed, and the ids in hand mean nothing any more.
+// COMMIT is synchronous. It checks the lease first and, if that is due, renews it as its last
+// statement. So what it returns cannot be lost any more by a crash or a synchronous failover. No
+// other relay had taken over by then, and the lease is fresh, however long the read took. Nothing
+// if the lease or the incarnation is another one: then nothing was changed, and the ids in hand
+// mean nothing any more.
 std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease,
                                       const OutboxStep& step);
 

@@ -43,14 +43,17 @@ bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chron
   transaction.add("SET LOCAL synchronous_commit = on");
   transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
                   std::to_string(time.count()) + "s'");
-  return renew_outbox_lease(transaction, lease, time);
+  return !transaction
+              .run(sql::kFenceOutbox,
+                   {lease_name(lease.group), lease.holder, lease.epoch, lease.incarnation})
+              .empty();
 }
 
 bool renew_outbox_lease(Transaction& transaction, const OutboxLease& lease,
                         std::chrono::seconds time) {
   return !transaction
-              .run(sql::kFenceOutbox, {lease_name(lease.group), lease.holder, lease.epoch,
-                                       lease.incarnation, time.count()})
+              .run(sql::kRenewOutboxLease, {lease_name(lease.group), lease.holder, lease.epoch,
+                                            lease.incarnation, time.count()})
               .empty();
 }
 

@@ -40,12 +40,18 @@ std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string
                                              const std::string& incarnation,
                                              std::chrono::seconds time);
 
-// The first statement of a transaction that only the lease's holder may commit: renews the lease,
-// and locks it until the end. False if the lease or the incarnation is another one. The COMMIT will
-// be synchronous, and PostgreSQL ends the transaction if this process stands still for `time`.
+// The first statement of a transaction that only the lease's holder may commit: locks the lease
+// until the end. False if the lease or the incarnation is another one. The COMMIT will be
+// synchronous, and PostgreSQL ends the transaction if this process stands still for `time`.
 bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time);
 
-// Renews it once more, behind statements that may have taken long. False as above.
+// Whether a lease that was renewed then is due. Each renewal is one more version of its row.
+inline bool must_be_renewed(std::chrono::steady_clock::time_point renewed_at,
+                            std::chrono::seconds time) {
+  return std::chrono::steady_clock::now() - renewed_at > std::chrono::milliseconds(time) / 10;
+}
+
+// Renews it, behind statements that may have taken long. False as above.
 bool renew_outbox_lease(Transaction& transaction, const OutboxLease& lease,
                         std::chrono::seconds time);
 

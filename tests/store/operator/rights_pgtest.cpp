@@ -72,6 +72,7 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.checkpoints INSERT SELECT UPDATE\n"
             "hapax.dead_letters INSERT SELECT\n"
             "hapax.doubts INSERT SELECT UPDATE\n"
+            "hapax.epochs SELECT\n"
             "hapax.forgotten SELECT\n"
             "hapax.halts INSERT SELECT UPDATE\n"
             "hapax.holders DELETE INSERT SELECT UPDATE\n"
