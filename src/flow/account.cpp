@@ -14,8 +14,9 @@ namespace {
 bool is_skip(const Outcome& verdict) { return verdict.reason == kSkipped; }
 
 // Giving up goes through the same claim as running: `failed` is written only if the key was won.
-// Else: A gives up on m after losing the partition, B completed m, A overwrites, m runs twice.
-// Nothing if an operator's skip overrules what the key shows: it takes no key then.
+// Otherwise: worker A loses the partition, worker B completes m, then A gives m up and overwrites
+// the key, so m could run twice.
+// Returns nothing if an operator's skip overrules what the key shows. Such a letter takes no key.
 std::optional<Outcome> write_with_key(Attempt& attempt, Outcome verdict) {
   store::Transaction transaction(*attempt.session);
   const store::ClaimRequest request = attempt.request();
@@ -38,7 +39,8 @@ Outcome write_without_key(Attempt& attempt, Outcome verdict) {
   return verdict;
 }
 
-// Once called, a key is never `failed`: a take-over would call again. The answer stays with it.
+// Once the handler has called, its key never becomes `failed`, because the next message of the key
+// would take it over and call again. The key keeps the answer.
 Outcome end_call(Attempt& attempt, Outcome verdict) {
   const auto id = store::end_call(*attempt.session, attempt.request(), attempt.task.answered->token,
                                   store::CallEnd::unknown, letter_of(attempt, verdict));
@@ -99,7 +101,8 @@ Outcome count_run(Attempt& attempt, const store::Fault& fault,
   if (task.route.retry.exhausted(runs->count, runs->lasting)) {
     Outcome outcome =
         give_up(attempt, gave_up("attempts_exhausted", fault.text, runs->count, fault.sqlstate));
-    // Also if PostgreSQL did not take the letter: the handler must not run again.
+    // Count the run even if PostgreSQL did not take the letter, because the handler must not run
+    // again.
     outcome.attempts = std::max(outcome.attempts, runs->count);
     return outcome;
   }
@@ -121,9 +124,10 @@ void name_letter(Attempt& attempt) {
 
 Outcome give_up(Attempt& attempt, Outcome verdict) {
   const Task& task = attempt.task;
-  // Cautious mode gives up before it derives the key. But a called one was derived for the call,
-  // and a position needs no look at the message: a worker that lost the partition must not write a
-  // letter. Nor must one whose route still refuses tombstones, if others handle them by now.
+  // Cautious mode gives a message up before it derives the key. Two kinds of identity exist all the
+  // same: a call derived its key before, and a position needs no look at the message. With them, a
+  // worker that lost the partition writes no letter. Nor does a worker whose route still refuses
+  // tombstones, if another worker has handled this one.
   const bool names_itself =
       key::is_by_position(task.route.key) &&
       (!task.is_read() || verdict.reason == kCrashed || verdict.reason == key::kTombstone);

@@ -15,7 +15,7 @@
 namespace hapax::flow {
 
 struct Attempt {
-  // Before the session is made, if it must be.
+  // Precondition: the lane has not yet opened a session for this run.
   Attempt(const Task& given, LaneSession& lanes, std::minstd_rand& dice,
           std::optional<key::Identity> derived = {})
       : task(given),
@@ -53,7 +53,7 @@ struct Attempt {
   std::optional<key::Identity> identity;     // nothing: not derived
   bool in_doubt;                             // a transaction with it may have been committed
   bool sent_commit = false;                  // of this run
-  store::Phase phase = store::Phase::claim;  // which says what an exception means
+  store::Phase phase = store::Phase::claim;  // decides what an exception means
   bool keep_bytes = true;                    // of a dead letter
   bool session_was_stale = false;            // perhaps: run again at once, on a new session
 };

@@ -1,10 +1,10 @@
-// How batches of several messages keep out of each other's way, when they ran into others
-// (deadlocks, serialization failures, held keys and rows): first one at a time, then smaller ones;
-// and back, slowly.
+// Slows batches down if they collide: by deadlocks, serialization failures, or held keys and rows.
+// First they run one at a time. If they still collide, they become smaller. Both measures end late.
 //
 // A deadlock costs PostgreSQL's deadlock_timeout, a second unless it is set: the time of thousands
-// of messages. So each one doubles how many must pass in peace before anything is loosened again,
-// up to a bound: a stuck transaction that blocked all for a while must not slow batches for days.
+// of messages. So each collision doubles the number of messages that must pass without one before a
+// measure is loosened. That number has a bound: one transaction that is stuck for a while must not
+// slow batches for days.
 //
 // Thread safety: none; each lane has its own.
 #pragma once
@@ -26,7 +26,7 @@ class BatchLimit {
   // Whether batches of a route should wait for each other, in all workers.
   bool one_at_a_time() const { return one_at_a_time_; }
 
-  // A transaction of `size` messages, two or more, ran into others.
+  // A transaction of `size` messages, two or more, collided with others.
   void contended(std::size_t size) {
     if (one_at_a_time_) value_ = size / 2;
     one_at_a_time_ = true;
@@ -34,7 +34,7 @@ class BatchLimit {
     calm_ = 0;
   }
 
-  // So many messages were settled without.
+  // So many messages were settled without a collision.
   void passed(std::size_t messages) {
     calm_ += messages;
     if (calm_ < (one_at_a_time_ ? patience_ : kMostPatience)) return;
@@ -51,8 +51,8 @@ class BatchLimit {
  private:
   std::size_t value_ = kMost;
   bool one_at_a_time_ = false;
-  std::size_t patience_ = kLeastPatience;  // messages in peace before anything is loosened
-  std::size_t calm_ = 0;                   // messages since something changed
+  std::size_t patience_ = kLeastPatience;  // messages that must pass before a measure is loosened
+  std::size_t calm_ = 0;                   // messages since a measure last changed
 };
 
 }  // namespace hapax::flow

@@ -7,7 +7,7 @@
 namespace hapax::flow {
 namespace {
 
-// Of a cause that is made of an error's text.
+// Bytes of a cause that is made of an error's text.
 constexpr std::size_t kMaxCause = 200;
 
 // The second byte of a character in UTF-8, or a later one.

@@ -1,5 +1,5 @@
-// Many messages in a row given up on for one cause are a broken deploy, not bad messages: the route
-// halts instead of draining the topic into dead letters.
+// Halts a route if many messages in a row become dead letters for one cause. That is a broken
+// deploy, not bad messages. Without the halt the whole topic would become dead letters.
 //
 // Thread safety: all of it.
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace hapax::flow {
 
-// What a message that was given up on counts for: its letter's reason and SQLSTATE; without one,
-// the words of its error that hold no digit, so that messages may name themselves in it.
-// Empty: it counts for nothing, as its handler never ran, or its letter is older than this run.
+// The cause that a dead letter counts for: its reason and its SQLSTATE. Without a SQLSTATE it is
+// the reason and the error's words that hold no digit, because an error may name its message. Empty
+// if the letter does not count: its handler never ran, or the letter is older than this run.
 std::string cause_of(const Outcome& outcome);
 
 class Breaker {
@@ -23,17 +23,18 @@ class Breaker {
   // `limit`: dead letters in a row; 0: never opens.
   explicit Breaker(int limit) : limit_(limit) {}
 
-  // What became of a message, once that is committed. One that completed begins the count again.
+  // Call it when the outcome of a message is committed. A completed message resets the count.
   void learn(const Outcome& outcome);
 
-  // From the limit-th dead letter in a row until close(): no message of the route may run.
+  // From the limit-th dead letter in a row until close(). Meanwhile no message of the route may
+  // run.
   bool is_open() const { return open_; }
 
-  // The cause, for the one who asks for the halt; nothing to everybody else. A close() before that
-  // takes nothing back: the halt that it opened for has not been asked for.
+  // Returns the cause to the first caller, who then asks for the halt, and nothing to later ones. A
+  // close() in between does not withdraw the cause, because the halt has not been asked for yet.
   std::optional<std::string> take_cause();
 
-  // A partition of the route starts, so no halt of it stands any more.
+  // Call it when a partition of the route starts: then the route is no longer halted.
   void close();
 
  private:

@@ -1,5 +1,5 @@
-// The account of a call to the outside: what is to be done with a key that is taken, and what
-// becomes of a message whose call came back without an answer.
+// Decides about a call to the outside. What to do with a key that was taken? If a call came back
+// without an answer, what becomes of its message?
 //
 // Throws: store::DatabaseError, from all of them. Blocks: for PostgreSQL's answers, bounded by its
 // timeouts. Thread safety: none; each call uses the attempt's session.
@@ -17,13 +17,15 @@
 
 namespace hapax::flow {
 
-// Call, reconcile or book; or the end of the message, whose dead letter is kept.
+// Returns the next step (call, reconcile or book), or the end of the message. Its dead letter is
+// kept then.
 // `history`: what is known of the operation, which may be more than `taken` tells.
 std::variant<outside::Step, Outcome> next_step(Attempt& attempt, const store::TakenCall& taken,
                                                const outside::History& history);
 
-// What becomes of the message. May be repeated: `failed` keeps the failed run, once it is recorded.
-// Precondition: it has not ended as `answered`.
+// Returns what becomes of the message. The caller may repeat it: `failed` holds the failed run once
+// it is recorded.
+// Precondition: the call has not ended as `answered`.
 Outcome account_for_call(Attempt& attempt, const store::TakenCall& taken,
                          const outside::Ended& ended, std::optional<store::FailedRuns>& failed);
 

@@ -1,7 +1,7 @@
 // Named places at which a test kills or holds up the process, to see what the next delivery finds.
 //
-// hapax is linked with crash_points/off.cpp, where the call is nothing; hapax_crashable, which only
-// tests run, with crash_points/on.cpp.
+// The program `hapax` is linked with crash_points/off.cpp, in which the call does nothing.
+// `hapax_crashable`, which only tests run, is linked with crash_points/on.cpp.
 #pragma once
 
 namespace hapax::flow {

@@ -16,20 +16,20 @@ constexpr std::string_view kInternalError = "XX000";
 
 constexpr std::string_view kLockNotAvailable = "55P03";
 
-// While the handler ran, or at the COMMIT of what it wrote.
+// The failure came while the handler ran, or at the COMMIT of what it wrote.
 bool is_in_handler(const Failure& failure) {
   return failure.phase == Phase::handler || failure.phase == Phase::complete;
 }
 
-// Giving up must not fail because of the message, which may be more than a statement or a row can
-// hold. Its coordinates and error then stand alone.
+// Giving a message up must not fail because the message is larger than a statement or a row can be.
+// The letter then holds only its coordinates and its error.
 bool is_too_large_a_letter(const Failure& failure) {
   if (!failure.letter_bytes || !store::is_too_much(failure.fault)) return false;
   // "invalid memory alloc", or anything else that is internal to PostgreSQL and may pass.
   return failure.fault.sqlstate != kInternalError || *failure.letter_bytes >= kMayBeTooLarge;
 }
 
-// PostgreSQL's doing, most likely. But a handler that ends so every time would run for ever.
+// Most likely PostgreSQL is the cause. But a handler that ends so every time would run for ever.
 Decision again(const Failure& failure, bool drop_session) {
   const bool handlers_own = is_in_handler(failure) && failure.agains >= kMaxAgains;
   return {.action = handlers_own ? Action::count : Action::end,
@@ -39,9 +39,9 @@ Decision again(const Failure& failure, bool drop_session) {
           .ask = handlers_own};
 }
 
-// Run again, and the claim finds out. But a connection that is lost at this message's COMMIT again
-// and again was lost by its handler: it slept past a timeout and returned. That is counted, or it
-// would run for ever.
+// The message runs again, and its claim shows whether the COMMIT took effect. But if the connection
+// is lost at this message's COMMIT again and again, its handler is the cause: it slept past a
+// timeout and returned. Such runs are counted, or the message would run for ever.
 Decision commit_in_doubt(const Failure& failure) {
   const bool handlers_own = failure.outages + 1 >= kMaxOutages;
   return {.action = handlers_own ? Action::count : Action::end,
@@ -77,8 +77,8 @@ Decision lost_connection_of_batch(const Failure& failure) {
                     .drop_session = true,
                     .ask = !servers};
   if (servers) return decision;
-  // If PostgreSQL is there, one of them may be the reason, or all together took too long. Whether
-  // they were committed, the claim tells.
+  // If PostgreSQL answers, one of the messages may be the cause, or all together took too long. The
+  // claim shows whether they were committed.
   if (failure.handler_is_known)
     decision.action = Action::run_alone;
   else if (!in_claim || !failure.fault.sqlstate.empty())
@@ -87,10 +87,10 @@ Decision lost_connection_of_batch(const Failure& failure) {
 }
 
 // If a handler failed by itself (Retry, or an exception that is not PostgreSQL's), its run in the
-// batch counts. Run again at once, it would have a run more than max_attempts, and sooner than its
-// Retry asks for. A last run does not count, because its neighbours may be the cause.
+// batch counts. Otherwise it would run once more than max_attempts, and sooner than its Retry asks
+// for. A last run does not count, because its neighbours may be the cause.
 Decision failed_in_batch(const Failure& failure) {
-  // A row's lock that another batch holds to its end. One by one would hold it for a moment.
+  // Another batch holds a row's lock to its end. If batches take turns, none waits for such a lock.
   if (failure.fault.sqlstate == kLockNotAvailable && !failure.takes_turns)
     return {.action = Action::take_turns};
   if (!failure.handler_is_known) return {.action = Action::split};
@@ -102,7 +102,7 @@ Decision failed_in_batch(const Failure& failure) {
 Decision failed_run(const Failure& failure, bool refused) {
   if (store::may_be_stale(failure.fault) && !failure.session_was_new)
     return {.action = Action::run_on_new_session, .reason = "reconnect", .drop_session = true};
-  if (refused && failure.of == Of::message)  // a replay halts nobody
+  if (refused && failure.of == Of::message)  // a replay halts no partition
     return {.result = Result::halt_route, .reason = "statement_refused"};
   return {.action = Action::count};
 }

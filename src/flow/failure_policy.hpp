@@ -1,8 +1,8 @@
 // What follows from a failure: one pure function for single messages, batches, replays, and for
 // hapax's own bookkeeping.
 //
-// store::classify() tells what an error means; this tells what to do about it. It asks nobody and
-// changes nothing, so a table tests it (tests/flow/failure_policy_test.cpp).
+// store::classify() tells what an error means; this tells what to do about it. It reads and changes
+// nothing outside of its arguments, so a table tests it (tests/flow/failure_policy_test.cpp).
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,22 @@
 
 namespace hapax::flow {
 
-// A message in flight at this many lost connections is taken for their cause: each is a failed run.
+// If a message was in flight at this many lost connections, it counts as their cause, and each
+// further one is a failed run.
 inline constexpr int kMaxOutages = 3;
 
 // Serialization failures and statements that are not prepared are not counted. After so many runs
 // in a row that ended so, the handler is taken for the cause, and one failed run is counted.
 inline constexpr int kMaxAgains = 20;
 
-// What was thrown out of a run.
+// What a run threw.
 struct Thrown {
   enum class What { error, reject, retry };
   What what = What::error;
   store::Fault fault = {};
   std::optional<std::chrono::milliseconds> after = {};  // that a Retry asks for
 
-  // As it is kept: of a Reject or a Retry its own words, not the error that it was made of.
+  // What a dead letter keeps: the words of a Reject or a Retry, not the error that it was made of.
   store::Fault kept() const;
 };
 

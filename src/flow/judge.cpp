@@ -37,8 +37,8 @@ Outcome drifted(Attempt& attempt, const store::KeyHolder& holder, const std::str
       transaction);
 }
 
-// The key says nothing of this message: whether it was given up on already, or must be remembered
-// and is not. Nothing: it may run.
+// The key shows nothing about this message, so its coordinates decide. It may be a dead letter
+// already, or one that hapax must remember and does not. Nothing: it may run.
 std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& source,
                                          store::Transaction& transaction) {
   const store::Known known =
@@ -55,8 +55,8 @@ std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& 
                   "could double an effect that retention has forgotten");
 }
 
-// A relay that dies sends records again. What was given up on stays so until an operator replays
-// it.
+// A relay that dies sends records again. A copy of a message that was given up does not run. Only
+// an operator's replay runs it.
 bool is_copy_of_given_up(const Task& task, const store::ClaimRequest& request,
                          const store::KeyHolder& holder, store::Transaction& transaction) {
   const auto origin = task.message.header("hapax-origin");
@@ -70,7 +70,7 @@ Outcome judge_completed(Attempt& attempt, const store::ClaimRequest& request,
   return drifted(attempt, holder, "was completed by", transaction);
 }
 
-// The position was settled before, by this very message.
+// This very message settled the position before.
 Outcome settled_before(const Task& task, const store::Source& source,
                        store::Transaction& transaction) {
   const store::Known known =
@@ -78,8 +78,8 @@ Outcome settled_before(const Task& task, const store::Source& source,
   return known.dead_letter ? redelivered(task.attempts) : Outcome::of(Result::duplicate);
 }
 
-// The operation calls to the outside, and is not done. Its own message takes the key over, or
-// waits.
+// The operation has a call to the outside, and is not done. If this is its own message, it takes
+// the key over or waits.
 Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
                      const store::KeyHolder& holder, store::Transaction& transaction) {
   const Task& task = attempt.task;

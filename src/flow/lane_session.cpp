@@ -5,10 +5,10 @@
 
 namespace hapax::flow {
 
-// PostgreSQL lost its tail (a crash, a failover) since the partition's start, or the url leads to a
-// copy by now. What this message follows in its order may be gone. The keeper is about to start the
-// partition again, from the checkpoint. If the message ran before that, it would take effect ahead
-// of the lost ones.
+// Since the partition's start, PostgreSQL lost its last commits (a crash, a failover), or the url
+// now leads to a copy. The effects of messages before this one may be gone. The keeper is about to
+// start the partition again from its checkpoint. If this message ran before that, it would take
+// effect ahead of the lost ones.
 bool LaneSession::is_behind_a_loss(std::string_view incarnation) {
   if (is_of(incarnation)) return false;
   // Asked, not remembered: a session from before the loss is dead, and only its use tells.
@@ -19,7 +19,7 @@ bool LaneSession::is_behind_a_loss(std::string_view incarnation) {
     return true;
   }
   if (*incarnation_ == incarnation) return false;
-  drop();  // of an old primary, perhaps, that still lives: the next one tells
+  drop();  // perhaps an old primary that still lives: the next connection tells
   return true;
 }
 
@@ -35,8 +35,8 @@ bool LaneSession::is_reachable(std::string& why) {
       opened_ = std::chrono::steady_clock::now();
       ++number_;
     }
-    // Whatever became of the run: the process lives. If its connection was lost, the next one
-    // withdraws it, or every outage would count as a crash.
+    // The process lives, so the announced run was no crash. If the announcement is not withdrawn
+    // here, the next session does it. Otherwise every outage would count as a crash.
     if (announced_) store::withdraw_run(*session_, announced_->source, announced_->epoch);
     announced_.reset();
     return true;

@@ -24,7 +24,7 @@ enum class Result {
   // not settled: the message stays with the worker
   retry,   // failed; an attempts row is written; not before `wait`
   again,   // run again at once, not counted
-  busy,    // somebody holds the key; later, not counted
+  busy,    // another transaction holds the key; run later, not counted
   outage,  // PostgreSQL is away; wait until it is back, not counted
   waits,   // not run: something before it, of its order key or in its batch, is not settled
   halt_partition,
@@ -45,7 +45,7 @@ struct Outcome {
   bool in_doubt = false;         // its transaction may have been committed, or may still be
   // The epoch under which a cautious run is announced that could not be withdrawn.
   std::optional<std::int64_t> announced = {};
-  int crashes = 0;  // it is given up for so many deaths of the process, and that is not written yet
+  int crashes = 0;        // given up after so many deaths of the process, which is not written yet
   bool of_batch = false;  // a halt of all that shared the transaction, not of this message
   std::chrono::nanoseconds handler_time{0};  // 0: the handler did not run
   std::int64_t dead_letter = 0;              // failed: the id of its new letter
@@ -56,7 +56,7 @@ struct Outcome {
 
 const char* name_of(Result result);
 
-// As its span tells it.
+// How its span ends.
 traces::Ended ended_as(const Outcome& outcome);
 
 }  // namespace hapax::flow

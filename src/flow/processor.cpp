@@ -65,8 +65,8 @@ Outcome failed(Attempt& attempt, const std::exception_ptr& error) {
   return outcome;
 }
 
-// The message is settled without a transaction that could do it, so its failed runs are forgotten
-// on their own.
+// The message settles without a transaction of its own, so a separate statement removes its failed
+// runs.
 void forget_attempts(Attempt& attempt) {
   try {
     if (attempt.session.is_open()) store::forget_attempts(*attempt.session, attempt.source);
@@ -86,7 +86,7 @@ Outcome read_late(Attempt& attempt, const std::function<Outcome(Attempt&)>& then
   return outcome;
 }
 
-// Its letter takes the key, unless it was the look for the key that killed the process last.
+// The letter takes the key, unless deriving the key was what killed the process last.
 Outcome give_up_crashed(Attempt& attempt, int crashes) {
   const Task& task = attempt.task;
   const bool looks_for_key = crashes == task.route.retry.max_crashes;
@@ -103,8 +103,10 @@ Outcome give_up_crashed(Attempt& attempt, int crashes) {
                                                  "again",
                                              task.attempts));
   if (outcome.result == Result::duplicate) forget_attempts(attempt);
-  // If PostgreSQL was away: announced once more, it would look like one that the name kills. If
-  // PostgreSQL restarted, the partition starts again and knows nothing of this: no key then.
+  // PostgreSQL was away, so the next run tries again. If that run announced the message, one more
+  // crash would be counted, and the letter would take no key. So the count goes with the message.
+  // If PostgreSQL restarted, the partition starts again without this count, and the letter takes no
+  // key.
   if (!is_settled(outcome.result)) outcome.crashes = crashes;
   return outcome;
 }
@@ -130,8 +132,9 @@ Outcome Processor::process(const Task& task, bool in_doubt, Handler& handler, co
   Attempt attempt(task, session_, random_);
   attempt.in_doubt = in_doubt;
   Outcome outcome = process_once(attempt, handler, next);
-  // A session from before a migration of the handler's tables: again at once, on a new one. A doubt
-  // goes with the message from attempt to attempt, until it is settled.
+  // The session is older than a migration of the handler's tables. So the message runs again at
+  // once, on a new session. A doubt stays with the message from attempt to attempt, until it is
+  // settled.
   if (attempt.session_was_stale) {
     Attempt second(task, session_, random_);
     second.in_doubt = attempt.in_doubt;
@@ -170,19 +173,20 @@ Outcome Processor::skip_or_run(Attempt& attempt, Handler& handler, const Next& n
   return give_up(attempt, gave_up(kSkipped, *task.skip, task.attempts));
 }
 
-// Cautious mode: committed before the message is decoded and its key derived, so that the message
-// that kills the process names itself, and after max_crashes is kept without being run.
+// Cautious mode: the announcement commits before the message is decoded and its key derived. So a
+// message that kills the process has named itself. After max_crashes it is given up unrun.
 std::optional<Outcome> Processor::announce(Attempt& attempt) {
   const Task& task = attempt.task;
   std::optional<int> announced;
-  session_.set_announced(attempt.source, task.epoch);  // also if the answer is lost: it may stand
+  // Set first: if PostgreSQL's answer is lost, the announcement may be written all the same.
+  session_.set_announced(attempt.source, task.epoch);
   try {
     announced = store::announce_run(*session_, attempt.source, task.route.handler.name, task.epoch);
   } catch (...) {
     return bookkeeping_failed(attempt, std::current_exception());
   }
   if (!announced) {
-    session_.take_announced();  // what stands there is the other worker's
+    session_.take_announced();  // the announcement there is the other worker's
     return fenced(task);
   }
   const int crashes = *announced - 1;
@@ -229,7 +233,7 @@ Outcome Processor::derive_and_run(Attempt& attempt, Handler& handler, const Next
   return outcome;
 }
 
-// The way of a message through PostgreSQL. One transaction; every exception leaves through
+// The way of a message through PostgreSQL, in one transaction. Each exception leaves through
 // process(), and the transaction's destructor rolls back.
 Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   const Task& task = attempt.task;
@@ -253,7 +257,7 @@ Outcome Processor::run(Attempt& attempt, Handler& handler, const Next& next) {
   return run_claimed(attempt, std::move(opened), request, claim.nonce, handler, next);
 }
 
-// What the other side answered is committed; its booking is what a handler does elsewhere.
+// The other side's answer is committed. `book` is to it what the handler is on other routes.
 Outcome Processor::book(Attempt& attempt, const store::ClaimRequest& request, Handler& handler,
                         const Next& next) {
   auto transaction = std::make_unique<store::Transaction>(*session_);
@@ -289,7 +293,8 @@ Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transact
   }
   const auto handler_time = Clock::now() - began;
   crash_point("handled");
-  // What the handler deferred fails as the handler's, though it travels with the completion.
+  // If a statement that the handler deferred fails, the handler failed, though hapax sends that
+  // statement with the completion.
   attempt.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.is_in_attempts()) store::add_forget_attempts(transaction, attempt.source);
   store::add_published(transaction, publisher.records());
@@ -321,8 +326,8 @@ Outcome Processor::run_duplicate(Attempt& attempt, const store::ClaimRequest& re
   return Outcome::of(Result::duplicate);
 }
 
-// Duplicates come in floods, when Kafka delivers again what was settled. Behind some of them it is
-// cheaper to look before claiming the key.
+// If Kafka delivers settled messages again, many duplicates follow each other. After some of them
+// it is cheaper to read the key before claiming it.
 bool Processor::is_known_duplicate(const Attempt& attempt, const store::ClaimRequest& request,
                                    const Handler& handler) {
   if (next_claim_ || duplicates_in_a_row_ < kFlood || handler.wants_duplicates() ||

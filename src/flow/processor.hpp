@@ -19,7 +19,7 @@
 
 namespace hapax::flow {
 
-// Owns one PostgreSQL session; makes a new one when the old one is gone.
+// Owns one PostgreSQL session, and makes a new one if the old one is gone.
 //
 // Thread safety: none; each lane has its own.
 class Processor {
@@ -36,37 +36,38 @@ class Processor {
         watch_(std::move(watch)),
         random_(seed) {}
 
-  // Processes the message once. Whatever happens is in the Outcome; after a settled one the facts
+  // Processes the message once, and tells in the Outcome what happened. If it is settled, its facts
   // are committed.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   //
-  // `next`: asked at most once, when the handler has run: the message that process() is called for
-  // next, or nothing. Its key is then claimed in the round trip that commits this one, which saves
-  // it one. Whoever does not go on with that message at once calls abandon().
+  // `next`: called at most once, when the handler has run. It returns the message for which the
+  // caller calls process() next, or nothing. The round trip that commits this message also claims
+  // the key of that one, which saves a round trip. If the caller does not go on with that message
+  // at once, it calls abandon().
   Outcome process(const Task& task, Handler& handler, const Next& next = {});
 
   // Gives up a key that was claimed for the next message. Throws: nothing. Blocks: one round trip.
   void abandon() noexcept { next_claim_.reset(); }
 
-  // Processes messages of one route in as few transactions as their fates allow. What stands in the
-  // way of the others (a failure, a drifted or taken-over key, a dead letter) runs alone, in its
-  // place; the outcomes are those of one by one. Within one transaction handlers share session
-  // settings, now() and locks: that is what a route opts into.
+  // Processes messages of one route in as few transactions as their outcomes allow. A message that
+  // stops the others (a failure, a drifted or taken-over key, a dead letter) runs alone, in its
+  // place. Each message has the outcome that it would have one by one. But handlers in one
+  // transaction share session settings, now() and locks. A route with `batch` opts into that.
   // Precondition: all of one route; not cautious.
   std::vector<Outcome> process(std::span<const Job> jobs);
 
   // How many messages a transaction should have now.
   std::size_t batch_limit() const { return batch_limit_.value(); }
 
-  // True if PostgreSQL answers; makes the session if need be, and withdraws a cautious run.
-  // `why` tells why not.
+  // Whether PostgreSQL answers. Makes the session if it is gone, and withdraws the announcement of
+  // a cautious run. If not, `why` tells the reason.
   // Blocks: at most the connect timeout.
   bool reachable(std::string& why) { return session_.is_reachable(why); }
 
  private:
-  // `in_doubt`: a transaction with it may have been committed. If that was its batch's, the task is
-  // from before and does not tell.
+  // `in_doubt`: a transaction with it may have been committed. If that was a batch's transaction,
+  // the task is older and does not show it.
   Outcome process(const Task& task, bool in_doubt, Handler& handler, const Next& next);
   Outcome process_once(Attempt& attempt, Handler& handler, const Next& next);
   std::optional<Outcome> announce(Attempt& attempt);

@@ -1,8 +1,8 @@
 // Several messages in one transaction, with the outcomes of one by one.
 //
-// The messages of a lane's take run as segments, in order; a segment is one transaction. If it
-// rolls back, what stood in the way runs alone and the rest is tried again. Every round settles
-// something, sets one apart, halves the segment or makes batches take turns, so it ends.
+// The messages that a lane took run as segments, in order. A segment is one transaction. If it
+// rolls back, the message that stopped it runs alone, and the rest runs again. Each round settles
+// messages, sets one apart, halves the segment or makes batches take turns, so the rounds end.
 #include <algorithm>
 
 #include "flow/account.hpp"
@@ -18,7 +18,7 @@ using Then = Tried::Then;
 // Longer than it takes to serve a halt.
 constexpr std::chrono::hours kUntilHalted{24};
 
-// What only process(task) can do right: history, a guard, an operator's word.
+// Only process(task) handles these: a history of runs, a guard, an operator's decision.
 bool must_run_alone(const Task& task) {
   return task.cautious || task.crashes > 0 || task.skip != nullptr || task.is_in_attempts() ||
          task.outages > 0 || task.settled || task.in_doubt ||
@@ -40,15 +40,16 @@ Identities identities_of(std::span<const Job> jobs) {
   return identities;
 }
 
-// Where the segment from `at` ends: before the next message that must run alone, and after `size`
-// messages at most.
+// The end of the segment that begins at `at`: before the next message that must run alone, and
+// after `size` messages at most.
 std::size_t segment_end(const Identities& identities, std::size_t at, std::size_t size) {
   std::size_t end = at + 1;
   while (identities[at] && end < identities.size() && end - at < size && identities[end]) ++end;
   return end;
 }
 
-// A claimed key would tell whether the transaction was committed; an offset is asked for alone.
+// A claimed key would show whether the transaction was committed. For a position the message must
+// run alone, which asks for its offset.
 void doubt(std::span<Outcome> outcomes, std::span<std::optional<key::Identity>> identities) {
   for (Outcome& outcome : outcomes) outcome.in_doubt = true;
   for (auto& identity : identities) identity.reset();
@@ -61,7 +62,7 @@ void set(Outcome& outcome, Outcome made) {
 }
 
 void gave_up(const Tried& tried, std::span<Outcome> outcomes) {
-  // Whichever of them it was: none runs again before the halt is served.
+  // None of them runs again before the halt is served, because any may be the cause.
   if (tried.verdict.of_batch)
     for (Outcome& outcome : outcomes) outcome.wait = kUntilHalted;
   set(outcomes.front(), tried.verdict);
@@ -85,7 +86,7 @@ std::vector<Outcome> Processor::process(std::span<const Job> jobs) {
     const bool behind_unsettled = at > 0 && jobs[at].order_key == jobs[at - 1].order_key &&
                                   !is_settled(outcomes[at - 1].result);
     if (behind_unsettled) {
-      ++at;  // waits, as everything of its order key does
+      ++at;  // waits, because an earlier message of its order key is not settled
       continue;
     }
     const std::size_t end = segment_end(identities, at, size);
@@ -138,7 +139,7 @@ Outcome Processor::run_alone(const Job& job, const std::optional<Thrown>& failed
                     : process(job.task, in_doubt, *job.handler, {});
 }
 
-// Run again at once, the message would have a run more than its route allows.
+// If the message ran again at once, it would have one run more than its route allows.
 Outcome Processor::count_run_of_batch(const Job& job, const Thrown& thrown, bool in_doubt) {
   Attempt attempt(job.task, session_, random_);
   attempt.in_doubt = in_doubt;

@@ -23,8 +23,8 @@ using State = payload::Reading::State;
 
 constexpr std::size_t kMaxRemembered = 1000;  // replays whose uncounted runs are known
 
-// For a question to the registry, behind those of all lanes. If the worker dies meanwhile, another
-// one claims the replay that much later.
+// The time for a question to the registry, behind the questions of all lanes. If the worker dies
+// meanwhile, another worker claims the replay so much later.
 constexpr std::chrono::seconds kAsking{120};
 
 store::ReplayNote put_back(std::chrono::milliseconds wait, const store::Fault& fault = {}) {
@@ -91,7 +91,7 @@ std::optional<std::size_t> Replayer::count_open() {
   try {
     if (session_.is_reachable(why)) return store::count_open_replays(*session_, setup_.group);
   } catch (const store::DatabaseError&) {
-    session_.drop();  // the next turn says why
+    session_.drop();  // the next turn reports the cause
   }
   return std::nullopt;
 }
@@ -116,7 +116,7 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
                 .route = *route,
                 .handler = *handler,
                 .session_was_new = session_.number() != ran_in_,
-                .crashed = std::move(crashed)};  // its key tells whether it was called
+                .crashed = std::move(crashed)};  // its key shows whether it was called
     try {
       note = run(current);
     } catch (...) {
@@ -152,7 +152,8 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   } catch (const store::DatabaseError&) {
     session_.drop();
   }
-  // It is told once PostgreSQL knows it; what is the matter now says the next turn.
+  // The caller learns of the replay once PostgreSQL knows its end. The next turn reports the
+  // outage.
   if (owed_) return {.result = End::outage};
   return replayed;
 }
@@ -196,7 +197,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const Route& route = current.route;
   store::Transaction transaction(*session_);
   const auto letter = store::lock_replay(transaction, current.claimed);
-  if (!letter) return put_back({});  // another's by now, so this changes nothing
+  if (!letter) return put_back({});  // another worker has it now, so this changes nothing
   if (letter->discarded) return Note{What::refused, "the dead letter was ended meanwhile"};
   if (letter->without_bytes && !letter->edited)
     return Note{What::refused, without_bytes(letter->source)};
@@ -302,8 +303,8 @@ store::ReplayNote Replayer::count_run(const Run& current, const store::Fault& fa
           .wait = retry.wait(current.claimed.runs, jitter(random_), after)};
 }
 
-// Part of the handler's effect may stand alone: it is not run again, and neither is anything else
-// of this route until somebody has looked.
+// Part of the handler's effect may be committed alone. So the replay does not run again, and no
+// message of this route runs until an operator has looked.
 store::ReplayNote Replayer::ended_transaction(const Run& current, const store::Fault& fault) const {
   const std::string text = "handler \"" + current.route.handler.name +
                            "\" ended hapax's transaction in a replay (COMMIT, ROLLBACK, SET "

@@ -1,13 +1,13 @@
-// The second run of a dead letter that an operator wants: the way of a message once more, under
-// the key rules of a replay. No threads, no Kafka.
+// Runs a dead letter again because an operator asked for it: the way of a message, under the key
+// rules of a replay. No threads, no Kafka.
 //
-// The replay's row is claimed and committed first, so that a run that kills the process has counted
-// itself. Then one transaction: the row locked, the key claimed, the handler, row and dead letter
-// ended, the seal, COMMIT. So whoever comes second (another worker, a lease that ran out, a COMMIT
-// in doubt) finds it ended, and the effect is there once.
+// The worker first claims the replay's row and commits that, so a run that kills the process is
+// counted. Then one transaction locks the row, claims the key, runs the handler, ends the row and
+// the dead letter, seals and commits. A second run may begin: by another worker, after a lease ran
+// out, or after a COMMIT in doubt. It finds the replay ended, so the effect is there once.
 //
-// A replay that was let run after all its keys are forgotten could double an effect (guarantees
-// I8), so what nobody can know any more is refused.
+// If retention has removed a letter's key, hapax cannot know whether the operation took effect, and
+// a replay could double it (guarantees I8). So it is refused.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct Replayed {
     nothing,    // none is due
     completed,  // its effect is there, once
     refused,    // its key's history forbids it, or it still has no key
-    failed,     // for good: its handler said no, or said it too often
+    failed,     // for good: its handler rejected it, or failed too often
     later,      // it stays wanted and is due again later
     outage,     // PostgreSQL is away, or does not let replays be claimed
   };
@@ -66,7 +66,7 @@ class Replayer {
     std::function<void(const Route&, const store::Source&, outside::CallToMake&,
                        const std::function<void()>& meanwhile)>
         make_call;
-    // Blocks: so long. False if the process ends.
+    // Blocks: for that time. Returns false if the process ends.
     std::function<bool(std::chrono::milliseconds)> wait;
   };
   struct Setup {
@@ -78,7 +78,8 @@ class Replayer {
     // Called before each run of a handler, and after it with null; for a watchdog; may be empty.
     std::function<void(const Route*, const store::Source&)> running = {};
     std::chrono::seconds lease{10};  // from the claim to the lock; a run holds the lock, not it
-    // Then a new one before the next claim: after a failover the old primary may live on.
+    // A session this old is replaced before the next claim, because after a failover the old
+    // primary may live on.
     std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
     std::optional<Outside> outside = {};  // nothing if no route calls to the outside
     traces::Tracer* tracer = nullptr;     // null: traces are off
@@ -90,7 +91,7 @@ class Replayer {
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts).
   Replayed run_next();
 
-  // How many of the group's replays have not ended; nothing where PostgreSQL cannot be asked.
+  // How many of the group's replays have not ended; nothing if PostgreSQL does not answer.
   // Throws: nothing. Blocks: for PostgreSQL's answers.
   std::optional<std::size_t> count_open();
 
@@ -104,7 +105,7 @@ class Replayer {
     const Route& route;
     Handler& handler;
     bool session_was_new;                      // no handler has run in it
-    store::Phase phase = store::Phase::claim;  // which says what an exception means
+    store::Phase phase = store::Phase::claim;  // decides what an exception means
     std::int32_t partition = 0;                // of the message, once it is read
     std::int32_t generation = 1;
     std::string crashed = {};                    // why it must not run again; "": it may
@@ -129,15 +130,16 @@ class Replayer {
   };
 
   Replayed run_claimed(const Claimed& claimed);
-  // What is to be noted of it; nothing if it completed.
+  // Returns what is to be recorded of the run; nothing if it completed.
   std::optional<Note> run(Run& current);
-  // For the schema of the message, without a transaction. Then it runs.
+  // Asks for the schema of the message, without a transaction. The replay runs afterwards.
   std::optional<Note> ask_registry(Run& current, store::Transaction& transaction,
                                    const Message& original);
   static std::optional<std::string> claim(const Run& current, const store::ReplayedLetter& letter,
                                           const store::ClaimRequest& request,
                                           store::Transaction& transaction, std::string& nonce);
-  // Has it called, or finds its answer: Run::answered. Else what is to be noted.
+  // Makes the call, or finds its answer, and sets Run::answered. Otherwise returns what is to be
+  // recorded.
   std::optional<Note> call(Run& current, const Message& message);
   std::optional<Note> call_in_hand(Run& current, outside::CallToMake& call, store::HolderId holder);
   void leave(const Run& current, outside::CallToMake& call, store::HolderId holder, bool uncalled);
@@ -146,9 +148,10 @@ class Replayer {
                                   outside::Ended ended);
   Note end_call(const Run& current, std::int64_t token, store::CallEnd end, const std::string& why);
   void end_booking(const Run& current, const std::string& why);
-  // Has PostgreSQL told, however long it is away. Only this process knows what came of a call.
+  // Runs the statement again until PostgreSQL has taken it, however long it is away. Only this
+  // process knows what came of a call.
   void tell(const std::function<void()>& statement);
-  // Whether its last run was not counted: the handler may have dropped hapax's statements.
+  // Whether its last run was not counted. Then the handler may have dropped hapax's statements.
   bool ran_again(const Claimed& claimed) const;
   Note failed(const Run& current, const std::exception_ptr& error);
   Note count_run(const Run& current, const store::Fault& fault,
@@ -162,7 +165,7 @@ class Replayer {
   std::vector<std::string> topics_;
   LaneSession session_;
   int ran_in_ = 0;  // the number of the session in which a handler ran last
-  // What PostgreSQL does not know yet of a run; nothing else is claimed before it does.
+  // The end of a run that PostgreSQL does not know yet. Until it does, nothing else is claimed.
   std::optional<std::pair<Claimed, Note>> owed_;
   std::map<std::int64_t, Uncounted> uncounted_;  // by replay
   std::minstd_rand random_;

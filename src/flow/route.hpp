@@ -20,8 +20,8 @@ class Reader;
 
 namespace hapax::flow {
 
-// Exponential: first, twice that, … at most `max`; half of it is drawn at random, so that what
-// failed together does not come back together.
+// Exponential: first, twice that, … at most `max`. Half of it is drawn at random, so that messages
+// that failed together do not run again together.
 struct RetryPolicy {
   int max_attempts = 5;
   int max_crashes = 3;  // runs in cautious mode that the process does not survive
@@ -58,15 +58,16 @@ struct Route {
 // Throws: std::runtime_error that names the handler and what it threw.
 std::unique_ptr<Handler> start_handler(const Route& route, const nlohmann::json& options);
 
-// The same of a route that calls to the outside, for one thread that calls.
+// The same for a route that calls to the outside, for one thread that calls.
 std::unique_ptr<OutsideHandler> start_outside_handler(const Route& route,
                                                       const nlohmann::json& options);
 
-// Why the route cannot have this handler: a call to the outside is repeated only if the route says
-// that it may be. Empty: it can.
+// Why the route cannot have this handler; empty if it can. A handler that calls to the outside
+// needs a route with `outside`, because hapax repeats a call only as that allows. Other handlers
+// need one without.
 std::string mismatch(const config::Route& route, const HandlerFactory& handler);
 
-// The route that a configuration's one and its handler make.
+// Makes the route of its configuration and its handler.
 // Throws: std::runtime_error if routes[].payload.schema is no schema that can be checked; how to
 //   fix it.
 Route make_route(const config::Route& route, HandlerFactory handler);

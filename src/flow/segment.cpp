@@ -25,7 +25,7 @@ bool has_key_of(const key::Identity& one, const key::Identity& other) {
   return one.key == other.key && one.tenant == other.tenant;
 }
 
-// In the order in which every process takes locks; those of one key as they came.
+// In the order in which every process takes locks. Messages of one key keep their order.
 std::vector<std::size_t> by_key(Segment::Identities identities) {
   std::vector<std::size_t> order(identities.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -36,8 +36,9 @@ std::vector<std::size_t> by_key(Segment::Identities identities) {
   return order;
 }
 
-// Neither ours nor a plain duplicate. What is one as the same message again, whatever its
-// fingerprint, says nothing about the others of its key, which are `repeated`.
+// Whether the message is neither ours nor a plain duplicate. If it is a duplicate because Kafka
+// delivered it again, its fingerprint may differ. That decides nothing about other messages of its
+// key, and `repeated` tells that there are some.
 bool stands_in_the_way(const store::BatchClaim::Key& key, const store::ClaimRequest& request,
                        bool repeated, const Handler& handler) {
   if (key.ours) return false;
@@ -91,7 +92,7 @@ Tried Segment::run_segment() {
       alone.push_back(claims.jobs[n]);
   }
   if (!alone.empty()) return {.then = Then::some_alone, .alone = std::move(alone)};
-  std::vector<std::optional<std::size_t>> ours(jobs.size());  // the number of their request
+  std::vector<std::optional<std::size_t>> ours(jobs.size());  // index of the request
   for (std::size_t n = 0; n < requests.size(); ++n) {
     if (!claim.keys[n].ours) continue;
     ours[claims.jobs[n]] = n;
@@ -142,7 +143,7 @@ std::optional<std::size_t> Segment::collect(Claims& claims) const {
   return std::nullopt;
 }
 
-// The handlers of the keys that are ours, in order. Returns what has still to be sent.
+// Runs the handlers of the keys that are ours, in order. Returns what has still to be sent.
 Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t>> ours,
                                        std::span<const store::ClaimRequest> requests,
                                        const std::string& nonce, store::Transaction& transaction) {
@@ -214,7 +215,7 @@ Tried Segment::failed(const std::exception_ptr& error) {
     tried.verdict.of_batch = true;
     tried.verdict.detail = why_halted(thrown.fault);
   }
-  // If the connection was lost in a handler, it is that message's loss, not the first one's.
+  // If the connection was lost in a handler, that counts for its message, not for the first one.
   if (decision.result == Result::outage && running_ &&
       std::exchange(tried.verdict.lost_in_handler, false))
     tried.lost_in = running_;

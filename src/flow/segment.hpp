@@ -34,12 +34,13 @@ struct Tried {
   std::string sqlstate = {};                // of PostgreSQL's error; "": there was none
 };
 
-// One try of one segment; lives as long as that.
+// One try of one segment. The object lives as long as the try.
 class Segment {
  public:
   using Identities = std::span<const std::optional<key::Identity>>;
 
-  // All outlive it, and are as many. Precondition: each job has its identity.
+  // Precondition: all outlive the segment, the three spans have one size, and each job has its
+  // identity.
   struct Setup {
     LaneSession& session;
     const HandlerWatch& watch;
@@ -58,23 +59,23 @@ class Segment {
   Tried run();
 
  protected:
-  // What is not the same for all who run segments. As they stand here: a worker's. Each may throw.
+  // What differs between a worker and a gate. The versions here are the worker's. Each may throw.
   virtual std::chrono::seconds retention() const {
     return setup_.jobs.front().task.route.retention;
   }
-  // Whether what is stored with keys that others have is read with the claim, for settle().
+  // Whether the claim also reads what is stored with keys that others have, for settle().
   virtual bool reads_answers() const { return false; }
-  // Whether that is all that the job needs. Then its outcome is Result::duplicate.
+  // Whether the job needs no more than that. Then its outcome is Result::duplicate.
   virtual bool settle(std::size_t /*job*/, const store::StoredAnswer& /*stored*/) { return false; }
   // Adds to the claim.
   virtual void begin(store::Transaction& /*transaction*/) {}
   virtual void handle(std::size_t job, store::Transaction& transaction, LentContext& context);
-  // Whose records the job publishes, if its key was claimed by `claimed`.
+  // The source under which the job publishes records, if `claimed` claimed its key.
   virtual const store::Source& publishes_as(std::size_t /*job*/,
                                             const store::Source& claimed) const {
     return claimed;
   }
-  // Adds to the completion. Behind it, only results and records do.
+  // Adds to the completion. Only results and records are added after it.
   virtual void complete(store::Transaction& /*transaction*/) {}
 
  private:
@@ -100,7 +101,7 @@ class Segment {
   std::string why_halted(const store::Fault& fault) const;
 
   Setup setup_;
-  store::Phase phase_ = store::Phase::claim;  // which says what an exception means
+  store::Phase phase_ = store::Phase::claim;  // decides what an exception means
   std::optional<std::size_t> running_ = {};   // whose handler runs
   bool sent_commit_ = false;
 };

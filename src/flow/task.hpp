@@ -31,9 +31,10 @@ struct Task {
   const Message& message;
   const std::string& group;
   std::int32_t generation = 1;
-  // Below this offset a message that nobody remembers halts instead of running (guarantees I8).
+  // Below this offset, a message that PostgreSQL does not know halts instead of running (guarantees
+  // I8).
   std::int64_t guard_below = 0;
-  // Below this offset a call may have been forgotten by PostgreSQL (docs/outside.md).
+  // Below this offset, PostgreSQL may have forgotten a call (docs/outside.md).
   std::int64_t doubt_below = 0;
   int attempts = 0;       // failed runs so far
   int outages = 0;        // connections lost while it ran, in this process
@@ -41,7 +42,7 @@ struct Task {
   const std::string* skip = nullptr;     // an operator's decision not to run it: who and why
   std::chrono::milliseconds failing{0};  // from its first failed run to its last
   std::string_view incarnation = {};     // of PostgreSQL at the partition's start; empty: any
-  // By this process, in a cautious run that could not be withdrawn: the partition's epoch then.
+  // The partition's epoch when this process announced a cautious run that it could not withdraw.
   std::optional<std::int64_t> announced = {};
   int crashes = 0;             // see Outcome: the run before this one in this process gave it up
   bool remembered = false;     // in hapax.attempts at the partition's start
@@ -52,10 +53,11 @@ struct Task {
   bool settled = false;                // by position: it was, before its partition's start
   bool in_doubt = false;  // a transaction with it may have been committed, or may still be
   const traces::Trace* trace = nullptr;  // that its run is part of; null: traces are off
-  // What came of decoding it; null: its route has no payload.format, or `read` is set.
+  // The result of decoding; null if the route has no payload.format, or `read` is set.
   const payload::Reading* reading = nullptr;
-  // Decodes a cautious message, and returns this task with what came of that. Called only once its
-  // run is announced, so that a payload that kills the process names itself. Empty: nothing to do.
+  // Decodes a cautious message, and returns this task with what came of that. It is called only
+  // when the run is announced, so a payload that kills the process has named its message. Empty:
+  // nothing to do.
   std::function<const Task&()> read = {};
 
   bool is_read() const { return !read && (reading == nullptr || reading->is_readable()); }
