@@ -6,7 +6,7 @@
 namespace hapax::store {
 namespace {
 
-// What libpq or the server says, and what to do; the first that fits.
+// Words of libpq's or the server's error, and what to do about it. The first row that fits wins.
 constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"password authentication failed",
      "the password (or the user) is wrong: fix postgres.url, or the @file or passfile that it "
@@ -55,7 +55,8 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
 }
 
-// libpq's lines as one; each once, as it says the same of each address of a host.
+// libpq's lines as one line. Repeated lines are dropped, because libpq reports each address of a
+// host.
 std::string one_line(std::string_view text) {
   std::string joined;
   while (!text.empty()) {
@@ -79,7 +80,7 @@ std::string explain_connect_error(const std::string& libpq) {
 
 namespace {
 
-// Of an outage that PostgreSQL tells itself: what it is, and what to do.
+// Outages that PostgreSQL reports itself: what each is, and what to do.
 constexpr std::pair<std::string_view, std::string_view> kStates[] = {
     {"53100", "the disk of PostgreSQL is full: make room on it"},
     {"53200", "PostgreSQL has no memory left: give it more, or lower its work_mem"},
@@ -98,13 +99,13 @@ constexpr std::pair<std::string_view, std::string_view> kStates[] = {
     {"42P05", "is there a pooler in transaction mode between? hapax needs its session mode"},
 };
 
-// libpqxx's words for a connection that is not there any more.
+// libpqxx's words for a connection that is gone.
 constexpr std::string_view kBroken[] = {"not connected", "Lost connection", "client encoding"};
 
 }  // namespace
 
 Outage explain_outage(std::string_view sqlstate, const std::string& text) {
-  // The first line: PostgreSQL adds hints and repeats itself on the next ones.
+  // Only the first line, because PostgreSQL adds hints and repeats itself on the next ones.
   const std::string line = text.substr(0, text.find('\n'));
   if (sqlstate.empty()) {
     for (const std::string_view words : kBroken)

@@ -1,6 +1,5 @@
-// Why PostgreSQL could not be reached, as one line that also says how to fix it. libpq gives
-// neither a code nor an SQLSTATE for it, so what it advises goes by libpq's words; nothing but the
-// advice does.
+// Why PostgreSQL could not be reached, as one line that also tells how to fix it. libpq gives
+// neither a code nor an SQLSTATE, so the advice depends on libpq's words. Nothing else does.
 #pragma once
 
 #include <string>
@@ -8,7 +7,7 @@
 
 namespace hapax::store {
 
-// `libpq`: its message, of one or several lines. The result is one line, libpq's words first.
+// `libpq`: its message, of one or several lines. Returns one line that begins with libpq's words.
 // Thread safety: pure.
 std::string explain_connect_error(const std::string& libpq);
 
@@ -18,7 +17,7 @@ struct Outage {
   std::string shown;  // for readiness: the same without PostgreSQL's words, which may quote data
 };
 
-// `sqlstate`: or "", if the connection is gone or could not be made. `text`: the error.
+// `sqlstate`: "" if the connection is gone or could not be made. `text`: the error.
 // Thread safety: pure.
 Outage explain_outage(std::string_view sqlstate, const std::string& text);
 

@@ -7,8 +7,8 @@
 namespace hapax::store {
 namespace {
 
-// A row of the table. A state of two characters stands for its whole class; the first row that
-// fits wins, so exact codes stand before their class.
+// A row of the table. A state of two characters stands for its whole class. The first row that fits
+// wins, so exact codes come before their class.
 struct Rule {
   std::string_view state;
   FailureClass meaning;
@@ -16,7 +16,7 @@ struct Rule {
 
 using enum FailureClass;
 
-// Whatever the phase: these say nothing about the message.
+// These mean the same in every phase. None of them is the message's fault.
 constexpr Rule kEveryPhase[] = {
     {"40001", again},              // serialization_failure
     {"40P01", again},              // deadlock_detected
@@ -38,7 +38,7 @@ constexpr Rule kEveryPhase[] = {
 };
 
 constexpr Rule kConnect[] = {
-    {"28", outage},  // credentials: named in the log, until somebody fixes them
+    {"28", outage},  // credentials: the log names them until an operator fixes them
     {"3D", outage},  // the database does not exist (yet)
     {"42", outage},  // not allowed to connect, or a setting that this server does not know
 };
@@ -48,17 +48,17 @@ constexpr Rule kClaim[] = {
     {"0A000", again_reconnected},  // cached plan must not change result type: after a migration
     {"26000", again_reconnected},  // our prepared statement is gone (DISCARD ALL, a pooler)
     {"42P05", again_reconnected},  // it is there already: another client's session (a pooler)
-    {"55P03", busy},               // lock_timeout: somebody holds the key
+    {"55P03", busy},               // lock_timeout: another transaction holds the key
     {"57014", busy},               // statement_timeout while waiting for it
 };
 
-// The caller has asked refuse_ended() first, so the transaction is still the one that claimed. Then
-// 25006 is of a handler that made it read-only.
+// The caller has called refuse_ended() first, so the transaction is still the one that claimed. So
+// 25006 means that the handler made it read-only.
 constexpr Rule kHandler[] = {
     {"26000", again_reconnected},
     {"42P05", again_reconnected},
-    {"42P03", attempt},  // something of this name is there already: an earlier message's, in a
-    {"42P04", attempt},  // batch, or one that came from the message
+    {"42P03", attempt},  // the name exists already: an earlier message of the batch
+    {"42P04", attempt},  // made it, or the name comes from the message
     {"42P06", attempt},  //
     {"42P07", attempt},  //
     {"42701", attempt},  //
@@ -68,7 +68,8 @@ constexpr Rule kHandler[] = {
     {"58P01", refused},  // the library of a function is not installed
 };
 
-// Nothing took effect before COMMIT was answered, so an unknown state is the message's failure.
+// Nothing takes effect before PostgreSQL answers COMMIT, so an unknown state is the message's
+// failure.
 constexpr Rule kComplete[] = {
     {"26000", again_reconnected},
     {"42P05", again_reconnected},
@@ -87,7 +88,7 @@ constexpr Rule kAccount[] = {
 struct PhaseTable {
   const Rule* begin;
   const Rule* end;
-  FailureClass sql_default;  // an SQLSTATE that no row knows
+  FailureClass sql_default;  // an SQLSTATE that is in no row
   FailureClass gone;         // the connection broke
   FailureClass other;        // an exception that is not PostgreSQL's
 };
@@ -99,7 +100,8 @@ PhaseTable table_of(Phase phase) {
     case Phase::handler:
       return {std::begin(kHandler), std::end(kHandler), attempt, outage, attempt};
     case Phase::complete:
-      // libpqxx 6 keeps an error of a COPY in its destructor, and throws it here as its own.
+      // If a COPY fails in its destructor, libpqxx 6 keeps the error, and throws it here as its
+      // own.
       return {std::begin(kComplete), std::end(kComplete), attempt, in_doubt, attempt};
     case Phase::account: return {std::begin(kAccount), std::end(kAccount), halt, outage, halt};
   }
@@ -177,7 +179,7 @@ bool is_too_much(const Fault& fault) {
 
 namespace {
 
-// libpqxx 7 tells the name of what it prepares, which is hapax's own.
+// libpqxx 7 adds the name of the prepared statement, which is hapax's own.
 std::string without_wrapper(std::string text) {
   constexpr std::string_view kBegins = "Failure during '[PREPARE ", kEnds = "]': ";
   const std::size_t end = text.find(kEnds);
@@ -199,7 +201,7 @@ std::exception_ptr nested_in(const std::exception& error) {
 
 Fault fault_at(const std::exception_ptr& error, int depth);
 
-// The class is the inner one's: a deadlock stays one inside an exception of the handler's.
+// The inner exception decides the class: a deadlock stays one inside the handler's own exception.
 Fault with_nested(Fault fault, const std::exception& error, int depth) {
   const std::exception_ptr inner = depth < kDeepest ? nested_in(error) : nullptr;
   if (!inner) return fault;

@@ -1,4 +1,4 @@
-// Rows of one plain INSERT that wait for more: alone they go out as that INSERT, together as one
+// Rows of one plain INSERT that wait for more rows. One row goes out as that INSERT, several as one
 // statement over arrays.
 //
 // Thread safety: none; they belong to a Transaction.
@@ -18,8 +18,8 @@ namespace hapax::store {
 class PendingRows {
  public:
   // `text`: INSERT INTO … VALUES ($1, …), prepared as `name`; `row`: its values, which are taken.
-  // `table`, `columns`: of Context::insert; empty where a handler wrote the text itself.
-  // Throws: DatabaseError (22021) where a value holds a NUL byte.
+  // `table`, `columns`: of Context::insert; empty if a handler wrote the text itself.
+  // Throws: DatabaseError (22021) if a value holds a NUL byte.
   PendingRows(std::string name, std::string text, std::span<Parameter> row,
               std::string_view table = {}, std::span<const std::string_view> columns = {});
 
@@ -30,15 +30,15 @@ class PendingRows {
   std::size_t width() const { return first_.size(); }
   std::size_t bytes() const { return bytes_; }
 
-  // One more row; without effect where it throws. Precondition: as wide as the first one, and
-  // `name` + kSet is prepared.
-  // Throws: DatabaseError (22021) where a value holds a NUL byte.
+  // Adds one more row. If it throws, nothing has changed. Precondition: the row is as wide as the
+  // first one, and `name` + kSet is prepared.
+  // Throws: DatabaseError (22021) if a value holds a NUL byte.
   void add(std::span<const Parameter> row);
 
-  // The EXECUTE of all; nothing may be added afterwards.
+  // Returns the EXECUTE of all rows. Nothing may be added afterwards.
   std::string statement() &&;
 
-  // What the statement over arrays is called: the name, and this.
+  // The name of the statement over arrays is `name` + kSet.
   static constexpr const char* kSet = "_set";
 
  private:

@@ -18,7 +18,7 @@ void append_hex_escape(std::string& text, unsigned char byte) {
 }
 
 // E'…' does not depend on standard_conforming_strings, which a handler may have set. Bytes beyond
-// ASCII go as \xHH, because under another client_encoding a key would be another key.
+// ASCII become \xHH, because a handler may also have set client_encoding, which would change a key.
 void append_quoted(std::string& text, std::string_view value) {
   refuse_nul(value);
   text += "E'";
@@ -43,8 +43,8 @@ void refuse_nul(std::string_view text) {
                          "with hapax::Parameter::bytes to a bytea"});
 }
 
-// One element of an array literal, quoted whatever its type: PostgreSQL reads it as the array's
-// cast says.
+// Appends one element of an array literal. It is quoted in any case, and the array's cast decides
+// its type.
 void append_array_element(std::string& array, const Parameter& value) {
   if (array.size() > 1) array += ',';
   if (!value.text()) {

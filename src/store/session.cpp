@@ -16,7 +16,7 @@
 namespace hapax::store {
 namespace {
 
-// The user's url, with ours where the user has set none.
+// The user's url, with hapax's settings for all that it leaves open.
 std::string session_conninfo(const ConnectOptions& options) {
   const auto seconds = std::max<std::int64_t>(2, (options.connect_timeout.count() + 999) / 1000);
   ConnectKeywords ours = {{"connect_timeout", std::to_string(seconds)},
@@ -47,7 +47,7 @@ constexpr const char* kClean =
     "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; UNLISTEN *;"
     "SELECT pg_catalog.pg_advisory_unlock_all(); CLOSE ALL; DISCARD TEMP; DISCARD SEQUENCES;";
 
-// Behind it: whether there are prepared statements that are not hapax's.
+// Added to that text: asks whether there are prepared statements that are not hapax's.
 constexpr const char* kOthersStatements =
     ";SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements "
     "WHERE left(name, 6) <> 'hapax_')";
@@ -76,7 +76,7 @@ Session::Session(const ConnectOptions& options) {
 #if PQXX_VERSION_MAJOR < 7
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    // Reconnecting in silence would run a statement on a new session, in autocommit.
+    // If libpqxx reconnected by itself, a statement would run in a new session, in autocommit.
     state_->connection.inhibit_reactivation(true);
 #pragma GCC diagnostic pop
 #endif
@@ -135,7 +135,7 @@ UserStatement& Session::prepared(std::string_view text) {
   auto found = known.find(std::string(text));
   if (found == known.end()) {
     UserStatement statement;
-    // By its text: behind a pooler the name could be another session's statement.
+    // Named by its text, because behind a pooler a number could name another session's statement.
     statement.name = "hapax_user_" + std::to_string(std::hash<std::string_view>()(text));
     try {
       if (known.size() >= kMaxUserStatements) {

@@ -28,34 +28,34 @@ struct ConnectOptions {
 
 class Session {
  public:
-  // Connects and sets the session up: read-only outside our own BEGIN READ WRITE, READ COMMITTED,
-  // UTF-8, the timeouts, keepalives, nothing but a primary; with TLS over a network, unless the url
-  // says otherwise (transport.hpp).
+  // Connects to a primary and sets the session up: READ COMMITTED, UTF-8, the timeouts, keepalives,
+  // and read-only outside of our own BEGIN READ WRITE. Over a network it uses TLS, unless the url
+  // asks for something else (transport.hpp).
   // Throws: DatabaseError. Blocks: at most connect_timeout for each host in the url.
   explicit Session(const ConnectOptions& options);
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Prepares a statement of hapax's own. False if it was. Throws: DatabaseError.
+  // Prepares a statement of hapax's own. False if it was prepared before. Throws: DatabaseError.
   bool prepare(const Statement& statement);
 
   // "EXECUTE name(…)" with the values quoted; prepares the statement the first time.
-  // Throws: DatabaseError where it does not prepare, or a value holds a NUL byte.
+  // Throws: DatabaseError if the statement cannot be prepared, or a value holds a NUL byte.
   std::string execute(const Statement& statement, const std::vector<Parameter>& values);
 
   // The same with values that are SQL literals already.
   std::string execute_literals(const Statement& statement, std::span<const std::string> literals);
 
-  // The same for a handler's own text: each distinct text is prepared once, at most
-  // kMaxUserStatements of them; beyond that the oldest is forgotten.
+  // The same for a handler's own text. Each distinct text is prepared once. Of more than
+  // kMaxUserStatements the oldest is removed.
   std::string execute(std::string_view text, const std::vector<Parameter>& values);
 
   // Whether a handler's text is prepared.
   bool knows(std::string_view text) const;
 
   // A handler's text, prepared. Valid until the next text is prepared.
-  // Throws: DatabaseError where it does not prepare.
+  // Throws: DatabaseError if it cannot be prepared.
   UserStatement& prepared(std::string_view text);
 
   // lock_timeout in milliseconds, as PostgreSQL's setting.
@@ -64,22 +64,23 @@ class Session {
   // statement_timeout, as it was asked for.
   std::chrono::milliseconds statement_timeout() const;
 
-  // Ends the connection under a thread that uses the session: PostgreSQL rolls back, and the next
-  // use fails. Any thread, as long as the session's own is not in a call of it. Throws: nothing.
+  // Ends the connection while a handler has the session: PostgreSQL rolls back, and the next use
+  // fails. Any thread may call it while the session's own thread is in no call of the session.
+  // Throws: nothing.
   void cut() noexcept;
 
   // Whether there is nothing that clean() would have to undo.
   bool is_clean() const;
 
-  // Undoes what a handler's SQL may have left in this session for the next message: search_path and
-  // other settings, roles, LISTEN, session advisory locks, temporary tables, cursors, sequences'
-  // last values. Nothing if only plain queries ran since the last time, which call nothing but
-  // PostgreSQL's own functions. False if the session must be replaced instead.
-  // Throws: DatabaseError. Blocks: one round trip, where there may be something.
+  // Undoes what a handler's SQL may have left in this session, before the next message. That is
+  // settings such as search_path, roles, LISTEN, session advisory locks, temporary tables, cursors,
+  // and sequences' last values. Does nothing if since the last time only plain queries ran that
+  // call PostgreSQL's own functions only. False if the session must be replaced instead.
+  // Throws: DatabaseError. Blocks: one round trip, if there may be something to undo.
   // Precondition: no transaction is open.
   bool clean();
 
-  // A new nonce for a claim: random for each session, counted within it.
+  // A new nonce for a claim: random for each session, with a counter within it.
   std::string next_nonce();
 
   // "6.4.5"-like versions of what is in use, for --version.

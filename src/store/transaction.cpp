@@ -7,7 +7,7 @@
 #include "store/session_state.hpp"
 
 namespace hapax::store {
-// Empty begin and commit: the texts that hapax sends hold BEGIN and COMMIT themselves.
+// begin and commit are empty, because the texts that hapax sends hold BEGIN and COMMIT.
 class Transaction::Work final : public pqxx::dbtransaction {
  public:
 #if PQXX_VERSION_MAJOR < 7
@@ -19,8 +19,8 @@ class Transaction::Work final : public pqxx::dbtransaction {
 
  private:
   void do_begin() override {}
-  // 6's own rolls back at an error: whether the transaction was ours until then, aborted or ended
-  // by the handler, could not be told any more.
+  // libpqxx 6's own version rolls back at an error. After that hapax could not tell whether the
+  // transaction was still ours, aborted, or ended by the handler.
   pqxx::result do_exec(const char text[]) override { return direct_exec(text); }
 #else
   explicit Work(pqxx::connection& connection)
@@ -111,8 +111,8 @@ Rows Transaction::query(std::string_view text, const std::vector<Parameter>& val
   const UserStatement& user = prepared(text);
   const std::string statement = execute_text(user.name, values);
   if (!user.text.controls_transaction || is_watched()) return run(statement);
-  // Nothing can have ended it before: were it gone, SAVEPOINT would fail, and the statement not
-  // run.
+  // Nothing can have ended the transaction before. If it were gone, SAVEPOINT would fail, and the
+  // statement would not run.
   const std::string savepoint = quoted_name("hapax " + session_.next_nonce());
   add("SAVEPOINT " + savepoint);
   Rows rows = run(statement);
@@ -120,8 +120,9 @@ Rows Transaction::query(std::string_view text, const std::vector<Parameter>& val
   return rows;
 }
 
-// A new text is prepared against what the earlier ones made, and may push an older one out of the
-// cache that a pending text still names. The functions that it calls are looked at once.
+// Sends the pending texts before it prepares a new text, for two reasons. The new one may need what
+// they make. It may also push a statement out of the cache that a pending text names. The functions
+// that a text calls are looked at once.
 UserStatement& Transaction::prepared(std::string_view text) {
   if (has_pending() && !session_.knows(text)) flush();
   UserStatement* statement = nullptr;
@@ -143,14 +144,15 @@ UserStatement& Transaction::prepared(std::string_view text) {
   return *statement;
 }
 
-// The INSERT over arrays, of the types that PostgreSQL found for a single row. Asked for when a
-// second row comes, once a connection. False where the statement has none.
+// Prepares the INSERT over arrays, with the types that PostgreSQL found for a single row. Called
+// when a second row comes, once for each connection. False if the statement has no such form.
 bool Transaction::prepare_set(const std::string& text) {
   UserStatement& statement = session_.prepared(text);
   if (statement.insert.empty()) return false;
   if (!statement.types.empty()) return true;
-  // format_type with -1: bpchar and "bit", where ::text says `character` and `bit`, of length 1.
-  // unnest would take arrays and composites apart, and a few types part their elements otherwise.
+  // format_type with -1 gives bpchar and "bit". A cast to text would give `character` and `bit`,
+  // which have length 1. Arrays and composites are left out, because unnest would take them apart.
+  // So are the few types that do not separate elements by a comma.
   const Rows found = send(
       "SELECT CASE WHEN typcategory IN ('A', 'C') OR typdelim <> ',' THEN NULL "
       "ELSE format_type(t, -1) END FROM pg_prepared_statements, unnest(parameter_types) "
@@ -228,7 +230,7 @@ std::optional<Rows> Transaction::run_unless(std::size_t rows, const std::string&
 
 Rows Transaction::send(const std::string& statement) { return rows_of(exchange(statement)); }
 
-// What was closed, then `statement`; rows that may still grow stay.
+// Sends the closed statements, then `statement`. Rows that may still grow stay here.
 pqxx::result Transaction::exchange(const std::string& statement) {
   append(statement);
   if (!begun_) pending_.insert(0, kBegin);
@@ -245,7 +247,8 @@ pqxx::result Transaction::exchange_text(std::string text) {
   }
 }
 
-// Inside a catch block only. The error of an aborted transaction names what aborted it.
+// Inside a catch block only. If the transaction was aborted before, the error names what aborted
+// it.
 void Transaction::rethrow_named(std::string statement) {
   try {
     rethrow(session_.state_->connection, std::move(statement));
@@ -331,13 +334,13 @@ void Transaction::rollback() noexcept {
   }
 }
 
-// The connection is gone, and with it the transaction; or the handler has called commit() on what
-// it was lent, so that libpqxx has nothing to roll back any more, but PostgreSQL has.
+// There are two cases. If the connection is gone, so is the transaction. If the handler has called
+// commit() on what it was lent, libpqxx has nothing to roll back any more, but PostgreSQL has.
 void Transaction::roll_back_by_hand() noexcept {
   try {
     pqxx::nontransaction(session_.state_->connection).exec("ROLLBACK");
   } catch (const std::exception&) {
-    // Gone it is.
+    // The connection is gone.
   }
 }
 
@@ -357,7 +360,7 @@ pqxx::dbtransaction& Transaction::pqxx() {
     run("SAVEPOINT " + savepoint);
     savepoint_ = savepoint;
   }
-  // What runs there is not seen here.
+  // hapax does not see what the handler runs there.
   session_.state_->left_behind = std::max(session_.state_->left_behind, Leaves::settings);
   return *work_;
 }
@@ -371,7 +374,7 @@ void Transaction::refuse_ended() {
       exchange_text(text);
     } catch (const DatabaseError& error) {
       if (error.fault().kind != Fault::Kind::aborted) throw;
-      // The handler has ended what libpqxx knows of; what PostgreSQL does is another matter.
+      // The handler has ended the transaction for libpqxx, perhaps not for PostgreSQL.
       const bool committed = work_->committed_by_handler();
       work_.reset();
       done_ = true;

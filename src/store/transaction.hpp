@@ -22,18 +22,18 @@ class result;
 
 namespace hapax::store {
 
-// A statement of a handler's was not run, see Transaction::take_plain_only().
+// A handler's statement was not run, see Transaction::take_plain_only().
 class NotPlain : public std::runtime_error {
  public:
   NotPlain() : std::runtime_error("a statement that may leave something behind, or pqxx()") {}
 };
 
-// A transaction of our own: BEGIN READ WRITE travels with the first text and COMMIT with the last,
-// so that a message costs two round trips. Derived from pqxx::dbtransaction inside, so that
-// libpqxx's subtransactions, streams and cursors work on it.
+// Sends BEGIN READ WRITE with the first text and COMMIT with the last, so a message costs two round
+// trips. Inside it is a pqxx::dbtransaction, so libpqxx's subtransactions, streams and cursors work
+// on it.
 //
-// Rolls back when it is destroyed uncommitted. After any DatabaseError with a lost connection the
-// session must be thrown away too.
+// Rolls back if it is destroyed uncommitted. After a DatabaseError with a lost connection the
+// session must be thrown away, too.
 class Transaction {
  public:
   explicit Transaction(Session& session);
@@ -44,12 +44,13 @@ class Transaction {
   // Adds a statement to the text that goes out with the next run or commit.
   void add(const std::string& statement);
 
-  // Adds a statement of hapax's own behind those of a handler: it runs as the session's user,
-  // also if the handler has taken a role.
+  // Adds a statement of hapax's own after those of a handler. It runs as the session's user, even
+  // if the handler has taken a role.
   void add_own(const std::string& statement);
 
-  // Adds a handler's statement whose rows nobody needs. Rows for one plain INSERT that follow each
-  // other become one statement. A statement that may end the transaction is sent at once.
+  // Adds a handler's statement whose rows the handler does not need. Rows for one plain INSERT that
+  // follow each other become one statement. A statement that may end the transaction is sent at
+  // once.
   void defer(std::string_view text, std::vector<Parameter> values);
 
   // Adds one row for a table (Context::insert). Rows of one table that follow each other become one
@@ -57,19 +58,21 @@ class Transaction {
   void insert(std::string_view table, std::span<const std::string_view> columns,
               std::span<Parameter> values);
 
-  // A handler's statement, now; its rows.
+  // Runs a handler's statement now, and returns its rows.
   Rows query(std::string_view text, const std::vector<Parameter>& values);
 
-  // Sends what was added, then `statement`, in one round trip; the rows of the last one.
+  // Sends what was added, then `statement`, in one round trip. Returns the rows of `statement`.
   // Throws: DatabaseError.
   Rows run(const std::string& statement);
   Rows run(const Statement& statement, const std::vector<Parameter>& values);
 
-  // As run(). Nothing where exactly `rows` came, which then nobody has to read.
+  // As run(), but returns nothing if exactly `rows` rows came, because then the caller need not
+  // read them.
   std::optional<Rows> run_unless(std::size_t rows, const std::string& statement);
 
-  // Rolls back and runs `statement` outside, in one round trip; what follows begins a new
-  // transaction, with its own BEGIN. For reading why nothing could be done. Throws: DatabaseError.
+  // Rolls back and runs `statement` outside of the transaction, in one round trip. The next
+  // statement begins a new transaction. It serves to read why nothing could be done. Throws:
+  // DatabaseError.
   Rows roll_back_and_run(const std::string& statement);
 
   // Runs `statement` alone, before any BEGIN. Throws: DatabaseError. Precondition: !has_begun().
@@ -78,38 +81,39 @@ class Transaction {
   // Whether anything was sent since the last BEGIN.
   bool has_begun() const { return begun_; }
 
-  // Sends what was added and COMMIT, in one round trip. An error in any statement skips the rest
-  // of the text, COMMIT included.
-  // Throws: DatabaseError; kind in_doubt where the answer to COMMIT was lost.
+  // Sends what was added and COMMIT, in one round trip. If a statement fails, PostgreSQL skips the
+  // rest of the text, COMMIT included.
+  // Throws: DatabaseError; kind in_doubt if the answer to COMMIT was lost.
   void commit();
 
-  // The same, and with it the first statement of a new transaction, which this object then is; its
-  // rows. That one's error comes out of here too, when what came before is committed already: roll
-  // back and ask outside which of them failed.
+  // The same, and sends with it the first statement of a new transaction. This object then is that
+  // transaction. Returns the rows of that statement. If that statement fails, this throws as well,
+  // though the first transaction is committed. The caller then rolls back and asks outside which
+  // failed.
   // Throws: DatabaseError; kind in_doubt as in commit().
   Rows commit_and_run(const std::string& statement);
 
-  // Throws: nothing; a connection that is gone has rolled back by itself.
+  // Throws: nothing. If the connection is gone, PostgreSQL has rolled back by itself.
   void rollback() noexcept;
 
   Session& session() { return session_; }
 
-  // For handlers; sends what was added first. Throws: DatabaseError.
+  // For handlers. Sends first what was added. Throws: DatabaseError.
   pqxx::dbtransaction& pqxx();
 
-  // After an error, for a handler that could end the transaction: whether it is still the one that
-  // was lent, be it aborted. Precondition: it is rolled back afterwards.
-  // Throws: DatabaseError: HX002 if it is not, or if the connection is lost.
+  // Called after an error, if the handler could end the transaction. Looks whether it is still the
+  // one that the handler was lent, aborted or not. Precondition: it is rolled back afterwards.
+  // Throws: DatabaseError HX002 if it is not, or if the connection is lost.
   // Blocks: a round trip, or none if nothing was run that can end a transaction.
   void refuse_ended();
 
-  // From now on a handler's statement that may leave something behind, or end the transaction, is
-  // not run, but throws NotPlain. So does pqxx().
+  // From now on, a handler's statement that may leave something behind or end the transaction
+  // throws NotPlain instead of running. So does pqxx().
   void take_plain_only() { takes_plain_only_ = true; }
-  // Whether one was refused, though the handler may have caught that.
+  // Whether a statement was refused. The handler may have caught the exception.
   bool has_refused() const { return has_refused_; }
 
-  // Whether a handler had what can end the transaction.
+  // Whether the handler had a chance to end the transaction.
   bool is_watched() const { return !savepoint_.empty(); }
 
   // The statements that were added and not yet sent.
@@ -144,9 +148,9 @@ class Transaction {
   std::string pending_;
   std::optional<PendingRows> rows_;  // go out after pending_
   std::unique_ptr<Work> work_;
-  std::string first_error_;  // PostgreSQL's, since BEGIN: what came after it only says "aborted"
-  // Made before the first statement that could end the transaction. If it is gone, so is the
-  // transaction; an aborted one of the handler's own cannot be told from ours otherwise.
+  std::string first_error_;  // PostgreSQL's, since BEGIN: later errors only report "aborted"
+  // Made before the first statement that could end the transaction. If the savepoint is gone, so is
+  // the transaction. Without it, an aborted transaction of the handler's own would look like ours.
   std::string savepoint_;
   bool begun_ = false;
   bool done_ = false;

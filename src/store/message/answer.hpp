@@ -1,4 +1,4 @@
-// What is stored with a completed key, for whoever asks again.
+// What is stored with a completed key, for a client that sends its request again.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,18 @@
 
 namespace hapax::store {
 
-// Nothing: nobody has the key who has committed. Throws: DatabaseError (Phase::claim).
+// Nothing: no committed transaction has the key. Throws: DatabaseError (Phase::claim).
 std::optional<StoredAnswer> read_answer(Transaction& transaction, const ClaimRequest& request);
 
 // The same outside of a transaction, in one round trip.
 std::optional<StoredAnswer> read_answer(Session& session, const ClaimRequest& request);
 
-// Begins a transaction that cannot write. The nonce, by which refuse_ended() recognises it.
+// Begins a transaction that cannot write. Returns the nonce by which refuse_ended() recognises it.
 // Throws: DatabaseError.
 std::string begin_read_only(Transaction& transaction);
 
-// What follows in this transaction waits for the disk at its COMMIT, whatever synchronous_commit
-// says. If it says `remote_apply`, which is more, that stays. Sent with the completion.
+// Makes this transaction's COMMIT wait for the disk, whether or not synchronous_commit asks for
+// that. The setting `remote_apply` stays, because it waits for more. Sent with the completion.
 void commit_synchronously(Transaction& transaction);
 
 }  // namespace hapax::store

@@ -8,11 +8,12 @@
 namespace hapax::store {
 namespace {
 
-// A claim that loses to a row which retention deletes at that moment finds nothing to read; this
-// often is not chance any more.
+// If a claim loses to a row that retention deletes at that moment, there is nothing to read, and
+// the claim begins again. So often in a row is no chance.
 constexpr int kMaxClaimRounds = 5;
 
-// In milliseconds: a message that is committed already waits so long for the next one's key.
+// In milliseconds. The message before is committed already, and waits so long for the next one's
+// key.
 constexpr const char* kAheadLockTimeout = "50";
 
 std::vector<Parameter> claim_parameters(const ClaimRequest& request) {
@@ -89,7 +90,8 @@ std::optional<std::int64_t> epoch_of(const Rows& rows) {
   return rows[0]["epoch"].as<std::optional<std::int64_t>>();
 }
 
-// Nobody else can have an offset, so it is ours, or the partition is not, or it was settled before.
+// No other message can have this offset. So it is ours, or the partition is another worker's, or an
+// earlier transaction settled it.
 void note_position(TakenKey& taken, const ClaimRequest& request, const std::string& claimed) {
   taken.ours = true;
   taken.settled = claimed == "settled";
@@ -102,7 +104,7 @@ void note(TakenKey& taken, const ClaimRequest& request, const Rows& rows) {
   if (taken.ours) taken.epoch = epoch_of(rows);
 }
 
-// As the row of its key would be, if it had one.
+// What the row of its key would hold, if it had one.
 KeyHolder itself(const ClaimRequest& request) {
   const Source& source = request.source;
   return {.status = "completed",
@@ -119,17 +121,17 @@ bool is_fenced(const ClaimRequest& request, const std::optional<std::int64_t>& n
   return request.epoch != 0 && now != request.epoch;
 }
 
-// `alone`: the transaction began with taking the key. Then a lost claim ends it with the next text:
-// a duplicate takes two round trips.
+// `alone`: the transaction began by taking the key. If the claim is lost, the next text also ends
+// the transaction, so a duplicate takes two round trips.
 Claim claim_taken(Transaction& transaction, const ClaimRequest& request, TakenKey taken,
                   bool alone) {
   Session& session = transaction.session();
   for (int round = 1; !taken.ours; ++round) {
-    // The statement that lost cannot see the winner's row; the next one can.
+    // The statement that lost cannot see the winner's row. The next statement can.
     const std::string read = read_text(session, request);
     const Rows rows = alone ? transaction.roll_back_and_run(read) : transaction.run(read);
     if (!rows.empty()) {
-      // For whoever takes the key over.
+      // The message may take the key over, and the seal then needs the nonce.
       if (alone) transaction.add(session.execute(sql::kArm, {taken.nonce}));
       Claim lost{std::move(taken.nonce), holder_of(rows[0])};
       if (request.reads_answer) lost.answer = answer_of(rows[0]);
@@ -274,7 +276,8 @@ std::optional<KeyHolder> read_holder(Transaction& transaction, const ClaimReques
 
 namespace {
 
-// Whether it was completed although its text failed, so that the error is of what came behind it.
+// Whether the message was completed although its text failed. Then the error is of a statement
+// after its COMMIT.
 bool was_completed(Transaction& transaction, const ClaimRequest& request) {
   transaction.rollback();
   try {
@@ -284,7 +287,7 @@ bool was_completed(Transaction& transaction, const ClaimRequest& request) {
   } catch (const DatabaseError& error) {
     Fault fault = error.fault();
     fault.kind = Fault::Kind::in_doubt;
-    fault.sqlstate.clear();  // or the table would go by it
+    fault.sqlstate.clear();  // or classify() would go by it
     throw DatabaseError(fault, error.statement());
   }
 }

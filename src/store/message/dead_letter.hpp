@@ -16,7 +16,7 @@
 
 namespace hapax::store {
 
-// Why and by whom a message was given up on; the message itself is taken whole.
+// Why and by whom a message was given up on. The whole message goes into the letter.
 struct DeadLetter {
   const Message& message;
   const Source& source;
@@ -38,13 +38,14 @@ using LetterHeaders = std::vector<std::pair<std::string, std::optional<std::stri
 // As statements return them: [[name, value], …], each in hex, and a value or null.
 LetterHeaders letter_headers_of(const Field& headers);
 
-// Inserts the dead letter; its id, nothing where these coordinates have one already. Bytes are
-// bytea and text is made storable, so only the message's size can make it fail.
+// Inserts the dead letter and returns its id, or nothing if these coordinates have a letter
+// already. Bytes go into bytea and text is made storable, so only the message's size can make it
+// fail.
 // Throws: DatabaseError.
 std::optional<std::int64_t> insert_dead_letter(Transaction& transaction, const DeadLetter& letter);
 
-// Where insert_dead_letter found one, and the message ran and failed: the letter is open again, and
-// the newer error is kept beside the first.
+// Call it if insert_dead_letter() found a letter, and the message has run and failed again. It
+// opens the letter again, and keeps the newer error beside the first.
 void add_failed_again(Transaction& transaction, const DeadLetter& letter);
 
 struct FailedRun {
@@ -61,24 +62,25 @@ struct FailedRuns {
   std::chrono::milliseconds lasting{0};  // from the first of them to the last
 };
 
-// Counts a failed run in a transaction of its own; all of the message's with this one. Nothing, and
-// nothing is counted, if the partition is another worker's by now.
+// Counts a failed run in a transaction of its own, and returns all failed runs of the message. If
+// the partition is another worker's by now, it counts and returns nothing.
 // Throws: DatabaseError (Phase::account).
 std::optional<FailedRuns> record_attempt(Session& session, const FailedRun& run);
 
-// The message is settled, so its failed runs are forgotten: added to the transaction's text, or in
-// one of its own. Throws: DatabaseError (Phase::account).
+// Removes the failed runs of a settled message: added to the transaction's text, or in a
+// transaction of its own. Throws: DatabaseError (Phase::account).
 void add_forget_attempts(Transaction& transaction, const Source& source);
 void forget_attempts(Session& session, const Source& source);
 
-// Cautious mode: commits that the message is about to run, before anything is done with it; how
-// often it was announced and not withdrawn, this time included. `epoch`: of its partition (0: no
-// worker has it). Nothing, and nothing is announced, if the partition is another worker's by now.
+// Cautious mode: commits that the message is about to run, before anything is done with it. Returns
+// how often it was announced and not withdrawn, this time included. `epoch`: of its partition (0:
+// no worker has it). If the partition is another worker's by now, it announces and returns nothing.
 // Throws: DatabaseError (Phase::account).
 std::optional<int> announce_run(Session& session, const Source& source, const std::string& handler,
                                 std::int64_t epoch);
-// The run that was announced is over, and the process lives. If `epoch` is not the partition's any
-// more, only this announcement is taken back. Throws: DatabaseError (Phase::account).
+// Withdraws an announcement, because the run is over and the process lives. If `epoch` is not the
+// partition's any more, only this announcement is withdrawn. Throws: DatabaseError
+// (Phase::account).
 void withdraw_run(Session& session, const Source& source, std::int64_t epoch);
 
 }  // namespace hapax::store

@@ -16,8 +16,8 @@
 
 namespace hapax::store {
 
-// How long the key of an accepted request is claimed for: its expiry counts from its outcome, which
-// has not been seen yet.
+// How long the key of an accepted request is kept until the gate has seen its outcome. Its expiry
+// counts from the outcome.
 inline constexpr std::chrono::seconds kUntilOutcome = std::chrono::hours(24) * 36500;
 
 // The gate's key of an accepted request, as it is stored.
@@ -31,7 +31,7 @@ struct Acceptance {
   bool waits = false;       // the gate has seen no outcome yet
 };
 
-// Where a worker keeps the outcome of an acceptance.
+// The key under which a worker keeps the outcome of an accepted request.
 struct OutcomePlace {
   std::string record;  // the idempotency key of the record that was made of the request
   std::string scope;   // of the worker's route
@@ -43,29 +43,29 @@ struct OperationOutcome {
   bool refused = false;                      // completed, and yet the other side refused the call
   bool given_up = false;                     // an operator ended it: the outcome is not known
   std::optional<std::string> rejected = {};  // of a failed key: the handler's words
-  bool settled = false;                      // that this outcome was seen is committed
+  bool settled = false;                      // it is committed that the gate has seen this outcome
 
-  // Whether the worker has come to an end with it.
+  // Whether the worker has finished it.
   bool is_one() const { return status == "completed" || status == "failed"; }
 };
 
-// Nothing: the gate has no such key (any more). Blocks: one round trip.
+// Nothing: the gate has no such key, or no longer. Blocks: one round trip.
 std::optional<Acceptance> read_acceptance(Session& session, const OperationKey& key);
 
-// What has become of it since it was accepted. A worker that completed the record earlier knows it
-// as a duplicate, so that counts; what it gave up on earlier does not, as it runs the record again.
-// `retention`: of the gate. Blocks: one round trip.
+// What has become of the request since it was accepted. If a worker completed the record earlier,
+// that counts, because the record is a duplicate of it. If a worker gave it up earlier, that does
+// not count, because it runs the record again. `retention`: of the gate. Blocks: one round trip.
 OperationOutcome read_outcome(Session& session, const OperationKey& key, const OutcomePlace& place,
                               std::chrono::seconds retention);
 
-// Adds to the acceptance: what a worker has completed before stays as long as the gate's key does
-// from now on, because the record will be its duplicate. `retention`: of the gate.
+// Adds to the acceptance: if a worker has completed the record before, its key is kept as long as
+// the gate's key from now on. The record will be a duplicate of it. `retention`: of the gate.
 void keep_outcome(Transaction& transaction, const OutcomePlace& place,
                   std::chrono::seconds retention);
 
-// From here on the keys expire, counted from their outcomes. Commits synchronously: what was read
-// of an outcome before is then as durable as that. How many of them have one; nothing was written
-// if none has. `places`: of each one.
+// Lets the keys expire, counted from their outcomes. Commits synchronously, so the outcomes that
+// were read before are durable, too. Returns how many keys have an outcome. If none has, nothing is
+// written. `places`: one for each key.
 std::size_t settle_operations(Session& session, const std::vector<OperationKey>& keys,
                               const std::vector<OutcomePlace>& places,
                               std::chrono::seconds retention);
@@ -76,7 +76,7 @@ struct WaitingOperation {
   std::string fingerprint;  // in hex
 };
 
-// Those without an outcome that has been seen, oldest first, behind `after`.
+// Operations after `after` whose outcome the gate has not seen, the oldest first.
 std::vector<WaitingOperation> list_waiting_operations(Session& session, const std::string& scope,
                                                       const std::vector<std::string>& paths,
                                                       const WaitingOperation& after,

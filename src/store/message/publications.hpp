@@ -19,7 +19,7 @@
 
 namespace hapax::store {
 
-// A dead letter as its row has it; bytes as they came.
+// A dead letter as its row holds it. The bytes are unchanged.
 struct UnpublishedLetter {
   std::int64_t id = 0;
   std::string topic;
@@ -40,10 +40,11 @@ struct UnpublishedLetter {
 inline constexpr std::size_t kMostLetters = 100;
 inline constexpr std::size_t kMostLetterBytes = std::size_t{8} << 20;
 
-// Writes the next open letters of these topics into the outbox, by id, and marks them as published:
-// at most `most`, and kMostLetterBytes of payloads, keys and headers, but always one. One
-// transaction, so each letter gets there once. A letter whose replay has not ended, or that is
-// locked, is left out. Returns how many: none while another process moves some of the group.
+// Writes the next open letters of these topics into the outbox, by id, and marks them as published.
+// It takes at most `most`, and at most kMostLetterBytes of payloads, keys and headers, but at least
+// one. It is one transaction, so each letter gets there once. It leaves out letters that are locked
+// or whose replay has not ended. Returns how many; 0 while another process moves letters of the
+// group.
 // Blocks: at most `longest` for each statement.
 std::size_t move_letters(Session& session, const std::string& group,
                          const std::vector<std::string>& topics, std::chrono::milliseconds longest,
@@ -52,9 +53,9 @@ std::size_t move_letters(Session& session, const std::string& group,
 
 inline constexpr std::size_t kMostCounted = 10'000;
 
-// How many open letters of these topics are not in Kafka, counted up to `most`: those that are to
-// be moved, and records of letters in the outbox, to `destinations`. Throws: DatabaseError, 57014
-// if it takes longer than a second.
+// Counts the open letters of these topics that are not in Kafka, up to `most`. These are letters to
+// be moved, and records of letters in the outbox that go to `destinations`.
+// Throws: DatabaseError, 57014 if it takes longer than a second.
 std::size_t count_unpublished(Session& session, const std::string& group,
                               const std::vector<std::string>& topics,
                               const std::vector<std::string>& destinations,

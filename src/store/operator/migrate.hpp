@@ -1,4 +1,4 @@
-// The schema: numbered migrations that the binary carries, applied one transaction each.
+// The schema: numbered migrations in the binary. Each is applied in a transaction of its own.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,16 @@
 
 namespace hapax::store {
 
-// The newest migration in this binary, and the oldest schema that this worker can run on.
+// The newest migration in this binary, and the oldest schema on which this worker can run.
 inline constexpr int kSchema = 16;
 inline constexpr int kOldestSchema = 5;
 // The first schema with an outbox.
 inline constexpr int kOutboxSchema = 9;
-// Of a worker with a route that calls to the outside.
+// The first schema for routes that call to the outside.
 inline constexpr int kOutsideSchema = 12;
-// Of a worker that publishes in transactions.
+// The first schema for publish.transactions.
 inline constexpr int kTransactionsSchema = 13;
-// Of a worker with a route whose key is the position.
+// The first schema for routes whose key is the position.
 inline constexpr int kPositionsSchema = 14;
 
 struct MigrationState {
@@ -33,13 +33,13 @@ struct MigrationState {
 // All migrations that the binary or the database knows, in order. Throws: DatabaseError.
 std::vector<MigrationState> migration_states(Session& session);
 
-// Applies what is missing, each in its own transaction under one lock: a second run waits, then
-// finds nothing to do. Returns what it applied. `tries_again`: asked if another session held a
-// table for longer than lock_timeout; it may wait.
-// Throws: DatabaseError; std::runtime_error where an applied migration was changed since.
+// Applies the missing migrations, each in its own transaction, and returns their numbers. All are
+// under one lock, so a second run waits and then finds nothing to do. `tries_again`: called if
+// another session held a table for longer than lock_timeout. It may wait.
+// Throws: DatabaseError; std::runtime_error if an applied migration was changed since.
 std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again = {});
 
-// Takes back everything above `target`, newest first, with all data in it.
+// Reverts all migrations above `target`, the newest first, and removes the data in their tables.
 std::vector<int> migrate_down(Session& session, int target);
 
 // The text of all migrations, for people who run SQL by hand.

@@ -1,4 +1,5 @@
-// What an operator changes by hand: positions and keys. One transaction each, with the log of it.
+// What an operator changes by hand: positions and keys. Each change is one transaction, with its
+// entry in the operators' log.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace hapax::store {
 
-// It does not fit the facts; the sentence names what does. Nothing was changed.
+// The order does not fit the facts, which the text names. Nothing was changed.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -39,24 +40,25 @@ struct Move {
   bool dry_run = false;
 };
 
-// Moves a checkpoint and its epoch: a live worker notices within its checkpoint_interval and starts
-// again there; a frozen one that wakes cannot undo it. Returns the old checkpoint.
+// Moves a checkpoint and raises its epoch. A live worker notices within its checkpoint_interval and
+// starts again there. A frozen worker that wakes cannot undo the move. Returns the old checkpoint.
 // Precondition: `to` is in Kafka's log.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 std::int64_t move_position(Session& session, const Move& move);
 
-// Several of one topic in one transaction: all that are not refused, or none if it throws.
-// Returns why the refused ones are: a worker has moved on, say. Precondition: there is one. Throws:
-// DatabaseError. Blocks: at most lock_timeout for each.
+// Moves several partitions of one topic in one transaction: all that are not refused, or none if it
+// throws. Returns why each refused one was refused, for example because a worker has moved on.
+// Precondition: there is at least one.
+// Throws: DatabaseError. Blocks: at most lock_timeout for each.
 std::vector<std::string> move_positions(Session& session, const std::vector<Move>& moves);
 
 struct KeyName {
   std::string key, scope, tenant;
 };
 
-// Marks a completed or failed key as forgotten: the next message that has it runs. Kept for a week
-// at least, so that the message can come again. `seen`: the row that the operator decided on; it is
-// refused if the key has changed since. Returns the row as it was.
+// Marks a completed or failed key as forgotten, so the next message that has it runs. The row stays
+// for a week at least, so that the message can come again. `seen`: the row that the operator
+// decided on. If the key has changed since, this is refused. Returns the row as it was.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 nlohmann::json forget_key(Session& session, const KeyName& key, const nlohmann::json& seen,
                           const std::string& who, const std::string& why, bool dry_run);
@@ -68,17 +70,18 @@ struct ForgottenGroup {
   std::string why;
 };
 
-// What it leaves that only its own workers carry out: {"unsent": records, "letters": open dead
-// letters, "calls": open calls to the outside}. Throws: DatabaseError.
+// What the group leaves that only its own workers carry out: {"unsent": records, "letters": open
+// dead letters, "calls": open calls to the outside}. Throws: DatabaseError.
 nlohmann::json read_left_of_group(Session& session, const ForgottenGroup& gone);
 
 // The group's checkpoints. Throws: Refused if there is none, DatabaseError.
 nlohmann::json read_group(Session& session, const ForgottenGroup& gone);
 
 // Deletes the checkpoints of a group that is gone for good, so that it holds no keys any more.
-// `seen`: as read_group() told, before Kafka told that no member of the group is left.
-// Needs the schema's owner.
-// Throws: Refused if they are others by now, DatabaseError. Blocks: at most lock_timeout.
+// `seen`: what read_group() returned before Kafka reported that the group has no member. Needs the
+// schema's owner.
+// Throws: Refused if the checkpoints have changed since, DatabaseError. Blocks: at most
+// lock_timeout.
 void forget_group(Session& session, const ForgottenGroup& gone, const nlohmann::json& seen);
 
 }  // namespace hapax::store

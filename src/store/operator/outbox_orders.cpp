@@ -9,7 +9,7 @@
 namespace hapax::store {
 namespace {
 
-// Of locked halts, so that nobody changes them any more.
+// Precondition: the halts are locked, so that no other operator changes them.
 void require_seen(const OutboxOrder& order, const Json& halts) {
   if (!order.seen) return;
   const auto is_seen = [&](const Json& halt) {
@@ -76,8 +76,8 @@ OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std
   return decided;
 }
 
-// The halts are locked first: a second operator who ends one waits, and a record stays held. They
-// end last, because a record may wait behind the halt of another one in `ids`.
+// The halts are locked first. So a second operator who ends one of them waits, and the records stay
+// held. They end last, because a record may wait behind the halt of another record in `ids`.
 OutboxDecided skip_outbox(Session& session, const OutboxOrder& order,
                           const std::vector<std::int64_t>& ids) {
   Transaction transaction(session);

@@ -17,7 +17,7 @@ namespace hapax::store {
 // Operations of these scopes that are not done: sql/operator/list_calls.sql.
 struct CallFilter {
   std::vector<std::string> statuses;
-  bool abandoned = false;  // also those of other statuses that no worker has under a lease
+  bool abandoned = false;  // also operations of other statuses that no worker has under a lease
 };
 Json list_calls(Session& session, const std::vector<std::string>& scopes, const CallFilter& filter,
                 int limit);
@@ -37,9 +37,10 @@ struct CallDecision {
   bool dry_run = false;
 };
 
-// Decides, and orders the replay of its dead letter that carries the decision out, or discards the
-// letter. Returns the operation as it was. Refused if it is done, if its holder may still call, if
-// there is no answer to book, or if there is one and it shall not have happened.
+// Records the decision. Then orders the replay of the operation's dead letter, which carries the
+// decision out, or discards the letter. Returns the operation as it was. Refused if the operation
+// is done, or if its holder may still call. Also refused if there is no answer to book, or if an
+// answer contradicts did_not_happen.
 Json decide_call(Session& session, const KeyName& key, const CallDecision& decision);
 
 }  // namespace hapax::store

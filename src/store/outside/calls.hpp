@@ -1,13 +1,13 @@
-// The keys of operations that call to the outside: taken before the call, kept with its answer.
+// The keys of operations that call to the outside. A worker takes a key before the call, and keeps
+// the answer with it.
 //
-//   none, failed, forgotten            ─take_calls─▶     started
-//   started, its holder's lease over   ─take_calls─▶     started, under a larger token
-//   started                            ─keep_answers─▶   answered
-//   answered                           ─claim_answered─▶ completed
-//   started, answered                  ─end_call─▶       unknown, completed (refused), failed (not
-//                                                        called)
+//   - none, failed, forgotten ─take_calls─▶ started
+//   - started, its holder's lease over ─take_calls─▶ started, under a larger token
+//   - started ─keep_answers─▶ answered
+//   - answered ─claim_answered─▶ completed
+//   - started, answered ─end_call─▶ unknown, completed (refused), failed (not called)
 //
-// A token is drawn by each take. A write with an older one misses, so of two holders one wins.
+// Each take draws a token. A write with an older token changes nothing, so of two holders one wins.
 //
 // Thread safety: none; each call uses the caller's session or transaction.
 #pragma once
@@ -26,12 +26,12 @@ namespace hapax::store {
 
 using HolderId = std::int64_t;
 
-// A new holder, whose lease lasts `lease`. Throws: DatabaseError (Phase::account).
+// Makes a new holder with a lease for `lease`. Throws: DatabaseError (Phase::account).
 HolderId register_holder(Session& session, const std::string& group, const std::string& worker,
                          std::chrono::milliseconds lease);
 
-// From now on `lease` more; false if the lease is over or gone. Throws: DatabaseError
-// (Phase::account).
+// Renews the lease for `lease` from now on. False if the lease is over or gone.
+// Throws: DatabaseError (Phase::account).
 bool renew_holder(Session& session, HolderId holder, std::chrono::milliseconds lease);
 
 // Throws: DatabaseError (Phase::account).
@@ -46,8 +46,8 @@ struct TakenCall {
   std::int64_t token = 0;
   int calls = 0;                           // takes that may have called, this one included
   int crashes = 0;                         // takes alone that the process did not survive
-  std::chrono::milliseconds age{0};        // since the first call was begun
-  std::optional<std::string> answer = {};  // nothing: it is to be called
+  std::chrono::milliseconds age{0};        // since the first call began
+  std::optional<std::string> answer = {};  // nothing: the call is still to be made
 };
 
 struct Take {
@@ -56,12 +56,13 @@ struct Take {
   bool is_own = false;   // held by the holder that asks
 };
 
-// Takes keys and commits, synchronously: all at once, or one by one if another transaction has one
-// of them. One Take for each request. `again`: a replay, which may take its own failed key.
-// Precondition: no key twice, and none that the holder's process has in hand. So one that is_own
-// was left by a take whose COMMIT came late; release_calls() gives it back. Throws: DatabaseError
-// (Phase::claim). Then some may be taken; release_calls() gives them back. Blocks: at most 50 ms
-// for another transaction, and if there is one, 2 ms for each request.
+// Takes keys and commits synchronously: all at once, or one by one if another transaction has one
+// of them. Returns one Take for each request. `again`: a replay, which may take its own failed key.
+// Precondition: no key twice, and none that the holder's process has in hand. So if a Take is
+// is_own, an earlier take left it whose COMMIT came late. release_calls() gives it back.
+// Throws: DatabaseError (Phase::claim). Some keys may be taken then; release_calls() gives them
+// back.
+// Blocks: at most 50 ms for another transaction, and if there is one, 2 ms for each request.
 std::vector<Take> take_calls(Session& session, HolderId holder,
                              std::span<const CallRequest> requests, bool again = false);
 
@@ -78,17 +79,19 @@ enum class Kept {
   locked,      // a transaction has the key: again, later
 };
 
-// Keeps answers and commits, synchronously: all at once, or one by one if another transaction has
-// one of the keys. One result for each. May be repeated. Throws: DatabaseError (Phase::account).
+// Keeps answers and commits synchronously: all at once, or one by one if another transaction has
+// one of the keys. Returns one result for each. The caller may repeat it. Throws: DatabaseError
+// (Phase::account).
 // Blocks: at most 50 ms for another transaction, and if there is one, 2 ms for each answer.
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers);
 
-// The key may be taken again at once. `uncalled`: surely nothing was sent. May be repeated.
+// Gives the key back, so it may be taken again at once. `uncalled`: surely nothing was sent. The
+// caller may repeat it.
 // Throws: DatabaseError (Phase::account).
 void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,
                     bool uncalled);
 
-// A key that PostgreSQL may keep for `holder`, though its process does not go on with it.
+// A key that PostgreSQL may keep for `holder`, though the holder's process does not go on with it.
 struct HeldKey {
   key::Identity identity;
   std::string scope;
@@ -96,7 +99,7 @@ struct HeldKey {
   bool uncalled = false;  // surely nothing was sent
 };
 
-// Gives keys back, those that are not held left out. May be repeated.
+// Gives those of the keys back that are held. The caller may repeat it.
 // Throws: DatabaseError (Phase::account).
 void release_calls(Session& session, std::span<const HeldKey> keys);
 
@@ -106,17 +109,18 @@ enum class CallEnd {
   unknown,   // an operator decides
 };
 
-// Ends the operation without booking it, keeps the letter, and commits. The letter's id; 0 if there
-// was one already, which is then open again. Nothing if another holder took the key over.
+// Ends the operation without booking it, keeps the letter, and commits. Returns the letter's id, or
+// 0 if there was a letter already, which is then open again. Nothing if another holder took the key
+// over.
 // Throws: DatabaseError (Phase::account).
 std::optional<std::int64_t> end_call(Session& session, const ClaimRequest& request,
                                      std::int64_t token, CallEnd end, const DeadLetter& letter);
 
-// The same for a replay, whose letter is there. False if another holder took the key over.
+// The same for a replay, which has its letter already. False if another holder took the key over.
 bool end_replayed_call(Session& session, const ClaimRequest& request, std::int64_t token,
                        CallEnd end, const std::string& why);
 
-// As claim(): opens the transaction that books an answer. Claim::lost: another took the key over.
+// As claim(): opens the transaction that books an answer. `lost`: another holder took the key over.
 struct AnswerClaim {
   std::string nonce;
   bool lost = false;

@@ -1,4 +1,5 @@
-// The checkpoint row of a partition: where it stands, who owns it, whether the tail survived.
+// The checkpoint row of a partition: its next offset, its owner, and whether PostgreSQL has lost
+// commits.
 //
 // Each function is one short transaction of its own on the caller's session.
 // Throws: DatabaseError (Phase::account).
@@ -20,12 +21,13 @@
 namespace hapax::store {
 
 // Topic and partition, ordered as SQL takes locks.
-// Which database this is. When it is not where it says it was made, it is a logical copy.
+// Which database this is. `copied`: the database is a logical copy, because it is not the one that
+// the row names.
 struct StoreIdentity {
   std::string id;
   std::string incarnation;
   bool copied = false;
-  std::string facts;                    // for people: what is stored and what is there
+  std::string facts;                    // for people: what the row holds and what PostgreSQL shows
   std::optional<WalPosition> position;  // if it was asked for, and PostgreSQL tells
 };
 
@@ -43,10 +45,11 @@ struct CheckpointRow {
   int started_runs = 0;
   std::optional<std::string> start_as;     // an operator's decision for this start
   std::optional<std::string> last_record;  // below next_offset (worker::ReadRecord)
-  std::int64_t same_topic = 0;             // the last halt that an operator has ended so; 0: none
+  // the last halt that an operator ended as `same_topic`; 0: none
+  std::int64_t same_topic = 0;
 
-  // Whether a start under this key spec may go on here: nothing was settled under another one, or
-  // an operator has accepted that. (An empty key_spec tells a start that begins a log.)
+  // Whether a start under this key spec may go on here: nothing was settled under another spec, or
+  // an operator has accepted the change. (If key_spec is empty, the start begins a log.)
   bool accepts(const std::string& spec) const {
     return key_spec.empty() || key_spec == "accepted" || key_spec == spec;
   }
@@ -70,11 +73,11 @@ struct Halt {
   }
 };
 
-// Makes the incarnation row where it is missing, and reads which database this is. The position is
-// that of this incarnation.
+// Writes the incarnation row if it is missing, and reads which database this is. The position is
+// the one within this incarnation.
 StoreIdentity read_store(Session& session, bool with_position = false);
 
-// Those that are there.
+// Returns the rows that exist.
 std::map<TopicPartition, CheckpointRow> read_checkpoints(
     Session& session, const std::string& group, const std::vector<TopicPartition>& partitions);
 std::optional<CheckpointRow> read_checkpoint(Session& session, const std::string& group,
@@ -93,13 +96,13 @@ struct Taking {
 struct Taken {
   std::int64_t epoch = 0;
   int started_runs = 0;  // this one included, since the checkpoint last moved or an owner left
-  std::int32_t generation = 1;  // of the row; a new one has none that the group had before
-  std::optional<std::int64_t> next_offset;  // no earlier owner moves it any more
+  std::int32_t generation = 1;  // of the row; a new row has a number that the group never had
+  std::optional<std::int64_t> next_offset;  // no earlier owner can move it any more
   bool settling = false;  // by position: a transaction of an earlier owner is still open
 };
 
-// Takes partitions under new epochs, all in one statement; without those that another
-// worker took meanwhile. Precondition: all of one group and owner.
+// Takes partitions under new epochs, all in one statement. Leaves out those that another worker
+// took meanwhile. Precondition: all of one group and owner.
 std::map<TopicPartition, Taken> take_partitions(Session& session, std::vector<Taking> takings);
 std::optional<Taken> take_partition(Session& session, const Taking& taking);
 
@@ -109,13 +112,13 @@ struct AgreedStart {
   std::string cluster_id;
   std::string topic_id;  // empty: the client cannot tell
   std::int32_t generation = 1;
-  std::optional<std::int64_t> from;  // where it would have gone on
+  std::optional<std::int64_t> from;  // the offset at which it would have gone on
   Jump jump = Jump::none;
   std::int64_t highest_at_least = 0;  // `highest` becomes this, if it is lower
-  // The log gets its number with this start; `known_logs` is what that was decided on.
+  // With this start the log gets its number. `known_logs` are the facts behind that decision.
   bool learns_log = false;
   std::vector<KnownLog> known_logs = {};
-  // Calls for messages below may have been forgotten. Nothing: as it was.
+  // PostgreSQL may have forgotten calls for messages below this offset. Nothing: as it was.
   std::optional<std::int64_t> doubt_below = {};
 };
 
@@ -124,27 +127,27 @@ struct StartWrite {
   AgreedStart start;
 };
 
-// Writes the starts of partitions, with the jumps among them, in one transaction. Returns
-// `highest` of each; without those that are not ours any more, or whose log got a number from
-// another group meanwhile. Precondition: all of one group, owner and cluster.
+// Writes the starts of partitions, with their jumps, in one transaction. Returns `highest` of each.
+// Leaves out partitions that are not ours any more, or whose log another group numbered meanwhile.
+// Precondition: all of one group, owner and cluster.
 std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
                                                     std::vector<StartWrite> starts);
 std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
                                         const AgreedStart& start);
 
-// What still tells that a partition is held: both as the start found them.
+// If both are still what the start found, the partition is held.
 struct Held {
   std::int64_t epoch = 0;
-  std::string incarnation;  // empty where a loss has emptied it, and nobody has looked since
+  std::string incarnation;  // empty if a loss has emptied it and no worker has looked since
 };
 
-// The partitions that `owner` took last and nobody has taken since.
+// The partitions that `owner` took and no other worker has taken since.
 std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
                                          const std::string& owner);
 
 struct CheckpointWrite {
   TopicPartition partition;
-  std::string incarnation;  // as read_store told when the partition was started
+  std::string incarnation;  // as read_store() told when the partition started
   std::int64_t epoch = 0;
   std::int64_t last_written = 0;
   std::int64_t next_offset = 0;
@@ -152,14 +155,15 @@ struct CheckpointWrite {
   std::string last_record = {};  // below next_offset (worker::ReadRecord); empty: as it was
 };
 
-// Writes all at once, synchronously whatever synchronous_commit says (guarantees I4). Returns those
-// that were written: a missing one is not ours any more, or PostgreSQL lost its tail. `position`,
-// if it is not null: that of PostgreSQL meanwhile, if any was written.
+// Writes all checkpoints at once. The commit waits for the disk even if synchronous_commit is off
+// (guarantees I4). Returns the partitions that were written. If one is missing, it is not ours any
+// more, or PostgreSQL has lost commits. `position`, if not null, receives PostgreSQL's position if
+// any was written.
 std::set<TopicPartition> write_checkpoints(Session& session, const std::string& group,
                                            std::vector<CheckpointWrite> writes,
                                            std::optional<WalPosition>* position = nullptr);
 
-// Whoever leaves started under this epoch and incarnation.
+// A partition that its worker leaves. Epoch and incarnation are those of its start.
 struct Leaving {
   TopicPartition partition;
   std::int64_t epoch = 0;
@@ -167,7 +171,7 @@ struct Leaving {
   std::int64_t highest_settled = 0;  // one more than the highest settled offset
 };
 
-// Clean leaves.
+// Records clean leaves.
 void leave_partitions(Session& session, const std::string& group, std::vector<Leaving> leaving);
 
 void open_halt(Session& session, const std::string& group, const Halt& halt);
@@ -182,12 +186,13 @@ struct PriorAttempt {
   std::int64_t lasting_ms = 0;  // from the first failed run to the last
 };
 
-// What is known of messages at or above an offset: failed runs, and offsets that an operator skips.
+// What PostgreSQL knows of messages at or above an offset: failed runs, and offsets that an
+// operator skips.
 struct KnownMessages {
   std::map<std::int64_t, PriorAttempt> attempts;
   std::map<std::int64_t, std::string> skips;  // offset → who and why
-  std::set<std::int64_t> unreadable;          // of these, what nobody could read
-  std::set<std::int64_t> settled;             // by position: that took effect already
+  std::set<std::int64_t> unreadable;          // of these, the offsets that no worker could read
+  std::set<std::int64_t> settled;             // by position: offsets that took effect already
 };
 
 struct Standing {
@@ -198,7 +203,7 @@ struct Standing {
   std::int64_t epoch = 0;  // under which it starts
 };
 
-// Precondition: what is by position is not settling.
+// Precondition: no partition that is by position is `settling`.
 std::map<TopicPartition, KnownMessages> read_known_messages(Session& session,
                                                             const std::string& group,
                                                             const std::vector<Standing>& standings);

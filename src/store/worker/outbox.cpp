@@ -52,9 +52,9 @@ OutboxRow outbox_row_of(const Row& row) {
   return read;
 }
 
-// A plan that was made while the outbox was empty would read the whole of it for ever. Without
-// scans of tables PostgreSQL holds small statements for very dear, and would compile each for 0.1
-// s.
+// If PostgreSQL made a plan while the outbox was empty, the plan would scan the whole table for
+// ever. So scans are off. Without scans, PostgreSQL estimates that small statements are expensive,
+// and would compile each for 0.1 s. So jit is off, too.
 void begin_reading(Transaction& transaction) {
   transaction.add("SET LOCAL enable_seqscan = off");
   transaction.add("SET LOCAL jit = off");
@@ -165,7 +165,8 @@ OutboxMeasure measure_outbox(Session& session, const std::string& group, const M
   const Columns columns = columns_of(topics);
   Transaction transaction(session);
   begin_reading(transaction);
-  transaction.run("SET LOCAL statement_timeout = '1s'");  // sent with the rest it binds nothing
+  // a statement of its own: sent in one text with the query, it would not limit the query
+  transaction.run("SET LOCAL statement_timeout = '1s'");
   const Rows rows = transaction.run(
       sql::kMeasureOutbox,
       {group, kMostMeasured, outbox_array(columns.topics), outbox_array(columns.ids)});

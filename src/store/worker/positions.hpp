@@ -1,4 +1,5 @@
-// Jumps of a partition's position, kept so that what was left out can be told afterwards.
+// Jumps of a partition's position. They are kept so that an operator can see later what was left
+// out.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,13 @@ namespace hapax::store {
 
 using TopicPartition = std::pair<std::string, std::int32_t>;
 
-// Why a position is not simply the next message.
+// Why a position is not the next message.
 enum class Jump { none, first_start, foreign_reset, log_start, decision, rewind, skip };
 
 // As hapax.position_changes.cause holds it.
 const char* name_of(Jump jump);
-// For people: "Kafka's offset was set by somebody else, …". Empty for an operator's own moves.
+// For people, for example that Kafka's offset was set from outside. Empty for an operator's own
+// moves.
 const char* why_of(Jump jump);
 
 struct PositionChange {
@@ -32,7 +34,7 @@ struct PositionChange {
   std::string why;
 };
 
-// Adds to the transaction; does nothing on a schema older than 5, which has no place for it.
+// Adds to the transaction. On a schema older than 5 it does nothing, because the table is missing.
 // Precondition: jump is not none. Throws: DatabaseError.
 void record_position_change(Transaction& transaction, const PositionChange& change);
 
