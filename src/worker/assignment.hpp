@@ -1,7 +1,7 @@
 // Which partitions this worker has: assigned, halted, and taken again after something went wrong.
 //
-// A partition that is taken again is a new object, with a new start. What still runs of the old one
-// settles into nothing.
+// If a partition is taken again, it is a new object with a new start. If messages of the old object
+// still run, their outcomes change nothing in the new one.
 //
 // Owned by the poll thread.
 #pragma once
@@ -26,15 +26,16 @@ namespace hapax::worker {
 
 class Assignment {
  public:
-  // Changes `partitions`. All of it outlives this.
+  // Changes `partitions`. All references outlive this.
   Assignment(const std::vector<flow::Route>& routes, Partitions& partitions, Dispatcher& dispatcher,
              Fetches& fetches, KeeperInterface& keeper, observe::Health& health,
              observe::Metrics& metrics);
 
-  // The group has assigned these: agrees a start for each. Returns those whose topic no route has.
+  // The group has assigned these. Asks for a start of each. Returns those whose topic has no route.
   std::vector<TopicPartition> assigned(const std::vector<TopicPartition>& ids);
 
-  // Drops what is queued of these, and returns those that are not halted. What runs goes on.
+  // Drops the queued messages of these partitions, and returns those that are not halted. Messages
+  // that run go on.
   std::vector<std::shared_ptr<Partition>> drop(const std::vector<TopicPartition>& ids);
 
   // The group has taken this one away.
@@ -48,15 +49,16 @@ class Assignment {
   void halt_ended(const HaltEnded& ended);
   const std::map<TopicPartition, store::Halt>& halted() const { return halted_; }
 
-  // Its checkpoint could not be written: starts it again from its row.
+  // The partition's checkpoint could not be written, so it starts again from its row.
   void fenced(const Fenced& fenced);
 
-  // Stops the partition and agrees a new start, not before `after` has passed, nor while messages
-  // of it run: behind a skip they do not come again, and later ones of their keys would overtake
-  // them. The log must hold what was read of it.
+  // Stops the partition and asks for a new start once `after` has passed. It also waits until no
+  // message of the partition runs. Otherwise, if an operator skips such messages, they do not come
+  // again, and later messages of their keys would overtake them. The new start checks that the log
+  // still holds what was read.
   void start_again(std::shared_ptr<Partition> partition, std::chrono::milliseconds after);
 
-  // Begins the starts for which nothing of their partition runs any more.
+  // Begins the starts of partitions of which no message runs any more.
   void turn();
 
  private:
@@ -81,7 +83,7 @@ class Assignment {
     std::chrono::milliseconds after;
   };
   std::vector<Waiting> waiting_;                    // starts
-  std::vector<std::shared_ptr<Partition>> ending_;  // stopped, and messages of theirs run
+  std::vector<std::shared_ptr<Partition>> ending_;  // stopped, but some of their messages still run
   // Of partitions that were ours.
   std::map<TopicPartition, ReadRecord> last_read_;
   std::map<TopicPartition, store::WalPosition> seen_wal_;

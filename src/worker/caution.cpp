@@ -9,22 +9,23 @@ namespace {
 
 namespace log = observe::log;
 
-// Starts of a partition since its checkpoint last moved; more of them, and something kills them.
+// Starts of a partition since its checkpoint last moved. If there are more, a message may be
+// killing the process.
 constexpr int kTrustedRuns = 1;
 
-// Caution lasts for twice what lanes run at once, and so many runs at most.
+// Caution lasts for twice as many runs as the lanes make at once, and at most for this many.
 constexpr std::size_t kMostCautiousRuns = 1000;
 
 }  // namespace
 
 void Caution::started(const std::shared_ptr<Partition>& partition) {
-  // A message that kills stands in the log. If the log is empty, caution is not needed.
+  // A message that kills is in the log. If the log is empty, caution is not needed.
   const Beginning& beginning = partition->beginning();
   if (beginning.started_runs > kTrustedRuns && beginning.offset < beginning.log_end)
     new_.push_back(partition);
 }
 
-// One line for all, because a process that dies leaves many.
+// Logs one line for all, because a process that dies leaves many partitions.
 void Caution::begin() {
   if (new_.empty()) return;
   const TopicPartition& first = new_.front()->id();
@@ -45,10 +46,11 @@ void Caution::end() {
   if (ended > 0) dispatcher_.set_cautious(cautious_);
 }
 
-// Caution ends when as many of a partition's handlers as can have run beside the one that kills
-// have come back, or if there is nothing to be cautious about. A moved checkpoint is not enough:
-// each slow message before the one that kills would cost a death. Duplicates are what the dead
-// process had settled.
+// When the process died, several handlers of a partition ran, and one of them killed it. So caution
+// ends when as many runs have come back as can have run at once, or if no message is left that
+// could kill. A moved checkpoint is not enough, because then each slow message before the one that
+// kills would cost one more death. Duplicates do not count, because the dead process had settled
+// them.
 bool Caution::is_needed(const Partition& partition) const {
   const std::size_t at_once = lanes_ * partition.route().batch;
   const std::int64_t passed = partition.checkpointed() - partition.beginning().offset;

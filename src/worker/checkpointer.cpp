@@ -108,15 +108,15 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
   } catch (const store::DatabaseError& error) {
     metrics_.checkpoint_ended(observe::CheckpointResult::failed, steady_clock::now() - began);
     session_.broke("writing checkpoints", error);
-    // The write may have committed. If so, the next checkpoint does not match, and the partition is
-    // taken again from its row.
+    // The write may have committed. If so, the next checkpoint does not match, and the partition
+    // starts again from its row.
     lost.clear();
   }
   for (const auto& partition : lost) missed(partition);
 }
 
-// An operator moves the epochs of idle partitions too, which write no checkpoint that could miss;
-// nor does one whose messages all wait because PostgreSQL lost its tail.
+// Some partitions write no checkpoint that could miss. They are idle, or all their messages wait
+// because PostgreSQL lost commits. An operator may move their epochs, too, so this reads them.
 void Checkpointer::find_fenced() {
   const HeldPartitions::List partitions = held_.all();
   if (partitions.empty() || postgres_.is_down()) return;
@@ -136,8 +136,9 @@ void Checkpointer::find_fenced() {
   for (const auto& partition : fenced) missed(partition);
 }
 
-// A checkpoint that found no row to write: the row says why. If PostgreSQL is away, nobody knows,
-// and it is as if another had it. The session may be one to a server that has been replaced.
+// Called if a checkpoint found no row to write. The row shows who has the partition. If PostgreSQL
+// does not answer, this assumes that another worker has it. The session may lead to a server that
+// was replaced, so it tries a new one.
 bool Checkpointer::taken_by_another(const Partition& partition) {
   for (const bool last_try : {false, true}) {
     try {
@@ -195,7 +196,7 @@ void Checkpointer::serve_release() {
 
 namespace {
 
-// What may have begun counts, too: under other keys it could run again.
+// Messages that may have begun count, too, because under another key they could run again.
 std::int64_t settled_below(const Partition& partition) {
   const std::int64_t begun_below = partition.begun_below();
   const Partition::Progress progress = partition.progress();
@@ -209,9 +210,9 @@ void Checkpointer::leave(const Release& release) {
   if (!release.partitions.empty()) checkpoint(release.partitions);
   if (postgres_.is_down()) return;
   try {
-    // A halt that was only logged would be forgotten, and what it stops run again.
+    // If the halt is not recorded, it is forgotten, and the messages that it stops would run.
     halts_.record(session_);
-    if (!release.idle) return;  // what still runs may settle beyond what would be written here
+    if (!release.idle) return;  // messages that still run may settle later than this write
     std::vector<store::Leaving> leaving;
     for (const auto& partition : release.partitions)
       leaving.push_back({partition->id(), partition->beginning().epoch,

@@ -6,8 +6,8 @@
 
 namespace hapax::worker {
 
-// The PostgreSQL settings of a worker's sessions; if the url comes from an @file, as that stands
-// now, so that a password can change without a restart.
+// The PostgreSQL settings of a worker's sessions. If the url comes from an @file, this reads the
+// file again, so a password can change without a restart.
 // Throws: store::DatabaseError if that file names another database by now. Blocks: on the file.
 store::ConnectOptions connect_options(const config::Config& config);
 

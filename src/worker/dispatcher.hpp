@@ -1,11 +1,12 @@
-// Which message runs next, on any lane: order keys side by side, each in sequence.
+// Decides which message runs next, on any lane. Messages of one order key run in sequence, and
+// order keys run side by side.
 //
-// A strand is the queue of one order key of one partition. One lane at a time has its first
-// messages, or its first and then, to go on with, its second; one that waits (for a retry, a held
-// key) holds its strand back, and neither a lane nor a connection. Ready strands take turns, so a
-// hot key starves nobody.
+// A strand is the queue of one order key of one partition. One lane at a time has messages of it:
+// the first ones, or the first and later the second to go on with. If a message waits (for a retry,
+// for a held key), its strand waits, but no lane and no connection does. Ready strands take turns,
+// so a hot key does not starve the others.
 //
-// Only take() looks at the clock: everything else is told the time, so that tests can turn it.
+// Only take() reads the clock. The other functions are given the time, so tests can set it.
 //
 // Thread safety: all of it, from any thread; no lock is held while a message runs.
 #pragma once
@@ -41,12 +42,12 @@ struct Item {
   int outages = 0;                                  // connections lost while it ran
   int agains = 0;                                   // runs again at once, in a row
   bool in_doubt = false;                            // a transaction with it may have been committed
-  // In a cautious run that could not be withdrawn: the partition's epoch then.
+  // The partition's epoch when a cautious run was announced that could not be withdrawn.
   std::optional<std::int64_t> announced = {};
-  int crashes = 0;                       // given up for so many, and not written yet
+  int crashes = 0;                       // given up after so many crashes, and not written yet
   bool remembered = false;               // in hapax.attempts when its partition started
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
-  Clock::time_point not_before{};        // waits until then, first of its order key
+  Clock::time_point not_before{};        // it waits until then as the first of its order key
   Clock::time_point received{};          // from Kafka; nothing once it has run
   // Of an outside route:
   bool for_lane = false;                   // it is answered, or needs no call
@@ -58,7 +59,7 @@ struct Work {
   std::shared_ptr<Partition> partition;
   std::uint64_t order_key = 0;
   std::list<Item> items;
-  std::size_t settled = 0;  // so many of the first, when it is given back
+  std::size_t settled = 0;  // how many of the first are settled, when the lane gives it back
 };
 
 // What a lane takes at once: messages of one route.
@@ -69,45 +70,47 @@ struct Batch {
 
 class Dispatcher {
  public:
-  // Queues a message behind those of its order key.
+  // Queues a message after the others of its order key.
   void add(std::shared_ptr<Partition> partition, std::uint64_t order_key, Item item);
 
-  // The next messages that may run: what is ready, of the first ready order key's route, at most
-  // that route's batch and `limit`. Nothing: stop() was called.
-  // Blocks: until there is one, or stop(); never for more of them.
+  // The next messages that may run: ready messages of the first ready order key's route, at most
+  // that route's batch and at most `limit`. Nothing: stop() was called.
+  // Blocks: until there is one message, or stop(). It never waits for more.
   std::optional<Batch> take(std::size_t limit);
 
-  // The same of what may run at `now`. Nothing: there is none, or stop() was called.
+  // The same with messages that may run at `now`. Nothing: there is none, or stop() was called.
   std::optional<Batch> take_now(std::size_t limit, Clock::time_point now);
 
-  // One message for the lane that has `current` to go on with: the next that may run at `now`;
-  // where none is ready, the one behind `current` in its order key. Nothing: there is none, its
-  // route has batches, caution, or stop() was called. Precondition: `current` was taken alone. The
-  // lane runs the new one after `current` has settled, or else finishes it unrun, before `current`.
+  // One more message for the lane that has `current`. It is the next that may run at `now`. If none
+  // is ready, it is the one after `current` in its order key. Nothing if there is none, if its
+  // route has batches, in caution, or after stop(). Precondition: `current` was taken alone. If
+  // `current` settles, the lane runs the new message. If not, it first gives the new one back
+  // unrun, and then `current`.
   std::optional<Work> prefetch(const Work& current, Clock::time_point now);
 
-  // Messages of outside routes that are to be called: the first of their order keys, each alone. At
-  // most `room(route index)` of each route. None: there is none now.
+  // Messages of outside routes whose calls are to be made: the first of their order keys, each
+  // alone, at most `room(route index)` of each route. Empty if there is none now.
   struct Calls {
     std::vector<Work> works;
     bool cautious = false;  // it is one message, and nothing else runs in this process
   };
   Calls take_calls(const std::function<std::size_t(std::size_t)>& room);
 
-  // Waits until take_calls() may give something, wake_calls() was called, or `until`.
+  // Blocks: until take_calls() may return something, until wake_calls(), or until `until`.
   void wait_for_calls(Clock::time_point until);
   void wake_calls();
 
-  // Whether calls can be made now. If not, the messages that wait for their calls stand in no
-  // lane's way, though caution is about them. At first they can.
+  // Tells whether calls can be made now. If not, messages that wait for their calls hold up no
+  // lane, even in caution. At first they can.
   void let_calls_run(bool may);
 
-  // What was taken, with what of it is settled. The others stay first of their order key, in order;
-  // the first of them says when they run again.
+  // Gives back what was taken; Work::settled tells how many messages of it are settled. The others
+  // stay first of their order key, in order. `not_before` of the first of them tells when they run
+  // again.
   void finish(std::vector<Work> works);
 
-  // Drops all that is queued of a partition. What runs goes on; see wait_idle. That connections
-  // were lost while a message ran is remembered until it comes again.
+  // Drops all queued messages of a partition. Messages that run go on; see wait_idle(). If
+  // connections were lost while a message ran, that is remembered until the message comes again.
   void drop(Partition& partition);
 
   // Waits until no lane runs a message of these. False at the deadline.
@@ -115,19 +118,19 @@ class Dispatcher {
   bool wait_idle(const std::vector<std::shared_ptr<Partition>>& partitions,
                  Clock::time_point until);
 
-  // The same of all messages, also of partitions that nobody has any more.
+  // The same for all messages, also of partitions that this worker no longer has.
   bool wait_all_idle(Clock::time_point until);
 
-  // Cautious about these: while one message of theirs runs, nothing else does in the whole process,
-  // so that no innocent neighbour is blamed when it dies. They take turns with the others, so that
-  // neither a backlog keeps them from running nor they the others. None: the end of caution. Who
-  // was taken alone stays alone.
+  // Sets the partitions that caution is about. While a message of theirs runs, no other message
+  // runs in this process. So if the process dies, no other message is blamed. These messages take
+  // turns with the others, so neither keeps the other from running. Empty: caution ends. A message
+  // that was taken alone stays alone to its end.
   void set_cautious(std::vector<std::shared_ptr<Partition>> about);
 
   // Every take() returns nothing from now on.
   void stop();
 
-  // Whether more may run than lanes are free for.
+  // Whether more messages may run than there are free lanes.
   bool has_ready() const;
 
   struct Load {
@@ -136,8 +139,8 @@ class Dispatcher {
   };
   Load load() const;
 
-  // The message at `offset`, where it waits for a retry and the lanes keep up with everything else
-  // of its partition: it alone is why a watermark at `offset` stands.
+  // The message at `offset`, if it alone keeps the watermark there. Then it waits for a retry, and
+  // the lanes keep up with all other messages of its partition. Otherwise nothing.
   struct Blocking {
     int attempts = 0;
     std::optional<std::string> record_key;
@@ -163,11 +166,11 @@ class Dispatcher {
     int taken = 0;  // works of it that its lane has
   };
   using Strands = std::unordered_map<StrandId, Strand, StrandHash>;
-  using Entry = Strands::value_type;  // stays where it is while the map grows
+  using Entry = Strands::value_type;  // its address stays the same while the map grows
 
   using Coordinates = std::tuple<TopicPartition, std::int32_t, std::int64_t>;
   static Coordinates coordinates_of(const Partition& partition, std::int64_t offset);
-  // What this process knows of a message that comes again: as Item.
+  // What this process remembers of a message that comes again, as in Item.
   struct Lost {
     int outages = 0;
     std::optional<std::int64_t> announced = {};
@@ -175,10 +178,10 @@ class Dispatcher {
   Lost take_lost(const Partition& partition, const Item& item) HAPAX_REQUIRES(mutex_);
   void keep_lost(const Partition& partition, const std::list<Item>& items) HAPAX_REQUIRES(mutex_);
 
-  // What is ready for the lanes, or for calls.
+  // The strands that are ready for the lanes, or for calls.
   struct Line {
     std::deque<Entry*> ready;
-    std::deque<Entry*> suspects;  // ready, of partitions that caution is about
+    std::deque<Entry*> suspects;  // ready ones of partitions that caution is about
     std::condition_variable work_there;
   };
 
@@ -212,13 +215,13 @@ class Dispatcher {
   Strands strands_ HAPAX_GUARDED_BY(mutex_);
   // Of messages whose partition was dropped.
   std::map<Coordinates, Lost> lost_ HAPAX_GUARDED_BY(mutex_);
-  // Takes of what is ready before the next suspect.
+  // How many others are taken before the next suspect.
   int others_turns_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::multimap<Clock::time_point, Entry*> waiting_ HAPAX_GUARDED_BY(mutex_);
   std::size_t queued_ HAPAX_GUARDED_BY(mutex_) = 0;
   int running_ HAPAX_GUARDED_BY(mutex_) = 0;  // works that lanes and calls have
   std::vector<std::shared_ptr<Partition>> cautious_ HAPAX_GUARDED_BY(mutex_);
-  // What was taken last is: to its end, even if caution ends before it.
+  // Whether the last taken message runs alone. It does so to its end, even if caution ends before.
   bool alone_ HAPAX_GUARDED_BY(mutex_) = false;
   bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
 };

@@ -10,7 +10,7 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenRestarts{1000};
 constexpr std::chrono::seconds kRefusedAgainAfter{5};
 
-// A record that was read before is looked at again first.
+// If records were read before, they are read again first, to compare them.
 std::int64_t fetched_from(const Partition& partition) {
   if (const auto& record = partition.polling.looks_for) return record->offset;
   const std::int64_t next = partition.progress().next;
@@ -38,8 +38,8 @@ void Fetches::refused(Partition& partition, const std::string& why) {
   refused_again_at_ = now_() + kRefusedAgainAfter;
 }
 
-// librdkafka reports once that it may not read, and nothing when it may again. After a new start
-// something must come, at least the end of the partition.
+// librdkafka reports once that it may not read a partition, and nothing when it may again. After a
+// new start it reports something in any case, at least the end of the partition.
 void Fetches::start_refused_again() {
   if (now_() < refused_again_at_) return;
   refused_again_at_ = Clock::time_point::max();
@@ -50,8 +50,8 @@ void Fetches::start_refused_again() {
   }
 }
 
-// One that librdkafka does not move, as after an offset out of range, needs a new assignment of
-// all. That drops what is fetched ahead, so it happens once a second at most.
+// If librdkafka does not move a partition, for example after an offset out of range, all partitions
+// must be assigned again. That drops what is fetched ahead, so it happens once a second at most.
 void Fetches::turn() {
   start_refused_again();
   if (to_start_.empty() || all_paused_ || now_() < start_not_before_) return;
@@ -90,10 +90,10 @@ void Fetches::pause_all() {
   for (const auto& [id, partition] : partitions_) {
     if (partition->over() || !partition->polling.started || partition->polling.paused) continue;
     running.push_back(id);
-    // librdkafka may still stand where the assignment before was: only a start moves it.
+    // librdkafka may still be at the offset of the assignment before. Only a start moves it.
     if (to_start_.contains(id)) continue;
     partition->polling.paused = true;
-    partition->polling.at_end = false;  // more may come to the log meanwhile
+    partition->polling.at_end = false;  // the log may grow meanwhile
     ++paused_;
   }
   consumer_.pause(running);

@@ -1,4 +1,4 @@
-// Halts: recorded as soon as PostgreSQL is there, watched until an operator ends them.
+// Records halts as soon as PostgreSQL answers, and watches them until an operator ends them.
 //
 // Thread safety: all of it but serve() and record(), which one thread calls.
 #pragma once
@@ -20,10 +20,10 @@ class HaltWatch {
   HaltWatch(std::string group, const HeldPartitions& held, Notices& notices)
       : group_(std::move(group)), held_(held), notices_(notices) {}
 
-  // `recorded`: it is in PostgreSQL already.
+  // `recorded`: the halt is in PostgreSQL already.
   void add(const store::Halt& halt, bool recorded);
 
-  // The group has taken the partition away: nobody here waits for the end of its halt.
+  // The group has taken the partition away, so this worker does not wait for the end of its halt.
   void forget(const TopicPartition& id);
 
   std::vector<store::Halt> unrecorded() const;

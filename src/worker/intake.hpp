@@ -1,16 +1,15 @@
-// Takes records in: each goes to its order key's queue. Keeps the queue bounded.
+// Receives records and puts each into its order key's queue. Keeps the queue bounded.
 //
-// `worker.queue` bounds all partitions together. Any one may have what is free of it, because
-// librdkafka hands over thousands of one partition before the next. When the queue is full each
-// partition keeps its share and is paused beyond it, so that one that waits for a retry cannot
-// starve the others. At twice the queue all partitions are paused, so a worker holds at most that
-// and one message more, however many partitions it has.
+// `worker.queue` bounds all partitions together. Any partition may use what is free, because
+// librdkafka delivers thousands of records of one partition before the next. If the queue is full,
+// each partition that has more than its share is paused. So a partition that waits for a retry
+// cannot starve the others. At twice the queue all partitions are paused. So a worker holds at most
+// that and one message more, however many partitions it has.
 //
-// A pause is expensive (see Fetches). While the lanes have all they can do, waiting for them costs
-// nothing instead.
+// A pause is expensive (see Fetches). If all lanes are busy, it is cheaper to wait for them.
 //
-// What is settled ahead of an older message takes no room, but a restart would look at it again: a
-// partition that is too far ahead of its watermark is paused, too.
+// A message that settled ahead of an older one takes no room. But a restart would read it again. So
+// a partition that is too far ahead of its watermark is paused, too.
 //
 // Owned by the poll thread.
 #pragma once
@@ -46,14 +45,14 @@ class Intake {
   // Blocks: 50 ms at most, while the queue is full and the lanes are busy.
   void receive(const std::shared_ptr<Partition>& partition, std::unique_ptr<kafka::Record> record);
 
-  // The partition has nothing more until its log grows. `offset`: one more than its last.
+  // The partition has no more records until its log grows. `offset`: one more than its last.
   void reached_end(Partition& partition, std::int64_t offset);
 
-  // Counts what is in hand, and resumes the partitions that have room again.
+  // Counts the messages in hand, and resumes the partitions that have room again.
   void turn();
 
  private:
-  // What is received and not settled.
+  // Messages that are received and not settled.
   struct QueueUse {
     std::size_t messages = 0;
     std::size_t bytes = 0;
@@ -80,7 +79,7 @@ class Intake {
   const Now now_;
   const Sleep sleep_;
 
-  QueueUse use_;  // at the last turn, and what came since: never less than what is
+  QueueUse use_;  // at the last turn, plus all that came since: never too low
   std::uint64_t unordered_ = 0;
 };
 

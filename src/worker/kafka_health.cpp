@@ -11,7 +11,7 @@ namespace {
 
 namespace log = observe::log;
 
-// Of the poll thread's time, while it has nothing to do.
+// The poll thread waits so long, while it has nothing else to do.
 constexpr std::chrono::milliseconds kProbeTimeout{50};
 
 void read_files(const config::Kafka& settings, std::map<std::string, std::string>& properties) {
@@ -41,7 +41,7 @@ void KafkaHealth::failed(const kafka::ClientError& error) {
     return;
   }
   in_doubt_ = true;
-  // Each attempt to connect fails with one more; that all are down is their consequence.
+  // Each attempt to connect fails with the same text. "All brokers are down" follows from these.
   if (error.text == last_error_) return;
   log::warning("kafka_error", {{"error", error.name}}, error.text);
   if (error.name != "_ALL_BROKERS_DOWN" || last_error_.empty()) last_error_ = error.text;
@@ -67,8 +67,8 @@ bool KafkaHealth::broker_answers() const {
   }
 }
 
-// librdkafka does not report when a broker is back, nor always that all are down (2.0.2 keeps its
-// GroupCoordinator out of the count): after any error it is asked.
+// librdkafka does not report that a broker is back. Nor does it always report that all are down,
+// because 2.0.2 does not count its GroupCoordinator. So after any error hapax asks it.
 void KafkaHealth::turn() {
   if (!in_doubt_) return;
   renew_credentials();
@@ -87,7 +87,7 @@ void KafkaHealth::turn() {
   }
 }
 
-// A file that cannot be read may be on its way: the last value stays.
+// If a file cannot be read, it may be about to be replaced, so the last value stays.
 void KafkaHealth::renew_credentials() {
   const auto& properties = settings_.properties;
   std::map<std::string, std::string> now = credentials_;

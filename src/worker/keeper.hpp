@@ -1,9 +1,9 @@
 // Keeps what PostgreSQL knows of this worker's partitions, so that neither the poll thread nor a
-// lane waits for it. Each part says what it does: Starts, Checkpointer, HaltWatch, LogWatch,
-// StaticGroup.
+// lane waits for it. The headers of its parts tell what each does: Starts, Checkpointer, HaltWatch,
+// LogWatch, StaticGroup.
 //
-// Two threads: that of Starts, which may wait long for Kafka, and that of Checkpointer, for what
-// must go on meanwhile. Each has a session.
+// There are two threads. That of Starts may wait long for Kafka. Meanwhile that of Checkpointer
+// goes on. Each has a session.
 #pragma once
 
 #include <chrono>
@@ -30,13 +30,13 @@ namespace hapax::worker {
 
 class Keeper final : public KeeperInterface {
  public:
-  // Does nothing yet; see start().
+  // Begins nothing; see start().
   Keeper(KeeperSetup setup, kafka::Consumer& consumer, Notices& notices, PostgresState& postgres,
          observe::Metrics& metrics);
 
-  // Begins its threads. Call it once, before anything below.
+  // Begins the threads. Call it once, before the functions below.
   void start();
-  // Ends them. Blocks: until PostgreSQL and Kafka have answered what they were asked.
+  // Ends the threads. Blocks: until PostgreSQL and Kafka have answered what they were asked.
   void stop();
 
   bool logs_looked_at(std::chrono::steady_clock::time_point since) override;
@@ -53,10 +53,10 @@ class Keeper final : public KeeperInterface {
   bool release(const std::vector<std::shared_ptr<Partition>>& partitions, bool idle,
                std::chrono::milliseconds timeout) override;
 
-  // For so long the thread that writes checkpoints has had no answer from PostgreSQL. Any thread.
+  // How long the thread that writes checkpoints has had no answer from PostgreSQL. Any thread.
   std::chrono::steady_clock::duration silence() const { return checkpointer_.silence(); }
 
-  // The partitions that are started, with the epochs that they were taken under. Any thread.
+  // The started partitions, with the epochs under which they were taken. Any thread.
   std::map<TopicPartition, std::int64_t> held_epochs() const { return held_.epochs(); }
 
  private:

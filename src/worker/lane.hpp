@@ -1,7 +1,7 @@
 // One lane: a thread with a PostgreSQL connection and an instance of every handler.
 //
-// Takes the next messages, processes them, says what became of each. While PostgreSQL is away a
-// lane takes nothing.
+// It takes the next messages, processes them, and reports the outcome of each. While PostgreSQL is
+// away, a lane takes nothing.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace hapax::worker {
 
 class Lane {
  public:
-  // `handlers`: one a route, by route index.
+  // `handlers`: one for each route, by route index.
   Lane(LaneSetup& setup, std::vector<std::unique_ptr<Handler>> handlers, std::uint64_t seed);
 
   // The message that it has now, for the watchdog. Any thread.
@@ -53,8 +53,8 @@ class Lane {
   std::vector<std::unique_ptr<Handler>> handlers_;
   Settler settler_;
   traces::Runs runs_;
-  // Of the message that it has now, by value, so that the watchdog may look whenever it wants. The
-  // route lives as long as the worker.
+  // The message that the lane has now. These are copies, so the watchdog may read them at any time.
+  // The route lives as long as the worker.
   struct Current {
     const flow::Route& route;
     std::int32_t generation, partition;

@@ -20,14 +20,14 @@ struct Started {
   std::shared_ptr<Partition> partition;
 };
 
-// The start is not decided: whether this record still stands in the log shall be looked at first.
-// Then the partition is acquired again.
+// The start is not decided. The poll thread first looks whether this record is still in the log,
+// and then acquires the partition again.
 struct LookWanted {
   std::shared_ptr<Partition> partition;
   ReadRecord record;
 };
 
-// A halt of this partition, for which the caller has a reason.
+// A halt of this partition. The caller adds the reason.
 inline store::Halt halt_of(const Partition& partition, const std::string& worker) {
   return {.topic = partition.id().first,
           .partition = partition.id().second,
@@ -42,19 +42,20 @@ struct HaltWanted {
   bool recorded = false;
 };
 
-// Somebody has ended the halt: take the partition again.
+// An operator has ended the halt: take the partition again.
 struct HaltEnded {
   TopicPartition partition;
 };
 
-// The checkpoint could not be written: the partition was taken, moved by an operator, or
-// PostgreSQL lost its tail. Drop it and take it again from its checkpoint row.
+// The checkpoint could not be written: another worker took the partition, an operator moved it, or
+// PostgreSQL lost commits. Drop it, and take it again from its checkpoint row.
 struct Fenced {
   std::shared_ptr<Partition> partition;
-  bool by_another = false;  // another worker has it: give it time to be ours or theirs
+  bool by_another = false;  // another worker has it: wait until the group has decided whose it is
 };
 
-// The group is stable, and nobody has this one and perhaps others: it must assign anew.
+// The group is stable, but no member has this partition, and perhaps others. The group must assign
+// again.
 struct NobodyHas {
   TopicPartition partition;
 };
@@ -64,7 +65,7 @@ struct LogDoubted {
   std::shared_ptr<Partition> partition;
 };
 
-// The topic was made again, and this librdkafka's memory is damaged by that.
+// The topic was made again, which damages the memory of this version of librdkafka.
 struct ClientBroken {
   std::string topic;
 };

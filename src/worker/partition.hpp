@@ -1,7 +1,7 @@
 // One assignment of one partition to this worker, from its agreed start to its end.
 //
-// A partition that is taken again gets a new object, so a completion of an old assignment can only
-// touch the old one: its watermark is nobody's any more.
+// If a partition is taken again, it gets a new object. So a message of the old assignment that
+// completes late changes only the old object, whose watermark is not used any more.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct PartitionOrder {
   }
 };
 
-// What the start agreed on; written once by the keeper, before anybody else sees the partition run.
+// What the start agreed on. The keeper writes it once, before another thread uses the partition.
 struct Beginning {
   std::int64_t epoch = 0;
   std::string incarnation;        // of PostgreSQL, when the start was agreed
@@ -45,7 +45,7 @@ struct Beginning {
   std::int64_t log_end = 0;         // as it was then
   std::int64_t settled_before = 0;  // see settled_before() in start.hpp
   std::int64_t guard_below = 0;     // guarantees I8
-  std::int64_t doubt_below = 0;     // calls may have been forgotten (docs/outside.md, lost tail)
+  std::int64_t doubt_below = 0;     // PostgreSQL may have forgotten calls (docs/outside.md)
   std::int64_t same_topic = 0;      // see CheckpointRow
   int started_runs = 0;             // 2 or more: the last ended before they got anywhere
   store::KnownMessages known;       // failed runs and skips from before
@@ -63,17 +63,17 @@ class Partition {
   // Owned by the poll thread. The keeper has it from KeeperInterface::acquire() until it posts
   // Started, LookWanted or HaltWanted.
   struct Handover {
-    // Read by this worker in the assignment before, so that the log must hold it.
+    // This worker read the log up to here in the assignment before, so the log must hold it.
     std::int64_t read_below = 0;
-    // Records that were read of it before, ascending: the last below the checkpoint, and the last
-    // that this process read. Looked at again first: they stand there still, unless Kafka has lost
-    // the end of the log or the topic was made again.
+    // Records that were read before, ascending: the last below the checkpoint, and the last that
+    // this process read. The start reads them again first. If they have changed, Kafka has lost the
+    // end of the log, or the topic was made again.
     std::vector<ReadRecord> read_before;
-    // Since when Kafka's log has seemed to end below that, or below the checkpoint.
+    // Since when Kafka's log has seemed to end below `read_below`, or below the checkpoint.
     std::optional<std::chrono::steady_clock::time_point> short_since;
-    // What the start wanted to know of the log.
+    // The look at a record for which the start asked.
     std::optional<RecordLook> look;
-    // Of PostgreSQL, as this process saw it in an assignment before.
+    // PostgreSQL's position, as this process saw it in an assignment before.
     std::optional<store::WalPosition> seen_wal;
   };
   Handover handover;
@@ -97,8 +97,8 @@ class Partition {
   };
   Dispatching dispatching;
 
-  // By the keeper, once, before it posts Started. Before that only id, route, delayed, over and
-  // what has an owner may be used.
+  // The keeper calls it once, before it posts Started. Before that, use only id, route, delayed,
+  // over and the structs with an owner.
   void begin(Beginning beginning) {
     beginning_ = std::move(beginning);
     const sync::Lock lock(mutex_);
@@ -107,7 +107,7 @@ class Partition {
   }
   const Beginning& beginning() const { return beginning_; }
 
-  // False where the offset is in hand already.
+  // False if the offset is in hand already.
   bool receive(std::int64_t offset, std::size_t bytes, Watermark::Time at = {},
                std::optional<std::int64_t> timestamp_ms = {}) {
     const sync::Lock lock(mutex_);
@@ -152,7 +152,7 @@ class Partition {
             watermark_->waiting_since()};
   }
 
-  // What a checkpoint would be, and the last record below it, if one was read. Any thread.
+  // The next checkpoint, and the last record below it, if one was read. Any thread.
   struct Reached {
     std::int64_t watermark = 0;
     std::optional<ReadRecord> last_record;
@@ -174,7 +174,8 @@ class Partition {
   std::int64_t committed() const { return committed_; }
   void committed(std::int64_t offset) { committed_ = offset; }
 
-  // How far PostgreSQL was at least; only of a route that calls to the outside. Any thread.
+  // PostgreSQL's position that this process has seen; only of a route that calls to the outside.
+  // Any thread.
   std::optional<store::WalPosition> seen_wal() const {
     const sync::Lock lock(mutex_);
     return seen_wal_;
@@ -194,7 +195,8 @@ class Partition {
     delayed_ = why;
   }
 
-  // For what its lowest message waits that needs a schema: a sentence. Empty: for none. Any thread.
+  // A sentence that tells for what the lowest message that needs a schema waits. Empty: none waits.
+  // Any thread.
   std::string awaits_schema() const {
     const sync::Lock lock(mutex_);
     return awaited_schema_ ? awaited_schema_->second : std::string();
@@ -206,20 +208,21 @@ class Partition {
       awaited_schema_.emplace(offset, why);
   }
 
-  // The assignment is over: what is queued is dropped, what still runs settles into nothing.
+  // Whether the assignment is over. Then queued messages are dropped, and the outcomes of messages
+  // that still run are ignored.
   bool over() const { return over_; }
   void end() { over_ = true; }
 
-  // A message that is not settled may have begun to take effect: a transaction with it may have
-  // been committed, or another system may have been called. Any thread.
+  // Call it if a message that is not settled may have begun to take effect. Perhaps a transaction
+  // with it was committed, or another system was called. Any thread.
   void may_have_begun(std::int64_t offset) {
     auto below = begun_below_.load();
     while (below <= offset && !begun_below_.compare_exchange_weak(below, offset + 1)) continue;
   }
-  // No message at this offset or above may have. 0: none at all.
+  // No message at this offset or above may have begun. 0: none at all.
   std::int64_t begun_below() const { return begun_below_; }
 
-  // Of handlers, that came back and took effect or will be retried. Any thread.
+  // How many handlers came back, and took effect or will be retried. Any thread.
   std::size_t handler_runs() const { return handler_runs_; }
   void count_handler_run() { ++handler_runs_; }
 

@@ -12,7 +12,7 @@ namespace {
 using Kind = kafka::PartitionError::Kind;
 namespace log = observe::log;
 
-// For the client to hear who leads.
+// The time for the client to learn who leads.
 constexpr std::chrono::seconds kAskAgainAfter{3};
 constexpr std::chrono::minutes kAskAgainOnceIn{1};
 
@@ -49,16 +49,17 @@ PartitionErrors::PartitionErrors(const std::string& worker_name, bool earliest_w
 void PartitionErrors::serve(const kafka::PartitionError& error) {
   if (error.kind == Kind::gone || error.kind == Kind::refused) return serve_unread(error);
   const auto partition = find_running(partitions_, error.partition);
-  // Of one that has not started again yet it is the old fetch's.
+  // If the partition has not started again yet, the error is of the old fetch.
   if (!partition) return log_error(error);
   if (error.kind == Kind::out_of_range && asks_again(partition, error.text)) return;
-  // Met only because a record below the start is read again: that record cannot be compared then.
+  // The error came only because a record below the start is read again. That record cannot be
+  // compared.
   auto& before = partition->handover.read_before;
   if (error.offset >= 0 && error.offset < partition->beginning().offset && !before.empty()) {
     before.clear();
     return fetches_.started(partition->id());
   }
-  // librdkafka names the first offset of a record batch, which may be settled already.
+  // librdkafka names the first offset of a record batch. That message may be settled already.
   const std::int64_t offset = std::max(error.offset, partition->progress().next);
   const bool unreadable = error.kind != Kind::out_of_range;
   if (unreadable && partition->beginning().known.unreadable.contains(offset)) {
@@ -73,12 +74,13 @@ void PartitionErrors::serve(const kafka::PartitionError& error) {
   halt.reason = unreadable ? "unreadable" : "offset_out_of_range";
   halt.detail = unreadable ? detail_of_unreadable(error, offset) : error.text;
   if (error.offset >= 0) halt.offset = unreadable ? offset : error.offset;
-  assignment_.halt({.partition = partition, .halt = halt});  // now: librdkafka goes on behind it
+  // At once, because librdkafka goes on after that offset.
+  assignment_.halt({.partition = partition, .halt = halt});
 }
 
 // If a topic is gone, another may come under its name, and librdkafka would go on in that one at
-// the old offset. So the partition starts again, and its start compares the facts. A partition
-// that Kafka refuses is asked for again and again, until something comes of it.
+// the old offset. So the partition starts again, and its start compares the facts. If Kafka refuses
+// a partition, hapax asks for it again and again, until Kafka delivers it.
 void PartitionErrors::serve_unread(const kafka::PartitionError& error) {
   log_error(error);
   const auto& [topic, number] = error.partition;
@@ -96,7 +98,7 @@ void PartitionErrors::serve_unread(const kafka::PartitionError& error) {
   }
 }
 
-// Before anything more of the partition is taken.
+// Called before any more of the partition is received.
 void PartitionErrors::doubt(const std::shared_ptr<Partition>& partition) {
   const TopicPartition& id = partition->id();
   log::warning(
@@ -112,9 +114,9 @@ void PartitionErrors::serve(const LogDoubted& doubted) {
   if (is_current(partitions_, doubted.partition)) doubt(doubted.partition);
 }
 
-// A broker that only believes that it leads (it stood still) may lack what its followers have: the
-// partition starts again, which asks for the range of the log, also against what was read of it.
-// False if that was done just now; with `earliest` retention may well be ahead of it again.
+// A broker that stood still may believe that it leads, and lack what its followers have. So the
+// partition starts again. Its start asks for the range of the log, and compares it with what was
+// read. False if that was done just now. With `earliest`, retention may be ahead of it once more.
 bool PartitionErrors::asks_again(const std::shared_ptr<Partition>& partition,
                                  const std::string& error) {
   const TopicPartition& id = partition->id();
@@ -134,16 +136,16 @@ bool PartitionErrors::asks_again(const std::shared_ptr<Partition>& partition,
   return true;
 }
 
-// The log may have lost its tail, and grown again before anybody asked for its end. Then other
-// records stand at the old offsets, and nobody reads those below the checkpoint.
+// The log may have lost its end and grown again before hapax asked for its end. Then other records
+// have the old offsets, and those below the checkpoint would never be read.
 bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partition,
                                         const kafka::Record& record) {
   const Message& message = record.message();
   auto& before = partition->handover.read_before;
-  if (before.empty()) doubted_.erase(partition->id());  // nothing was read that could be compared
+  if (before.empty()) doubted_.erase(partition->id());  // no record was read that could be compared
   if (before.empty() || message.offset() < before.front().offset) return false;
-  // Compaction may have removed the record. If the log is in doubt anyway, hapax does not guess: a
-  // marker of a transaction may stand there in another log.
+  // Compaction may have removed the record. But if the log is in doubt anyway, hapax does not
+  // guess: in another log, a transaction marker may have that offset.
   const bool doubted = doubted_.erase(partition->id()) > 0 || partition->handover.short_since;
   const auto is_another = [&](const ReadRecord& read) {
     if (message.offset() > read.offset) return doubted;
@@ -151,7 +153,7 @@ bool PartitionErrors::log_was_rewritten(const std::shared_ptr<Partition>& partit
            (read.bytes != 0 && read.bytes != record.bytes());
   };
   const auto passed = std::ranges::upper_bound(before, message.offset(), {}, &ReadRecord::offset);
-  // If the last one stands there, those below it were compacted.
+  // If the last record is there, those below it were compacted.
   const bool is_there = passed != before.begin() && std::prev(passed)->offset == message.offset() &&
                         !is_another(*std::prev(passed));
   const auto changed = is_there ? passed : std::find_if(before.begin(), passed, is_another);

@@ -1,5 +1,5 @@
-// What becomes of a partition whose log the consumer cannot read, or may not be the log that it
-// began with: it halts, starts again, or is asked for again.
+// Decides about a partition if the consumer cannot read its log, or if the log may not be the one
+// that it began with. The partition halts, starts again, or is asked for again.
 //
 // Owned by the poll thread.
 #pragma once
@@ -23,15 +23,16 @@ class PartitionErrors {
                   const Partitions& partitions, Assignment& assignment, Fetches& fetches,
                   Now now = &Clock::now);
 
-  // The consumer reports an error. If it stands at an offset, the partition halts before anything
-  // behind it is received, so that the watermark cannot pass it.
+  // The consumer reports an error. If the error has an offset, the partition halts before a later
+  // record is received, so that the watermark cannot pass it.
   void serve(const kafka::PartitionError& error);
 
-  // The partition may read another log than it began with: it starts again, which compares them.
+  // The partition may read another log than it began with. It starts again, and its start compares
+  // them.
   void serve(const LogDoubted& doubted);
 
-  // Whether another record stands where this worker read one in the assignment before. If so, the
-  // partition is halted. Precondition: `partition` is running, `record` is its next.
+  // Whether an offset that this worker read in the assignment before now has another record. If so,
+  // the partition is halted. Precondition: `partition` is running, `record` is its next.
   bool log_was_rewritten(const std::shared_ptr<Partition>& partition, const kafka::Record& record);
 
   // The group has taken this one away.
@@ -53,7 +54,8 @@ class PartitionErrors {
   const Now now_;
 
   std::map<TopicPartition, Clock::time_point> asked_again_;  // when, about an offset out of range
-  std::set<TopicPartition> doubted_;  // whose log may be another one, until a record has told
+  // Partitions whose log may be another one, until a record shows which it is.
+  std::set<TopicPartition> doubted_;
 };
 
 }  // namespace hapax::worker

@@ -26,8 +26,8 @@ PartitionReports::PartitionReports(const Partitions& partitions, const Assignmen
       health_(health),
       metrics_(metrics) {}
 
-// The offset that a paused partition waits for, if that is a retry and not the lanes. One line
-// when that begins, and one when the partition goes on.
+// The offset for which a paused partition waits, if that waits for a retry and not for a lane. Logs
+// one line when that begins, and one when the partition goes on.
 std::optional<std::int64_t> PartitionReports::blocked_at(Partition& partition,
                                                          std::int64_t watermark) {
   const auto& [topic, number] = partition.id();
@@ -69,7 +69,7 @@ observe::PartitionReport PartitionReports::report_running(Partition& partition,
     report.reason = "paused: offset " + std::to_string(*shown.blocked) + " waits for a retry";
   if (const std::string why = partition.awaits_schema(); !why.empty()) report.reason = why;
   report.in_flight = static_cast<std::int64_t>(progress.messages);
-  // What runs may be of an assignment before.
+  // Messages that run may be of an assignment before.
   report.running = std::min(report.in_flight, running_[partition.id()]);
   if (const auto end = consumer_.known_end(partition.id()))
     report.lag = shown.lag = std::max<std::int64_t>(0, *end - progress.watermark);
@@ -109,7 +109,7 @@ void PartitionReports::write(const std::vector<std::unique_ptr<Lane>>& lanes) {
     health_.partition_report(id.first, id.second, report);
   }
   for (const auto& [id, halt] : assignment_.halted()) {
-    metrics_.partition_progress(id.first, id.second, {});  // nobody looks any more
+    metrics_.partition_progress(id.first, id.second, {});  // a halted partition has no progress
     metrics_.partition_state(id.first, id.second, PartitionState::halted);
     health_.partition_report(id.first, id.second, {PartitionState::halted, halt.reason, {}, {}, 0});
   }

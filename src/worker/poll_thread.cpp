@@ -46,7 +46,8 @@ void PollThread::serve(kafka::Event event) {
 
 void PollThread::receive(std::unique_ptr<kafka::Record> record) {
   const Message& message = record->message();
-  // Null if it was revoked or halted meanwhile, or fetched before the partition starts again.
+  // Null if the partition was revoked or halted meanwhile, or if the record was fetched before the
+  // partition starts again.
   const auto partition = find_running(partitions_, std::pair(message.topic(), message.partition()));
   if (!partition) return record_looks_.serve(*record);
   if (partition_errors_.log_was_rewritten(partition, *record)) return;
@@ -103,7 +104,7 @@ void PollThread::serve(const Started& started) {
   fetches_.started(id);
 }
 
-// Its next run starts where the checkpoints are, and finds that the topic is another one.
+// The next process starts at the checkpoints, and finds that the topic is another one.
 void PollThread::serve(const ClientBroken& broken) {
   setup_.kafka_health.failed(
       {true, "topic_recreated",
@@ -150,13 +151,13 @@ void PollThread::committed(const std::vector<kafka::Commit>& commits, kafka::Com
   if (result == kafka::CommitResult::fatal) setup_.kafka_health.failed({true, "commit", error});
 }
 
-// If the halts that it asked for were recorded only after the revoke, the next owner would run
-// first what they stop.
+// The halts are recorded before the revoke ends. Otherwise the next owner would run the messages
+// that they stop.
 PollThread::Drained PollThread::drain(const std::vector<TopicPartition>& ids,
                                       milliseconds timeout) {
   Drained drained;
   drained.partitions = assignment_.drop(ids);
-  // By the real clock, because lanes are threads: `setup_.now` does not turn their time.
+  // By the real clock, because lanes are threads, and `setup_.now` does not change their time.
   drained.idle = setup_.lanes.dispatcher.wait_idle(drained.partitions, Clock::now() + timeout);
   if (!drained.idle) {
     log::warning("revoke_timeout", {{"timeout_ms", timeout.count()}},

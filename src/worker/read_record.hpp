@@ -1,5 +1,5 @@
-// What tells a record from another one at its offset. A topic that was made again, or lost its end,
-// may have grown past the checkpoint since: then no offset shows it, but the record does.
+// Tells a record from another one at the same offset. If a topic was made again or lost its end, it
+// may have grown past the checkpoint since. Then no offset shows that, but the record does.
 //
 // Pure.
 #pragma once
@@ -23,7 +23,7 @@ struct ReadRecord {
 
   // Without the size: "1/41/1795548286966"; without a timestamp "1/41/".
   std::string text() const;
-  // Nothing if it is no such text.
+  // Nothing if the text is not of that form.
   static std::optional<ReadRecord> parse(std::string_view text);
 
   bool operator==(const ReadRecord&) const = default;
@@ -31,16 +31,17 @@ struct ReadRecord {
 
 // What a look at one offset of the log has found (record_looks.hpp).
 struct RecordLook {
-  ReadRecord wanted;                // that another group of the scope read last
-  std::optional<ReadRecord> found;  // nothing: none stands there that can be read
+  ReadRecord wanted;                // the one that another group of the scope read last
+  std::optional<ReadRecord> found;  // nothing: there is no record that can be read
   std::chrono::steady_clock::time_point at;
 
-  // Nothing stands there if compaction removed it, so that proves nothing.
+  // A missing record proves nothing, because compaction may have removed it.
   bool is_another() const { return found && found->timestamp_ms != wanted.timestamp_ms; }
 };
 
-// Those that a start at `offset` can compare, ascending: of its generation, not below `low`, where
-// the log begins, and not so far below the start that it would read long.
+// The records that a start at `offset` can compare, ascending. They are of its generation, and not
+// below `low`, the begin of the log. Nor are they so far below the start that reading them would
+// take long.
 std::vector<ReadRecord> comparable(std::vector<ReadRecord> records, std::int32_t generation,
                                    std::int64_t low, std::int64_t offset);
 

@@ -13,20 +13,20 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
-constexpr std::size_t kBatch = 1000;    // keys that a transaction looks at
+constexpr std::size_t kBatch = 1000;    // keys at which one transaction looks
 constexpr auto kBetweenBatches = 10ms;  // leaves the disk to the claims
 constexpr auto kBetweenRounds = 10s;
 constexpr auto kLease = 60s;  // renewed each round and each kBatchesPerLease batches
 constexpr int kBatchesPerLease = 100;
 
-// So much PostgreSQL's clock may be ahead of this machine's before keys are held by the latter.
+// If PostgreSQL's clock is ahead of this machine's by more than this, this machine's clock decides.
 constexpr auto kClocksDiffer = 5min;
 
-// A round goes on from the end of the one before. So often one looks at all keys, from the oldest,
-// for those that a claim held and those of scopes without a checkpoint.
+// A round continues at the end of the one before. Once in this time a round looks at all keys, from
+// the oldest. It finds keys that a claim had locked, and keys of scopes without a checkpoint.
 constexpr auto kLookAtAll = 1h;
 
-// A partition that holds keys for so long is logged.
+// If a partition holds keys for so long, that is logged.
 constexpr auto kHeldLong = 1h;
 
 }  // namespace
@@ -42,7 +42,7 @@ void Retention::run(const std::stop_token& stop) {
       said = false;
       worked_at_ = steady_clock::now();
     } catch (const store::DatabaseError& error) {
-      // Keys that stay a while longer harm nobody; keys that stay for good fill the disk.
+      // Keys that stay a while longer do no harm. Keys that stay for good fill the disk.
       if (!std::exchange(said, true))
         observe::log::warning("retention_delayed",
                               {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
@@ -64,8 +64,8 @@ void Retention::serve(const std::stop_token& stop) {
     setup_.metrics.retention_behind(0s);
 }
 
-// A clock that jumps days ahead would expire every key at once. So PostgreSQL's counts only as far
-// as this machine's agrees, which in turn must not jump while the process runs.
+// If a clock jumped days ahead, every key would expire at once. So PostgreSQL's clock counts only
+// if this machine's clock agrees. That one must not jump while the process runs.
 store::ClockReading Retention::read_clock(store::Session& session) {
   const auto elapsed =
       std::chrono::duration_cast<system_clock::duration>(steady_clock::now() - began_steady_);
@@ -80,7 +80,8 @@ store::ClockReading Retention::read_clock(store::Session& session) {
   return clock;
 }
 
-// Asks for the end of each log, and notes the time of asking once the checkpoint has reached it.
+// Asks for the end of each log. Once the checkpoint has reached that end, records the time of
+// asking.
 void Retention::note_passed(store::Session& session, const std::string& now) {
   const auto held = setup_.held();
   std::erase_if(asked_, [&](const auto& one) {
@@ -93,9 +94,9 @@ void Retention::note_passed(store::Session& session, const std::string& now) {
   if (!ask.empty()) {
     try {
       for (const auto& [id, end] : setup_.ends(ask))
-        asked_[id] = {id, held.at(id), end, now};  // `now` was before the asking
+        asked_[id] = {id, held.at(id), end, now};  // `now` was read before the question
     } catch (const std::exception&) {
-      // Kafka does not answer, which the poll thread reports. Until it does keys are held.
+      // Kafka does not answer. The poll thread reports that. Until Kafka answers, keys are held.
     }
   }
   std::vector<store::LogEnd> ends;
@@ -114,9 +115,9 @@ void Retention::remove_expired(const std::stop_token& stop, store::Session& sess
   for (const store::HeldScope& scope : held) {
     say_held(scope);
     const auto [known, is_new] = removed_until_.try_emplace(scope.scope, kOldest);
-    // The look at all that begins below removes these.
+    // The look at all keys that begins below removes these.
     if (is_new && looks_at_all && looked_until_ == kOldest) known->second = scope.until;
-    // A partition of it was taken, and has not been looked at yet.
+    // A partition of the scope was taken, and has not been looked at yet.
     if (scope.until == kOldest || known->second == scope.until) continue;
     if (!remove(stop, session, known->second, {scope})) return;
     known->second = scope.until;
@@ -126,8 +127,8 @@ void Retention::remove_expired(const std::stop_token& stop, store::Session& sess
   look_at_all_ = steady_clock::now() + kLookAtAll;
 }
 
-// From `from` on, which follows what was looked at: if an error ends the round, the next one goes
-// on there. False if it ended early.
+// Removes keys from `from` on. `from` moves with the keys that were looked at, so if an error ends
+// the round, the next one continues there. False if it ended early.
 bool Retention::remove(const std::stop_token& stop, store::Session& session, std::string& from,
                        const std::vector<store::HeldScope>& scopes,
                        const std::optional<std::string>& others) {

@@ -1,6 +1,7 @@
-// What follows from the outcomes of messages: what settles, how long the rest waits, what halts.
+// Decides what follows from the outcomes of messages: which settle, how long the others wait, what
+// halts.
 //
-// No thread and no clock of its own, so that tests can play lanes.
+// It has no thread and no clock of its own, so tests can act as lanes.
 #pragma once
 
 #include <chrono>
@@ -17,10 +18,10 @@ class Settler {
  public:
   explicit Settler(LaneSetup& setup) : setup_(setup), route_metrics_(setup.route_metrics) {}
 
-  // Settles the messages of each work up to the first that is not settled, and says how long that
-  // one waits from `now` on; then the works can be given back. `outcomes`: one an item, in order.
-  // `trace`: of the run, for the log; may be null.
-  // True when PostgreSQL is away.
+  // Settles the messages of each work up to the first that is not settled, and sets how long that
+  // one waits from `now` on. Then the lane can give the works back. Returns true if PostgreSQL is
+  // away.
+  // `outcomes`: one for each item, in order. `trace`: of the run, for the log; may be null.
   bool settle(std::span<Work> works, std::span<const flow::Outcome> outcomes, Clock::time_point now,
               const traces::Trace* trace = nullptr);
 
@@ -33,9 +34,9 @@ class Settler {
   void ask_for_halt(const Work& work, const Item& item, const flow::Outcome& outcome);
 
   LaneSetup& setup_;
-  const traces::Trace* trace_ = nullptr;  // of what is being settled
+  const traces::Trace* trace_ = nullptr;  // of the run that is being settled
   std::vector<observe::RouteMetrics> route_metrics_;
-  std::vector<Partition::Settled> settled_;  // that their partition has not been told of yet
+  std::vector<Partition::Settled> settled_;  // not yet reported to their partition
 };
 
 }  // namespace hapax::worker

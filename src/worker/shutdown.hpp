@@ -1,4 +1,4 @@
-// How a worker ends: it gives its partitions back, leaves the group and ends its threads.
+// Ends a worker: gives its partitions back, leaves the group and ends its threads.
 //
 // Owned by the poll thread.
 #pragma once
@@ -19,12 +19,12 @@ enum class Ended {
                     // Worker would wait for it, so leave the process with _Exit
   handlers_run,     // the same, and what does not answer is a handler: leave with _Exit
   handler_hangs,    // a handler ran longer than worker.handler_timeout; leave with _Exit
-  fatal,            // the consumer cannot go on; the log says why; leave with _Exit
+  fatal,            // the consumer cannot go on; the log shows the cause; leave with _Exit
 };
 
 class Shutdown {
  public:
-  // All of it outlives this.
+  // All references outlive this.
   Shutdown(const config::Worker& settings, LaneSetup& lanes, PollThread& poll,
            WorkerThreads& threads, Keeper& keeper, kafka::Consumer& consumer,
            observe::Health& health)
@@ -36,12 +36,13 @@ class Shutdown {
         consumer_(consumer),
         health_(health) {}
 
-  // Drains, leaves the group, ends the threads. Giving up is safe: the next owner repeats at most
-  // duplicates. Blocks: at most worker.shutdown_timeout, or seconds if that is less, whatever
-  // Kafka, PostgreSQL or a handler do.
+  // Drains, leaves the group, ends the threads. Giving up is safe, because the next owner repeats
+  // only duplicates.
+  // Blocks: at most worker.shutdown_timeout, or seconds if that is less, even if Kafka, PostgreSQL
+  // or a handler does not answer.
   Ended leave();
 
-  // Blocks: until each thread has ended what it does.
+  // Blocks: until each thread has finished its work.
   void end_threads();
 
  private:

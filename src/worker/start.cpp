@@ -16,7 +16,7 @@ StartAt initial(const StartFacts& facts) {
   return {facts.initial_latest ? facts.high : facts.low, true, 0, Jump::first_start};
 }
 
-// An offset that the log no longer (or not yet) holds is never moved in silence.
+// If the log no longer (or not yet) holds an offset, the start never moves it silently.
 Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose,
                Jump jump = Jump::none) {
   if (offset > facts.high)
@@ -35,7 +35,7 @@ Start in_range(const StartFacts& facts, std::int64_t offset, const char* whose,
                                               " messages before they were processed"};
 }
 
-// Another cluster, or the topic under another id: offsets mean other messages now.
+// If the cluster or the topic's id is another one, offsets mean other messages now.
 std::optional<StartHalt> recreated(const StartFacts& facts) {
   const store::CheckpointRow& row = *facts.row;
   if (row.cluster_id && *row.cluster_id != facts.cluster_id)
@@ -48,13 +48,14 @@ std::optional<StartHalt> recreated(const StartFacts& facts) {
   return std::nullopt;
 }
 
-// Whoever ran under other keys may have settled beyond the checkpoint: under new keys that would
-// run again.
+// An owner with another key spec may have settled messages beyond the checkpoint. Under the new
+// keys they would run again.
 std::optional<StartHalt> key_spec_changed(const StartFacts& facts) {
   const store::CheckpointRow& row = *facts.row;
   if (row.accepts(facts.key_spec) || !row.next_offset) return std::nullopt;
-  // Written by a clean leave, and gone once another start is agreed. Not by the owner: who
-  // has taken the partition, and not begun, has settled nothing.
+  // A clean leave writes highest_settled, and the next agreed start removes it. The column `owner`
+  // would not tell, because an owner that has taken the partition and not begun has settled
+  // nothing.
   const bool drained = row.highest_settled && *row.highest_settled <= *row.next_offset;
   if (drained) return std::nullopt;
   return StartHalt{"key_spec_changed",
@@ -76,9 +77,9 @@ Start with_row(const StartFacts& facts, bool here, bool ours) {
   const store::CheckpointRow& row = *facts.row;
   const bool no_kafka = !facts.committed.has_value();
   if (!row.next_offset) {
-    // Killed between the commit to Kafka and the row, or on purpose by an operator. But if this
-    // store's workers have got further, it has lost all that came behind the taking. If those of
-    // another store have, what took effect there did not here.
+    // Either a worker was killed between its commit to Kafka and its row, or an operator set the
+    // offset. But if workers of this store had got further, PostgreSQL has lost all that came after
+    // the taking. If workers of another store had, what took effect there did not take effect here.
     if (here && !(ours && facts.provenance->first)) return checkpoint_missing(facts);
     return no_kafka ? Start(initial(facts))
                     : in_range(facts, *facts.committed, "Kafka's offset", Jump::first_start);
@@ -103,13 +104,13 @@ Start with_row(const StartFacts& facts, bool here, bool ours) {
                        "topic was made again; this librdkafka cannot tell which"};
 }
 
-// `recreated` was decided, and nothing has started since.
+// An operator decided `recreated`, and no start was agreed since.
 bool starts_new_log(const StartFacts& facts) {
   return facts.row && facts.row->start_as == "initial";
 }
 
-// If a worker was killed between its commit to Kafka and the row, the start goes on there. By now
-// `kafka.initial: latest` would mean a later offset.
+// If a worker was killed between its commit to Kafka and its row, the start takes the committed
+// offset. `kafka.initial: latest` would now mean a later offset.
 Start first_of_new_log(const StartFacts& facts, bool ours) {
   const bool was_committed = ours && facts.committed && *facts.committed <= facts.high &&
                              facts.provenance->first == facts.row->generation;
@@ -117,7 +118,7 @@ Start first_of_new_log(const StartFacts& facts, bool ours) {
                        : Start(initial(facts));
 }
 
-// The offset; the log's number is another matter.
+// Decides the offset. number_log() decides the log's number.
 Start decide_offset(const StartFacts& facts) {
   const bool here = facts.provenance && facts.provenance->cluster_id == facts.cluster_id;
   const bool ours = here && facts.provenance->store_id == facts.store_id;
@@ -128,8 +129,8 @@ Start decide_offset(const StartFacts& facts) {
   }
   const std::string decided = facts.row->start_as.value_or("");
   if (starts_new_log(facts)) return first_of_new_log(facts, ours);
-  // An operator decides on the offset. That the offsets and the keys still mean the same is no
-  // part of it.
+  // An operator decided only on the offset. Whether offsets and keys still mean the same is checked
+  // all the same.
   if (auto halt = recreated(facts)) return *halt;
   if (auto halt = key_spec_changed(facts)) return *halt;
   if (decided == "earliest") {
@@ -145,7 +146,7 @@ Start decide_offset(const StartFacts& facts) {
   return with_row(facts, here, ours);
 }
 
-// With the log's number, by which keys of coordinates are made.
+// Adds the log's number, which is part of keys that are made of coordinates.
 Start number_log(const StartFacts& facts, StartAt start) {
   if (!facts.key_may_be_coordinates) return start;
   const auto number = number_of_log({facts.scope, facts.cluster_id, facts.topic_id, facts.row,
@@ -157,7 +158,8 @@ Start number_log(const StartFacts& facts, StartAt start) {
   const LogNumber& log = std::get<LogNumber>(number);
   start.generation = log.generation;
   start.learns_log = log.learns;
-  // What was settled beyond the checkpoint has keys with the old number: unknown, so it halts.
+  // Messages settled beyond the checkpoint have keys with the old number. So they are unknown now,
+  // and the guard halts at them.
   if (log.renamed) start.guard_below = facts.high;
   return start;
 }
@@ -168,14 +170,14 @@ bool is_ours(const StartFacts& facts) {
          provenance->store_id == facts.store_id;
 }
 
-// Kafka's offset tells that another store is ahead.
+// Whether Kafka's offset shows that another store is ahead.
 bool is_anothers(const StartFacts& facts) {
   const auto& provenance = facts.provenance;
   return provenance && provenance->cluster_id == facts.cluster_id &&
          provenance->store_id != facts.store_id;
 }
 
-// How it shows that PostgreSQL lost its tail; nothing if it does not.
+// A sentence that tells how one sees that PostgreSQL lost commits. Nothing if it has not.
 std::optional<std::string> loss(const StartFacts& facts) {
   if (!facts.wal) return std::nullopt;
   auto seen = facts.seen_wal;
@@ -186,9 +188,9 @@ std::optional<std::string> loss(const StartFacts& facts) {
   if (seen && facts.wal->may_lack(*seen))
     return "PostgreSQL is at " + facts.wal->text() +
            " (database/timeline/position), and was seen at " + seen->text() + " before";
-  // Kafka gets an offset only behind its checkpoint, which is written synchronously. But that of a
-  // start which an operator decided comes first. If PostgreSQL was not told of that start, it looks
-  // the same, so the operator is asked once more.
+  // Kafka gets an offset only after its checkpoint, which is written synchronously. But for a start
+  // that an operator decided, Kafka gets the offset first. If the worker died before it told
+  // PostgreSQL, that looks like a loss, so the operator is asked once more.
   const auto& row = facts.row;
   if (!is_ours(facts) || !row || !row->next_offset || !facts.committed) return std::nullopt;
   const std::int64_t epoch = facts.provenance->epoch;
@@ -199,23 +201,25 @@ std::optional<std::string> loss(const StartFacts& facts) {
          text(row->epoch);
 }
 
-// What an operator is asked, or has decided. Not if a later run has committed Kafka's offset since:
-// PostgreSQL then has an older state back, whose question was about another loss.
+// The question that an operator is asked, or has answered. If a later run has committed Kafka's
+// offset since, the question does not count. PostgreSQL has then returned to an older state, whose
+// question was about another loss.
 store::Doubt question(const StartFacts& facts, std::int64_t run) {
   const store::Doubt& doubt = facts.doubt;
   return doubt.asked > 0 && run > doubt.asked_run ? store::Doubt() : doubt;
 }
 
-// What is in doubt since an earlier start, and was not passed since.
+// The offset below which calls are in doubt since an earlier start. 0 if the checkpoints have
+// passed it.
 std::int64_t still_in_doubt(const StartFacts& facts) {
-  // Of a log that was made again nothing was ever in doubt.
+  // In a log that was made again, no call was ever in doubt.
   if (starts_new_log(facts)) return 0;
   const std::int64_t below = facts.doubt.below;
   return facts.row && facts.row->highest.value_or(0) >= below ? 0 : below;
 }
 
-// If PostgreSQL lost its tail, it has forgotten calls for messages from the start to the log's end.
-// If an operator was asked since, nothing was called behind what the log's end was then.
+// If PostgreSQL lost commits, it may have forgotten calls for messages from the start to the log's
+// end. If an operator was asked since, no message was called beyond the log's end at that time.
 Start doubt_calls(const StartFacts& facts, StartAt at) {
   if (!facts.repeat) return at;
   const auto lost = loss(facts);
@@ -247,7 +251,7 @@ Start doubt_calls(const StartFacts& facts, StartAt at) {
 std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
                                    std::vector<ReadRecord> before) {
   const auto& row = facts.row;
-  // What was read before `same_topic` is not asked for again, by whichever worker.
+  // Records that any worker read before the decision `same_topic` are not compared again.
   if (row)
     std::erase_if(before, [&](const auto& read) { return read.same_topic < row->same_topic; });
   if (row && row->last_record)
@@ -292,7 +296,8 @@ KafkaLearns when_kafka_learns(const StartFacts& facts, const StartAt& at) {
   const auto& row = facts.row;
   const std::string decided = row ? row->start_as.value_or("") : "";
   const bool overruled = decided == "earliest" || (decided == "checkpoint" && row->next_offset);
-  // By then the decision is used up. Kafka's offset would lead elsewhere, or to a halt.
+  // PostgreSQL's write uses the decision up. After it, Kafka's old offset would lead to another
+  // start, or to a halt.
   if (overruled || is_anothers(facts)) return KafkaLearns::before_postgresql;
   return facts.committed ? KafkaLearns::after_postgresql : KafkaLearns::with_checkpoints;
 }

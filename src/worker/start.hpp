@@ -1,5 +1,6 @@
-// Where a partition starts: Kafka's committed offset and PostgreSQL's checkpoint held against each
-// other. A table in code; when the facts do not add up it halts and says which facts.
+// Decides at which offset a partition starts, by comparing Kafka's committed offset with
+// PostgreSQL's checkpoint. It is a table in code. If the facts contradict each other, the partition
+// halts, and the reason names the facts.
 //
 // Pure.
 #pragma once
@@ -26,19 +27,19 @@ struct StartFacts {
   std::optional<kafka::Provenance> provenance;  // of that commit; nothing: not a commit of hapax
   std::int64_t low = 0;                         // the oldest offset in the log
   std::int64_t high = 0;                        // one more than the newest
-  std::int64_t read_below = 0;                  // what was read of it already
+  std::int64_t read_below = 0;                  // this worker has read the log up to here
   std::string cluster_id;
   std::string topic_id;  // empty: this librdkafka cannot tell
   // PostgreSQL's side
   std::optional<store::CheckpointRow> row;
   std::string store_id;
-  std::optional<store::WalPosition> wal;       // where it is
-  std::optional<store::WalPosition> seen_wal;  // where this process saw it before
+  std::optional<store::WalPosition> wal;       // PostgreSQL's position now
+  std::optional<store::WalPosition> seen_wal;  // the last one that this process saw
   store::Doubt doubt;
   // the configuration's
   std::string key_spec;
   std::optional<config::Repeat> repeat;  // of a route that calls to the outside
-  bool initial_latest = false;           // where a partition starts for the very first time
+  bool initial_latest = false;           // the very first start is at the log's end
   bool earliest_when_out_of_range = false;
   bool key_may_be_coordinates = false;
   std::string scope;
@@ -49,12 +50,12 @@ struct StartFacts {
 struct StartAt {
   std::int64_t offset = 0;
   bool first = false;    // by kafka.initial; Kafka's offset tells that nothing is settled yet
-  std::int64_t gap = 0;  // offsets that Kafka deleted before they were processed
-  store::Jump jump = store::Jump::none;  // why it is not simply the checkpoint
+  std::int64_t gap = 0;  // number of offsets that Kafka deleted before they were processed
+  store::Jump jump = store::Jump::none;  // why it is not the checkpoint
   std::int32_t generation = 1;
-  bool learns_log = false;       // others must get to know that number
-  std::int64_t guard_below = 0;  // what is below and unknown halts (guarantees I8)
-  std::int64_t doubt_below = 0;  // calls for what is below may have been forgotten
+  bool learns_log = false;       // the number must be written for other groups
+  std::int64_t guard_below = 0;  // an unknown message below this halts (guarantees I8)
+  std::int64_t doubt_below = 0;  // PostgreSQL may have forgotten calls for messages below this
   bool operator==(const StartAt&) const = default;
 };
 
@@ -62,37 +63,38 @@ struct StartHalt {
   std::string reason;
   std::string detail;
   std::int32_t generation = 0;   // 0: the checkpoint's
-  bool is_of_short_log = false;  // a broker that does not lead any more may say the same
+  bool is_of_short_log = false;  // a broker that no longer leads may report the same
   std::int64_t asks_below = 0;   // tail_in_doubt: an operator is asked about calls below
-  std::int64_t asks_run = 0;     // and this run had committed Kafka's offset; 0: none
+  std::int64_t asks_run = 0;     // the run that had committed Kafka's offset by then; 0: none
 };
 
-// Not decided: the record that another group read last must be looked at first (log_number.hpp).
+// The start is not decided. First the worker must look at the record that another group read last
+// (log_number.hpp).
 struct StartLook {
   ReadRecord record;
 };
 
 std::variant<StartAt, StartHalt, StartLook> decide_start(const StartFacts& facts);
 
-// The records that the start reads again, ascending: of those that this process has read before,
-// and the last one below the checkpoint. None that was read before an operator decided
-// `same_topic`. Pure.
+// The records that the start reads again, ascending: records that this process has read before, and
+// the last one below the checkpoint. Records that were read before an operator decided `same_topic`
+// are left out. Pure.
 std::vector<ReadRecord> read_again(const StartFacts& facts, const StartAt& at,
                                    std::vector<ReadRecord> before);
 
-// The calls in doubt, to be written: nothing if none was in doubt, and none is. Pure.
+// The offset below which calls are in doubt, to be written. Nothing if none was and none is. Pure.
 std::optional<std::int64_t> doubt_of(const StartFacts& facts, const StartAt& at);
 
-// What PostgreSQL is told of a start that was taken under `epoch`. Pure.
+// What is written to PostgreSQL about a start that was taken under `epoch`. Pure.
 store::AgreedStart agreed_start(const StartFacts& facts, const StartAt& at, std::int64_t epoch);
 
-// What Kafka's offset tells of a first start: see kafka::Provenance::first. Pure.
+// What goes into Kafka's offset about a first start, see kafka::Provenance::first. Pure.
 std::int32_t first_generation(const StartFacts& facts);
 
-// When Kafka gets the start's offset. If its own leads a start to the checkpoint, it gets none: the
-// checkpoints bring it. Else it gets the start's before anything runs. If it kept its own, the next
-// start would follow that once more. Messages that took effect would run again, or messages that
-// never ran would be left out.
+// When Kafka gets the start's offset. If Kafka's own offset leads a start to the checkpoint, Kafka
+// gets it with later checkpoints. Otherwise Kafka gets it before anything runs. If Kafka kept its
+// own, the next start would follow that once more. Then messages that took effect would run again,
+// or messages that never ran would be left out.
 enum class KafkaLearns {
   with_checkpoints,
   before_postgresql,  // a worker that dies in between leaves the decision in PostgreSQL
@@ -102,13 +104,15 @@ enum class KafkaLearns {
 // Pure.
 KafkaLearns when_kafka_learns(const StartFacts& facts, const StartAt& at);
 
-// One more than the highest offset that an owner before may have settled, or the start if none has.
-// If the last owner did not leave cleanly, it is the end of the log. Under another key spec what
-// was settled beyond the checkpoint would run again, so a clean leave must not hide it.
+// One more than the highest offset that an earlier owner may have settled, or the start if none
+// has. If the last owner did not leave cleanly, it is the end of the log. The next clean leave
+// records at least this. Otherwise a start under another key spec would not notice messages that
+// were settled beyond the checkpoint, and would run them again.
 std::int64_t settled_before(const StartFacts& facts, const StartAt& at);
 
-// Whether the last owner wrote a checkpoint after `facts` were asked for. Then the start is decided
-// again: on a route whose key is the position, that checkpoint has removed what is settled. Pure.
+// Whether the last owner wrote a checkpoint after `facts` were read. Then the start is decided
+// again. If the route's key is the position, that checkpoint has removed the rows of settled
+// offsets. Pure.
 bool is_outdated(const StartFacts& facts, const store::Taken& taken);
 
 }  // namespace hapax::worker

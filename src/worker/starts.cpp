@@ -17,16 +17,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Partitions that are started together: few statements for all, and not much to do again.
+// So many partitions start together. All share a few statements, and an error costs little.
 constexpr std::size_t kStartsAtOnce = 100;
 
-constexpr milliseconds kStartAgain{500};  // after a start that could not be agreed
+constexpr milliseconds kStartAgain{500};  // the wait after a start that could not be agreed
 
-constexpr std::chrono::seconds kLookHolds{10};  // the topic may have been made again since
+constexpr std::chrono::seconds kLookHolds{10};  // after that, the topic may have been made again
 
-constexpr std::chrono::seconds kDoubted{10};  // brokers know sooner that they lead no more
+constexpr std::chrono::seconds kDoubted{10};  // a broker learns sooner that it leads no more
 
-constexpr milliseconds kIdle{1000};  // then it looks whether a member shall look at its group
+// The thread looks so often whether a static member must look at its group.
+constexpr milliseconds kIdle{1000};
 
 }  // namespace
 
@@ -90,7 +91,7 @@ void Starts::run(const std::stop_token& stop) {
   }
 }
 
-// Some at a time, so that what has begun stays begun if a rebalance or an error ends the rest.
+// Takes some at a time. If a rebalance or an error ends the rest, the ones before stay started.
 Starts::List Starts::take_due() {
   const sync::Lock lock(mutex_);
   std::erase_if(wanted_, [](const Wanted& wanted) { return wanted.partition->over(); });
@@ -108,7 +109,7 @@ bool Starts::wants_none() const {
   return wanted_.empty();
 }
 
-// Tries what is due; what fails is put back for later.
+// Tries the starts that are due. Those that fail are tried again later.
 void Starts::serve() {
   List due = take_due();
   if (due.empty()) {
@@ -128,8 +129,9 @@ void Starts::serve() {
   acquire(due, kStartAgain);
 }
 
-// The starts, agreed on both sides before anything is fetched. They are decided for all, taken in
-// PostgreSQL, and told to both in the order in which a kill between two steps finds its way.
+// Agrees starts with both sides before anything is fetched. All are decided, taken in PostgreSQL,
+// and then written to both sides. If the process is killed between two steps, their order lets the
+// next start find the right offset.
 void Starts::start(const List& partitions) {
   looks_.clear();
   const bool calls_outside = std::ranges::any_of(
@@ -154,7 +156,8 @@ void Starts::start(const List& partitions) {
   flow::crash_point("start_agreed");
 }
 
-// Takes those out of `starting` of which Kafka does not take the offset, and returns them.
+// If Kafka does not take the offset of a start, removes it from `starting`. Returns the removed
+// ones.
 std::vector<Starts::Starting> Starts::tell_kafka(std::vector<Starting>& starting,
                                                  KafkaLearns when) {
   std::vector<kafka::Commit> commits;
@@ -162,7 +165,7 @@ std::vector<Starts::Starting> Starts::tell_kafka(std::vector<Starting>& starting
     if (when_kafka_learns(one.facts, one.at) != when) continue;
     kafka::Provenance provenance{store_id(), cluster_id(), one.taken.epoch};
     if (one.at.first) provenance.first = first_generation(one.facts);
-    // The loss must still show if this start is not agreed.
+    // If this start is not agreed, the next one must still see the loss.
     const bool in_doubt = one.at.doubt_below > 0 && when == KafkaLearns::before_postgresql;
     if (one.facts.wal)
       provenance.wal = (in_doubt ? store::WalPosition::lost() : *one.facts.wal).text();
@@ -189,9 +192,10 @@ std::vector<Starts::Starting> Starts::tell_kafka(std::vector<Starting>& starting
   return refused;
 }
 
-// What stands in the way of each is posted as HaltWanted; the rest may start.
+// Returns the partitions that may start. For each of the others posts HaltWanted with the reason.
 std::vector<Starts::Starting> Starts::decide(const List& partitions) {
-  auto halts = halts_.unrecorded();  // before the others: it may become one of them
+  // First, because a halt may move to the recorded ones meanwhile.
+  auto halts = halts_.unrecorded();
   for (store::Halt& halt : halts) halt.since = "just now";
   std::ranges::move(store::read_halts(session_.get(), setup_.group), std::back_inserter(halts));
   List may_start;
@@ -207,12 +211,14 @@ std::vector<Starts::Starting> Starts::decide(const List& partitions) {
     } catch (const store::DatabaseError&) {
       throw;
     } catch (const std::exception& error) {
-      (*partition)->handover.short_since.reset();  // what was doubted was not confirmed
+      // The doubt about the log's end was not confirmed.
+      (*partition)->handover.short_since.reset();
       questions_.log_delayed(error);
       (*partition)->delayed(error.what());
       acquire({*partition}, kStartAgain);
       if (!answers.was_asked_alone((*partition)->id())) continue;
-      // A broker that does not answer took long: those that are decided start first.
+      // The question took long, because a broker did not answer. So the decided partitions start
+      // first.
       acquire({std::next(partition), may_start.end()}, {});
       break;
     }
@@ -220,7 +226,7 @@ std::vector<Starts::Starting> Starts::decide(const List& partitions) {
   return starting;
 }
 
-// By a halt that stands already, or by the database.
+// Whether a halt that has not ended, or the database, forbids the start.
 bool Starts::is_stopped(const std::shared_ptr<Partition>& partition,
                         const std::vector<store::Halt>& halts) {
   const TopicPartition& id = partition->id();
@@ -245,7 +251,7 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
   facts.cluster_id = cluster_id();
   facts.store_id = store_id();
   if (facts.repeat) facts.wal = store_.position;
-  // Whether it is the same topic would go unasked.
+  // Otherwise hapax would not notice that the topic is another one.
   if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
     throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
   facts.look = std::exchange(partition->handover.look, std::nullopt);
@@ -276,8 +282,8 @@ std::optional<Starts::Starting> Starts::decide(const std::shared_ptr<Partition>&
   return Starting{partition, std::move(facts), std::get<StartAt>(decision), {}};
 }
 
-// A broker that stood still may still take itself for the leader, and lack what its followers have
-// by now. So a log that seems to end too early must seem so for a while.
+// A broker that stood still may believe that it leads, and lack what its followers have. So a log
+// counts as too short only if it seems so for a while.
 bool Starts::may_be_outdated(Partition& partition, const StartHalt& halt) {
   if (!halt.is_of_short_log) return false;
   const auto& [topic, number] = partition.id();
@@ -288,11 +294,11 @@ bool Starts::may_be_outdated(Partition& partition, const StartHalt& halt) {
                           halt.detail + "; asking for ten seconds whether that is so");
   }
   if (now - *partition.handover.short_since >= kDoubted) return false;
-  consumer_.partition_count(topic, kKafkaTimeout);  // the answer names the leader anew
+  consumer_.partition_count(topic, kKafkaTimeout);  // the answer names the leader of now
   return true;
 }
 
-// Raises the epoch of each; one that somebody took meanwhile is left for later.
+// Raises the epoch of each. If another worker took one meanwhile, its start is tried later.
 void Starts::take(std::vector<Starting>& starting) {
   std::vector<store::Taking> takings;
   for (const Starting& one : starting) {
@@ -315,7 +321,7 @@ void Starts::take(std::vector<Starting>& starting) {
   });
 }
 
-// `again` gets those that are not ours any more, and those of which Kafka does not take the offset.
+// `again` receives the partitions that are not ours any more, and those whose offset Kafka refuses.
 void Starts::agree(std::vector<Starting>& starting, List& again) {
   std::erase_if(starting, [](const Starting& one) { return one.partition->over(); });
   std::vector<store::StartWrite> starts;
@@ -372,7 +378,8 @@ void Starts::begin(const Starting& starting, std::int64_t highest, store::KnownM
   if (facts.wal) partition->saw(*facts.wal);
   partition->begin(std::move(beginning));
   held_.add(partition);
-  // Taken away meanwhile, and perhaps too late for the release: nothing of it has run.
+  // The group took the partition away meanwhile, perhaps too late for the release. None of its
+  // messages has run.
   if (partition->over()) {
     const store::Leaving leaving{partition->id(), partition->beginning().epoch, store_.incarnation,
                                  partition->progress().highest_settled};

@@ -1,8 +1,9 @@
-// Starts: where each partition begins is agreed with Kafka and PostgreSQL before it is fetched. A
-// thread of its own, because Kafka's answers may take long.
+// Agrees with Kafka and PostgreSQL on the offset at which a partition starts, before it is fetched.
+// It has a thread of its own, because Kafka's answers may take long.
 //
 // A start is decided from facts (start.hpp), taken in PostgreSQL and agreed in PostgreSQL. If
-// Kafka's offset would lead the next start elsewhere, Kafka learns this one, before anything runs.
+// Kafka's offset would lead the next start to another offset, Kafka gets this one before anything
+// runs.
 #pragma once
 
 #include <chrono>
@@ -38,9 +39,9 @@ class Starts {
          const HaltWatch& halts, LogWatch& logs, StaticGroup& static_group, Notices& notices,
          PostgresState& postgres);
 
-  // Begins its thread. Call it once.
+  // Begins the thread. Call it once.
   void start();
-  // Ends it. Blocks: until PostgreSQL and Kafka have answered what they were asked.
+  // Ends the thread. Blocks: until PostgreSQL and Kafka have answered what they were asked.
   void stop() { thread_ = {}; }
 
   // See KeeperInterface. Any thread.
@@ -48,7 +49,7 @@ class Starts {
   std::string store_id() const;
   std::string cluster_id() const;
 
-  // A look at the logs is wanted, at once. Any thread.
+  // Asks for a look at the logs, at once. Any thread.
   void wake();
 
  private:
@@ -96,10 +97,11 @@ class Starts {
   std::string store_id_ HAPAX_GUARDED_BY(mutex_);
   std::string cluster_id_ HAPAX_GUARDED_BY(mutex_);
 
-  KeeperSession session_;       // its thread's only, as all below
+  KeeperSession session_;       // used by its thread only, as all below
   store::StoreIdentity store_;  // as the last start read it
   StartQuestions questions_;
-  // Of this start. Posted once it did not fail: if it fails, all of it is tried again.
+  // Of the starts that run now. Posted only if they do not fail, because otherwise all are tried
+  // again.
   std::vector<LookWanted> looks_;
   std::jthread thread_;
 };

@@ -1,6 +1,6 @@
 // The worker: one poll thread that reads Kafka, lanes that process, a keeper that accounts.
 //
-// run() is the house's hallway: poll → receive → (lanes settle) → checkpoint → commit. PollThread
+// run() is the main loop: poll → receive → (lanes settle) → checkpoint → commit. PollThread
 // decides, Shutdown ends. Everything in this class belongs to the poll thread.
 #pragma once
 
@@ -30,9 +30,9 @@ namespace hapax::worker {
 
 class Worker final : public kafka::Listener {
  public:
-  // Makes the handlers and calls their on_start; connects to nobody yet.
-  // Throws: std::runtime_error that names the handler whose on_start threw, or for what librdkafka
-  // refuses.
+  // Makes the handlers and calls their on_start. Connects to neither Kafka nor PostgreSQL yet.
+  // Throws: std::runtime_error that names the handler whose on_start threw, or if librdkafka
+  // refuses a setting.
   // `settled`: see LaneSetup.
   Worker(const config::Config& config, std::vector<flow::Route> routes, observe::Health& health,
          observe::Metrics& metrics, std::function<void(const Message&)> settled = {});
@@ -42,7 +42,7 @@ class Worker final : public kafka::Listener {
   std::optional<std::string> await_topics(const StopSignal& stop);
 
   // Joins the group and works until told to stop.
-  // Blocks: until `stop`; then at most worker.shutdown_timeout, or seconds where that is less.
+  // Blocks: until `stop`; then at most worker.shutdown_timeout, or seconds if that is less.
   Ended run(const StopSignal& stop);
 
  private:
