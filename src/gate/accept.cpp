@@ -11,14 +11,13 @@
 namespace hapax::gate {
 namespace {
 
-// What a worker gets to see of the headers, beside those of the trace: what the gate says itself.
-// A client cannot name one that begins with a colon.
+// Whether a worker gets this header, beside those of the trace. These are headers that the gate
+// sets itself, and the content type. A client cannot name a header that begins with a colon.
 bool is_handed_on(std::string_view header) {
   return (header.starts_with(':') && header != ":fingerprint") || header == "content-type";
 }
 
-// Of a text, itself; of another value, as it is written in canonical JSON. Nothing: it is not
-// there.
+// A text as it is, another value as canonical JSON. Nothing: there is no value at the pointer.
 std::optional<std::string> value_at(const std::string& pointer, const Message& message) {
   const auto parsed = key::parse_exact(*message.payload());
   const auto* const json = std::get_if<nlohmann::json>(&parsed);
@@ -28,8 +27,8 @@ std::optional<std::string> value_at(const std::string& pointer, const Message& m
   return key::is_exact_number(*value) ? key::number_text(*value) : value->dump();
 }
 
-// Runs in the transaction that claims the gate's key, so that the record is there if and only if
-// the client's 202 is.
+// Runs in the transaction that claims the gate's key. So the record exists if and only if the
+// client is answered 202.
 class Accept final : public Handler {
  public:
   Accept(const config::Gate& gate, const Operations& operations)
@@ -55,7 +54,7 @@ class Accept final : public Handler {
         record.headers.emplace_back(header.name, std::string(header.value.value_or("")));
     try {
       context.publish(accept_->topic, std::move(record));
-    } catch (const Reject&) {  // its words are for operators
+    } catch (const Reject&) {  // the words of the exception are for operators
       const Response response = too_large();
       context.respond(response.status, response.headers, response.body);
       throw;
@@ -67,7 +66,7 @@ class Accept final : public Handler {
   }
 
  private:
-  // Records of one key keep their order. Nothing: each has its own.
+  // Records with one key keep their order. Nothing: each record has a key of its own.
   std::optional<std::string> key_of(const Message& message) const {
     if (!accept_->key_pointer.empty()) {
       if (auto value = value_at(accept_->key_pointer, message)) return value;
@@ -89,7 +88,7 @@ class Accept final : public Handler {
   const config::GateAccept* accept_ = nullptr;
 };
 
-// Operations::answer() answers its route.
+// Never called, because Operations::answer() answers this route.
 class Unused final : public Handler {
   void handle(const Message& /*message*/, Context& /*context*/) override {
     throw std::logic_error("the path of the operations has no handler");

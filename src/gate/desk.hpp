@@ -1,9 +1,10 @@
-// Between connections and lanes: a bounded queue, and who waits for whom.
+// Stands between connections and lanes: a bounded queue, and the requests that wait for others.
 //
 // Requests with one key and tenant are one flight. The first goes to a lane; the others wait here,
 // without a lane or a PostgreSQL session. They share its answer if they are the same request.
 //
-// Thread safety: all of it. Answers are given outside of its lock, on the thread that caused them.
+// Thread safety: all of it. The desk answers outside of its lock, on the thread that caused the
+// answer.
 #pragma once
 
 #include <chrono>
@@ -30,13 +31,13 @@ using Clock = std::chrono::steady_clock;
 struct Ticket {
   Request request;
   std::function<void(Answer)> done;  // called once; any thread; must not block
-  Clock::time_point give_up = {};    // waiting for its key
+  Clock::time_point give_up = {};    // when it stops waiting for its key
 };
 
-// Which tickets may share a transaction.
+// Decides which tickets may share a transaction.
 struct BatchRule {
   std::size_t lanes = 1;
-  // How many requests may share one with this one; 1: it runs alone.
+  // How many requests may share a transaction with this one; 1: it runs alone.
   std::function<std::size_t(const Request&)> most;
 
   static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of their bodies together
@@ -58,21 +59,21 @@ class Desk {
   // For a lane. Nothing: none came in this time, or the desk is stopped.
   std::shared_ptr<Ticket> take(std::chrono::milliseconds at_most);
 
-  // The same, with those of its route behind it that may share its transaction. No lane takes more
-  // than its share of what waits, so that none is taken from an idle lane.
+  // The same, with later tickets of its route that may share its transaction. A lane takes at most
+  // its share of the waiting tickets, so that it leaves some to idle lanes.
   std::vector<std::shared_ptr<Ticket>> take(std::chrono::milliseconds at_most,
                                             const BatchRule& rule);
 
-  // One that was taken and did not run: it is the next that a lane takes.
+  // Puts a ticket back that was taken and did not run. The next take() returns it.
   void put_back(std::shared_ptr<Ticket> ticket);
 
   // Answers the ticket, and those that wait for it.
   void finish(const std::shared_ptr<Ticket>& ticket, Executed executed);
 
-  // The same for one whose handler still runs, and reads the request.
+  // The same for a ticket whose handler still runs and reads the request.
   void give_up(const std::shared_ptr<Ticket>& ticket, Answer answer);
 
-  // Answers those that have waited long enough. To be called often.
+  // Answers the tickets that have waited long enough. Call it often.
   void expire(Clock::time_point now);
 
   void stop();
@@ -93,7 +94,7 @@ class Desk {
   std::condition_variable some_;
   Tickets ready_ HAPAX_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
-  // By give_up. Exactly the tickets that are in some flight, whatever their order there.
+  // Ordered by give_up. It holds exactly the tickets that wait in flights_.
   std::set<std::pair<Clock::time_point, std::shared_ptr<Ticket>>> waiting_ HAPAX_GUARDED_BY(mutex_);
   bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
 };

@@ -20,13 +20,13 @@ using store::Phase;
 constexpr std::chrono::seconds kRetryAfter{1};
 constexpr std::chrono::milliseconds kShortWait{50};  // for a key
 
-// 4xx as the handler chose, or 422 with its words.
+// The 4xx response that the handler chose, or 422 with its words.
 Response rejection(const std::optional<Response>& said, const std::string& words) {
   if (said && said->status >= 400) return *said;
   return rejected(words).response;
 }
 
-// PostgreSQL did not do it now, and may do it later.
+// Whether PostgreSQL may do later what it did not do now.
 bool may_pass(Phase phase, const store::Fault& fault) {
   return phase == Phase::claim || phase == Phase::account || fault.sqlstate == "55P03" ||
          fault.sqlstate == "57014" || fault.sqlstate.starts_with("40") ||
@@ -98,7 +98,7 @@ std::unique_ptr<Run> Executor::begin(const Request& request, Handler& handler) {
                                request.doubt ? request.doubt->run : number);
 }
 
-// Nothing: to be run again, at once.
+// Nothing: the request must run again, at once.
 std::optional<Answer> Executor::attempt(Run& run, const Next& next) {
   if (setup_.operations != nullptr && setup_.operations->is_own(run.request.route))
     return setup_.operations->answer(*session_, run.request);
@@ -114,12 +114,12 @@ std::optional<Answer> Executor::attempt(Run& run, const Next& next) {
   if (claim.holder) {
     const std::string& status = claim.holder->status;
     if (status == "completed") return answer_again(run, *transaction, request, claim);
-    // A worker that shares the scope calls to the outside.
+    // A worker with the same scope has an open call to the outside.
     if (status != "failed" && status != "forgotten") return in_flight();
     if (store::take_over(*transaction, request, *claim.holder) != store::TakeOver::ours)
       return std::nullopt;
   }
-  run.in_doubt = false;  // or the key would be taken
+  run.in_doubt = false;  // if an earlier COMMIT had taken effect, the key would be taken
   Answer answer = run.rejected
                       ? store_rejection(run, *transaction, request, claim.nonce)
                       : handle_claimed(run, std::move(transaction), request, claim.nonce, next);
@@ -127,8 +127,8 @@ std::optional<Answer> Executor::attempt(Run& run, const Next& next) {
   return answer;
 }
 
-// Half of the lanes may wait for keys of other processes: those keys may be slow, and the other
-// callers need lanes.
+// At most half of the lanes may wait for keys of other processes. Such keys may take long, and the
+// other callers need lanes.
 store::Claim Executor::claim(store::Transaction& transaction, store::ClaimRequest request) const {
   struct Counted {
     explicit Counted(std::atomic<std::size_t>& count) : all(count), others(all++) {}
@@ -141,7 +141,7 @@ store::Claim Executor::claim(store::Transaction& transaction, store::ClaimReques
   return store::claim(transaction, request);
 }
 
-// Throws: what the handler throws, or that it was given up.
+// Throws: what the handler throws, or an exception if the handler was given up.
 void Executor::handle(Run& run, flow::LentContext& context) {
   TimedContext timed(context, time_, setup_.status);
   time_.begin();
@@ -171,7 +171,8 @@ Answer Executor::handle_claimed(Run& run, std::unique_ptr<store::Transaction> cl
     store::refuse_ended(transaction, nonce);
     throw;
   }
-  // What the handler deferred fails as the handler's, though it travels with the completion.
+  // If a statement that the handler deferred fails, the handler failed, though hapax sends that
+  // statement with the completion.
   run.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   keep_outcome(run, transaction);  // may wait for a worker
   store::commit_synchronously(transaction);
@@ -189,7 +190,7 @@ void Executor::keep_outcome(const Run& run, store::Transaction& transaction) con
                                   key::hex(run.identity.fingerprint.digest));
 }
 
-// With the key of the request that follows, if the handler has left nothing in the session.
+// If the handler has left nothing in the session, also takes the key of the following request.
 void Executor::complete(std::unique_ptr<store::Transaction> transaction,
                         const store::ClaimRequest& request, const std::string& nonce,
                         const std::optional<std::string>& result, const Next& next) {
@@ -212,8 +213,8 @@ bool Executor::has_a_key_to_claim(const Request& request) const {
          !setup_.status.is_closed(setup_.routes[request.route].topic);
 }
 
-// The handler has rejected the request, and its transaction is rolled back. A `failed` key could be
-// taken over, and the retry would run: so this is an answer as any other.
+// The handler has rejected the request, and its transaction is rolled back. The rejection is stored
+// like any answer. If the key became `failed` instead, a retry could take it over and run.
 Answer Executor::store_rejection(Run& run, store::Transaction& transaction,
                                  const store::ClaimRequest& request, const std::string& nonce) {
   run.phase = Phase::account;
@@ -223,7 +224,7 @@ Answer Executor::store_rejection(Run& run, store::Transaction& transaction,
   return {*run.rejected, Answered::rejected};
 }
 
-// A safe method: no key, nothing is written, nothing is stored.
+// A request with a safe method has no key. It writes nothing, and its answer is not stored.
 Answer Executor::unguarded(Run& run) {
   run.phase = Phase::handler;
   store::Transaction transaction(*session_);
@@ -237,7 +238,7 @@ Answer Executor::unguarded(Run& run) {
     store::refuse_ended(transaction, nonce);
     throw;
   }
-  store::refuse_ended(transaction, nonce);  // what follows a COMMIT of its own could write
+  store::refuse_ended(transaction, nonce);  // after a COMMIT of its own the handler could write
   return {context.response() ? *context.response() : flow::answer_of(context.stored_result()),
           Answered::unguarded};
 }
@@ -246,7 +247,7 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
                                              const store::ClaimRequest& request,
                                              const store::Claim& claim) {
   std::optional<store::StoredAnswer> stored = claim.answer;
-  // What a worker committed may not be on the disk yet. A synchronous COMMIT behind it is.
+  // A worker's commit may not be on the disk yet. After a later synchronous COMMIT it is.
   if (stored->holder.group != setup_.name) {
     std::optional<std::string> result;
     if (!store::count_duplicate(transaction, request, result)) return std::nullopt;
@@ -258,7 +259,7 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
   return answer_with(run, *stored);
 }
 
-// Nothing: the key is not there, or what a worker committed may not be on the disk yet.
+// Nothing: the key does not exist, or a worker committed it, and it may not be on the disk yet.
 std::optional<Answer> Executor::look_up(const Run& run, const store::ClaimRequest& request) {
   const auto stored = store::read_answer(*session_, request);
   if (!stored || stored->holder.status != "completed" || stored->holder.group != setup_.name)
@@ -268,10 +269,10 @@ std::optional<Answer> Executor::look_up(const Run& run, const store::ClaimReques
 
 Answer Executor::answer_with(const Run& run, const store::StoredAnswer& stored) const {
   if (stored.holder.fingerprint != run.identity.fingerprint) return drifted();
-  // If it is this run's, the answer to its COMMIT was lost.
+  // If this run stored the answer, PostgreSQL's answer to its COMMIT was lost.
   const bool own = stored.holder.is(run.source);
   Answer answer{flow::answer_of(stored.result), own ? Answered::executed : Answered::replayed};
-  // The key of the ids may have been changed since.
+  // The key that encrypts the ids may have changed since.
   for (auto& [name, value] : answer.response.headers)
     if (run.waits_for_outcome && name == "Location")
       value = setup_.operations->location_of(run.request.tenant, run.request.key);
@@ -279,7 +280,7 @@ Answer Executor::answer_with(const Run& run, const store::StoredAnswer& stored) 
   return answer;
 }
 
-// What follows from an exception, by the policy of all handlers. Nothing: run again, at once.
+// Decides by the failure policy what follows from an exception. Nothing: run again, at once.
 std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error) {
   const flow::Thrown thrown = flow::thrown_by(error);
   if (thrown.fault.kind == store::Fault::Kind::in_doubt ||
@@ -308,7 +309,7 @@ std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error)
     case Result::again: return std::nullopt;
     case Result::busy: return run.request.is_guarded() ? in_flight() : failed(run, thrown);
     case Result::outage:
-      // The session was lost while nothing ran. Perhaps only the session.
+      // The connection was lost while nothing ran. Perhaps PostgreSQL still answers a new one.
       if (run.phase == Phase::claim && !run.session_was_new) return std::nullopt;
       return outage(run, thrown);
     default: break;
@@ -320,8 +321,8 @@ std::optional<Answer> Executor::after(Run& run, const std::exception_ptr& error)
   return failed(run, thrown);
 }
 
-// What the statements of one handler meet is no outage for the others: a limit, a session that was
-// ended. Nor may its error, which can quote the request, be logged as PostgreSQL's.
+// If a handler's statement meets a limit, or its session was ended, that is no outage for other
+// requests. The log must not show its error either, because the error may quote the request.
 Answer Executor::outage(const Run& run, const flow::Thrown& thrown) {
   std::string why;
   if (run.phase == Phase::claim)
@@ -348,7 +349,7 @@ Answer Executor::in_doubt(const Run& run) const {
   return unavailable("It is not known whether it took effect. Try again with the same key.");
 }
 
-// Without Retry-After: a retry would repeat that part.
+// The answer has no Retry-After, because a retry would repeat the part that was committed.
 Answer Executor::in_part(const Run& run) const {
   observe::log::error("request_in_part",
                       {{"route", run.route.topic},
@@ -361,9 +362,9 @@ Answer Executor::in_part(const Run& run) const {
                  Answered::failed);
 }
 
-// Nothing is stored, so that the retry runs.
+// Nothing is stored, so a retry runs.
 Answer Executor::failed(const Run& run, const flow::Thrown& thrown) const {
-  if (run.in_doubt) return unavailable("");  // execute() says it
+  if (run.in_doubt) return unavailable("");  // execute() logs it
   observe::log::warning(
       "request_failed",
       {{"route", run.route.topic},

@@ -1,5 +1,5 @@
-// The way of one request through PostgreSQL: claim, handle, complete, in one transaction. The
-// promise of the gate lives here; no threads, no HTTP library.
+// The way of one request through PostgreSQL: claim, handle and complete in one transaction. This
+// keeps the promise of the gate. It has no threads and no HTTP library.
 #pragma once
 
 #include <atomic>
@@ -36,13 +36,13 @@ struct ExecutorSetup {
   std::chrono::milliseconds wait;  // for a key that another process has
   bool log_error_text = false;
   const Operations* operations = nullptr;  // null: no route accepts
-  std::string outbox_group = {};           // whose relay sends what is published
+  std::string outbox_group = {};           // the group whose relay sends the published records
   std::size_t lanes = 1;
   std::chrono::milliseconds batch_time{250};  // see config::Gate
-  // Lanes that claim a key at this moment. Shared by all lanes.
+  // How many lanes claim a key at this moment. Shared by all lanes.
   std::shared_ptr<std::atomic<std::size_t>> claiming =
       std::make_shared<std::atomic<std::size_t>>(0);
-  std::shared_ptr<SeenKeys> seen = std::make_shared<SeenKeys>();  // by all lanes
+  std::shared_ptr<SeenKeys> seen = std::make_shared<SeenKeys>();  // shared by all lanes
 };
 
 struct Executed {
@@ -53,7 +53,8 @@ struct Executed {
 // What became of one request of a batch.
 struct BatchAnswer {
   std::optional<Executed> executed = {};  // nothing: it runs alone
-  bool is_taken = false;                  // by the watch: it is not the lane's any more
+  // The watch has answered it, so it is not the lane's any more.
+  bool is_taken = false;
 };
 
 // The request that a lane serves next, and its handler.
@@ -61,11 +62,12 @@ struct Following {
   const Request* request;
   Handler* handler;
 };
-// The request behind the one that is executed.
+// The request after the one that is executed.
 struct Next {
-  // Asked while a request is committed. Nothing: none waits. The same one until it is executed.
+  // Called while a request is committed. Nothing: none waits. Returns the same request until that
+  // is executed.
   std::function<std::optional<Following>()> take;
-  // Leaves it to other lanes: the request before it runs again, which may take long.
+  // Leaves the request to other lanes, because the one before it runs again, which may take long.
   std::function<void()> put_back;
 };
 
@@ -73,7 +75,7 @@ struct Run;
 struct Ticket;
 struct BatchMember;
 
-// Owns one PostgreSQL session; makes a new one when the old one is gone.
+// Owns one PostgreSQL session, and makes a new one if the old one is gone.
 //
 // Thread safety: none; each lane has its own.
 class Executor {
@@ -82,26 +84,28 @@ class Executor {
   ~Executor();
 
   // Answers the request. If the answer is stored, effect, answer and key are committed. If not,
-  // nothing is, unless the answer says that this is not known. If the handler was given up
-  // meanwhile, nothing is committed, and the answer is for nobody.
-  // Takes the key of the following request in the round trip that commits this one. If that key is
-  // another process's, the answer waits for it, at most 50 ms.
+  // nothing is committed, unless the answer tells the client that this is not known. If the handler
+  // was given up meanwhile, nothing is committed, and the answer is not used, because the client
+  // has one.
+  // The round trip that commits this request also takes the key of the following one. If another
+  // process has that key, this answer waits for it, at most 50 ms.
   // Throws: nothing of the handler's or PostgreSQL's.
   // Blocks: as long as the handler, plus PostgreSQL's answers (bounded by its timeouts, but for
   //   deferred triggers at COMMIT).
   Executed execute(const Request& request, Handler& handler, const Next& next);
 
-  // Answers requests of one route in one transaction, as far as their fates allow. The others run
-  // alone: nothing of them is committed, unless the request is in doubt by then.
+  // Answers requests of one route in one transaction, as far as their outcomes allow. The others
+  // must run alone. Nothing of them is committed, unless the request is in doubt by then.
   // Precondition: all are guarded, no two have one key and tenant.
   // Throws, blocks: as execute().
   std::vector<BatchAnswer> execute_batch(std::span<const std::shared_ptr<Ticket>> tickets,
                                          Handler& handler, BatchPace& pace);
 
-  // Of the handler that it runs; for the watch. Any thread.
+  // The time of the handler that runs, for the watch. Any thread.
   HandlerTime& handler_time() { return time_; }
 
-  // Whether PostgreSQL answers; the status learns it. Blocks: at most the connect timeout.
+  // Whether PostgreSQL answers. Also writes that to the status. Blocks: at most the connect
+  // timeout.
   bool look();
 
  private:

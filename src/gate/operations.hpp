@@ -16,8 +16,8 @@
 
 namespace hapax::gate {
 
-// How the publish of an accepted request is named, with the request's fingerprint behind it; the
-// record's idempotency key is made of both.
+// The name of an accepted request's publish, followed by the request's fingerprint. The record's
+// idempotency key is made of both.
 inline constexpr const char* kAcceptedName = "request";
 
 struct Page {
@@ -43,18 +43,20 @@ class Operations {
   std::string record_key(const std::string& tenant, const std::string& key,
                          const std::string& fingerprint) const;
 
-  // Adds to the transaction that accepts the request: an outcome that its record has already stays
-  // until it is seen. `fingerprint`: as above.
+  // Adds to the transaction that accepts the request. If its record has an outcome already, that
+  // outcome is kept until the gate has seen it. `fingerprint`: as above.
   void keep_outcome(store::Transaction& transaction, const Request& request,
                     const std::string& fingerprint) const;
 
-  // GET of an operation. What a worker committed asynchronously is answered only once it is
-  // durable. Throws: store::DatabaseError. Blocks: for PostgreSQL's answers.
+  // Answers the GET of an operation. If a worker committed the outcome asynchronously, the gate
+  // answers with it only once it is durable. Throws: store::DatabaseError. Blocks: for PostgreSQL's
+  // answers.
   Answer answer(store::Session& session, const Request& request) const;
 
-  // Lets the keys of accepted requests expire, whose outcome is there: of the next ones behind
-  // `after`, which begins as {}, and stands at the first again behind the last. Throws:
-  // store::DatabaseError. Blocks: for PostgreSQL's answers.
+  // Looks at the next accepted requests after `after`. If a request has its outcome, its key
+  // expires from now on. `after` begins as {}, moves with each call, and is {} again after the last
+  // page.
+  // Throws: store::DatabaseError. Blocks: for PostgreSQL's answers.
   Page settle_page(store::Session& session, store::WaitingOperation& after) const;
 
  private:

@@ -1,4 +1,4 @@
-// Refusals as RFC 9457 has them: application/problem+json.
+// Refusals in the format of RFC 9457: application/problem+json.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ Answer problem(int status, const std::string& type, const std::string& title,
                const std::string& detail, observe::Answered how,
                std::optional<std::chrono::seconds> retry_after = {});
 
-// The client did something wrong, and nothing was looked at.
+// The client made a mistake, and the gate did not look at PostgreSQL.
 Answer refused(int status, const std::string& type, const std::string& title,
                const std::string& detail);
 
@@ -23,14 +23,14 @@ Answer refused(int status, const std::string& type, const std::string& title,
 Answer unavailable(const std::string& detail,
                    std::chrono::seconds retry_after = std::chrono::seconds(1));
 
-// A handler said no, with these words.
+// A handler rejected the request, with these words.
 Answer rejected(const std::string& words);
 
 // Another request has the key now, or had it for another request.
 Answer in_flight();
 Answer drifted();
 
-// As RFC 9110 has a time, in every locale.
+// A time in the format of RFC 9110, in every locale.
 std::string http_date(std::chrono::sys_seconds when);
 
 }  // namespace hapax::gate

@@ -51,7 +51,8 @@ std::optional<std::vector<std::string>> decoded(std::vector<std::string> segment
   return segments;
 }
 
-// Others mean something else to whoever makes a path or a C string of them.
+// Whether a path's parameter may have this text. Others change their meaning if a handler makes a
+// path or a C string of them.
 bool is_value(const std::string& text) {
   return !text.empty() && text != "." && text != ".." && text.find('\0') == std::string::npos &&
          observe::to_valid_utf8(text) == text;

@@ -1,6 +1,7 @@
-// Keys whose answers this gate has given lately. A retry of one is looked up before it is claimed,
-// which is one round trip instead of two, and writes nothing. It only tells where to look first: a
-// key that it forgot, or that is gone by now, is claimed as any other.
+// Keys whose answers this gate has given lately. If a request has such a key, the gate reads the
+// answer before it claims the key. That takes one round trip instead of two, and writes nothing.
+// This only decides what comes first. A key that was removed here, or in PostgreSQL, is claimed
+// like any other.
 //
 // Thread safety: all of it.
 #pragma once
@@ -37,7 +38,8 @@ class SeenKeys {
   }
 
  private:
-  // The latest four of those that fall together: of one alone, two retried keys forget each other.
+  // The latest four keys of one slot. If a slot held one key, two retried keys would push each
+  // other out.
   using Set = std::array<std::atomic<std::size_t>, 4>;
   static constexpr std::size_t kSets = std::size_t{1} << 14U;
 

@@ -22,7 +22,7 @@ using Error = boost::system::error_code;
 constexpr std::chrono::milliseconds kTick{20};
 constexpr std::chrono::milliseconds kAcceptAgain{100};  // after it was refused
 constexpr std::chrono::milliseconds kReadOfDrain{1000};
-constexpr std::chrono::milliseconds kSlow{1000};  // with a header
+constexpr std::chrono::milliseconds kSlow{1000};  // with sending a header
 constexpr int kBacklog = 1024;
 
 [[noreturn]] void cannot_listen(const config::Listen& listen, const std::string& why) {
@@ -74,8 +74,8 @@ class Server::Running {
     while (!connections.empty()) connections.front()->end();
   }
 
-  // An exception ends the connection whose handler threw it, as nobody else knows that. Its text
-  // may quote a request.
+  // Runs until the server ends. If a connection's handler throws, that connection ends, because
+  // only the handler held it. The exception's text may quote a request.
   void serve() {
     for (;;) try {
         io_.run();
@@ -111,7 +111,8 @@ class Server::Running {
     });
   }
 
-  // Out of file descriptors, most likely. The others go on, and some of them end.
+  // Most likely there are no file descriptors left. The other connections go on, and some of them
+  // end.
   void accept_later(const Error& error) {
     if (std::exchange(said_, true) == false)
       observe::log::warning("accept_failed", {{"error", error.message()}},
@@ -127,8 +128,8 @@ class Server::Running {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     if (shared_.connections >= setup_.gate.limits.connections) {
-      // One that is slow with a header has to go, or the longest idle one. If all are busy,
-      // the new one is not read at all.
+      // A connection that is slow with its header has to go, or the longest idle one. If all are
+      // busy, the new one is not read at all.
       auto& slow = shared_.beginning;
       const bool is_slow = !slow.empty() && slow.front()->began() + kSlow <= Clock::now();
       if (!is_slow && shared_.idle.empty()) return;
@@ -150,7 +151,7 @@ class Server::Running {
     });
   }
 
-  // Whoever sends slowly has time to finish, but not all the time that there is.
+  // A client that sends slowly has time to finish its request, but only a part of the drain.
   void drain_on() {
     if (Clock::now() >= end_reading_) {
       end_all(shared_.beginning);
@@ -173,7 +174,7 @@ class Server::Running {
   sync::Mutex mutex_;
   std::condition_variable drained_there_;
   bool drained_ HAPAX_GUARDED_BY(mutex_) = false;
-  bool answered_ HAPAX_GUARDED_BY(mutex_) = false;  // all that is executed
+  bool answered_ HAPAX_GUARDED_BY(mutex_) = false;  // all requests that ran have their answers
   Clock::time_point end_reading_{};                 // on the server's thread
   std::jthread thread_;                             // last: it uses all of the above
 };
