@@ -10,7 +10,8 @@
 namespace hapax::kafka {
 namespace {
 
-// OpenSSL's numbers, which are part of its interface; its headers belong to key/.
+// OpenSSL's numbers, which are part of its interface. They are repeated here because this folder
+// does not include OpenSSL's headers.
 enum : int {
   kNotYetValid = 9,
   kExpired = 10,
@@ -26,7 +27,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// Without librdkafka's timing, which makes a new sentence of each repetition.
+// Removes librdkafka's timing, because it makes each repetition a new sentence.
 std::string without_timing(const std::string& text) {
   const auto at = text.rfind(" (after ");
   return at == std::string::npos ? text : text.substr(0, at);
@@ -39,8 +40,8 @@ std::string broker_of(const std::string& text) {
   return scheme == std::string::npos || end == std::string::npos ? "" : text.substr(0, end + 2);
 }
 
-// How a broker says in TLS that it does not take our certificate, or the lack of one (RFC 8446, 6).
-// The alert tells little: for an expired one, too, Java says "certificate unknown".
+// Whether a broker has refused our certificate, or the lack of one, by a TLS alert (RFC 8446, 6).
+// The alert tells little: Java also sends "certificate unknown" for an expired certificate.
 bool is_refusal_of_our_certificate(const std::string& text) {
   for (const std::string_view alert : {"42", "43", "44", "45", "46", "48", "116"})
     if (has(text + " ", "SSL alert number " + std::string(alert) + " ")) return true;
@@ -92,11 +93,11 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
            "whose CA the broker knows. Name it with kafka.ssl.certificate.location and "
            "kafka.ssl.key.location, then restart (it answered: " +
            said.substr(broker_of(said).size()) + ")";
-  // Not by the code, which is _SSL or _TRANSPORT as versions of librdkafka have it.
+  // Decided by the text, because the code is _SSL or _TRANSPORT, depending on librdkafka's version.
   if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
   if (worked) return said;
-  // The latter alone where the broker hangs up before librdkafka looks at its handshake.
+  // If the broker hangs up before librdkafka looks at its handshake, only the last text comes.
   if (has(said, "SSL handshake failed") || has(said, "SSL routines::unexpected eof") ||
       has(text, "in state SSL_HANDSHAKE"))
     return said + " (does this port speak TLS? See kafka.security.protocol)";

@@ -17,16 +17,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Before 2.2 librdkafka, once its queue was full, looks for room in it once a second.
+// Before this version, if its queue was full, librdkafka looks only once a second for room in it.
 constexpr int kLooksForRoomByItself = 0x02020000;
 
-// What has come since it was last made to look, before it is again: less cannot have filled it.
+// So many bytes must come before hapax makes librdkafka look again. Fewer cannot have filled the
+// queue.
 constexpr std::size_t kBulk = 1U << 20;
 constexpr std::size_t kLeastOfAMessage = 1024;
 
 ConfHandle configure(Properties properties) {
-  // Only those that the user has not set. The first rows are the promise; the loader refuses
-  // others.
+  // insert() changes no property that the user has set. hapax's promise needs the first rows, and
+  // the loader refuses other values for them.
   properties.insert({
       {"enable.auto.commit", "false"},
       {"enable.auto.offset.store", "false"},
@@ -38,7 +39,7 @@ ConfHandle configure(Properties properties) {
       {"partition.assignment.strategy", "range,roundrobin"},
       {"client.id", "hapax"},
       {"queued.max.messages.kbytes", "16384"},
-      {"topic.metadata.refresh.interval.ms", "30000"},  // a partition that is added waits for it
+      {"topic.metadata.refresh.interval.ms", "30000"},  // a new partition waits for that refresh
   });
   return make_conf(properties, {{"fetch.queue.backoff.ms", "50"}});
 }
@@ -61,7 +62,7 @@ ListHandle list_of(const std::vector<Commit>& commits) {
   return list;
 }
 
-// The first error in an answer: the request's, or a partition's.
+// The first error in an answer: of the request, or of a partition.
 rd_kafka_resp_err_t error_in(rd_kafka_event_t& event) {
   if (const auto error = rd_kafka_event_error(&event)) return error;
   const rd_kafka_topic_partition_list_t* list = rd_kafka_event_topic_partition_list(&event);
@@ -96,8 +97,8 @@ Event event_of_error(const rd_kafka_message_t& message) {
     case ConsumerMeaning::fatal: return ClientError{true, name, text};
     case ConsumerMeaning::information: break;
   }
-  // Whatever it is: an error of librdkafka's own that stands at an offset must not be passed over.
-  // After a broker's it asks for that offset again.
+  // librdkafka's own errors at an offset must not be passed over, because librdkafka goes on after
+  // that offset. After a broker's error it asks for the same offset again.
   if (message.partition >= 0 && message.offset >= 0 && message.err < RD_KAFKA_RESP_ERR__END)
     return PartitionError{Kind::unreadable, partition, message.offset, name, text};
   return ClientError{false, name, text};
@@ -105,7 +106,8 @@ Event event_of_error(const rd_kafka_message_t& message) {
 
 }  // namespace
 
-// No exception may pass through librdkafka's C frames: kept here, thrown again by poll().
+// No exception may pass through librdkafka's C frames. So it is kept here, and poll() throws it
+// again.
 struct Consumer::Callbacks {
   static void rebalance(rd_kafka_t* client, rd_kafka_resp_err_t what,
                         rd_kafka_topic_partition_list_t* list, void* opaque) {
@@ -145,7 +147,8 @@ struct Consumer::Callbacks {
     }
   }
 
-  // From librdkafka's own threads, as below. OpenSSL's verdict stands: 1 only where it has none.
+  // Called by librdkafka's own threads, as the next one. OpenSSL's verdict stands: this returns 1
+  // only if OpenSSL found no error.
   static int certificate(rd_kafka_t*, const char*, std::int32_t, int* x509_error, int, const char*,
                          std::size_t, char* why, std::size_t size, void* opaque) {
     if (*x509_error == 0) return 1;
@@ -195,7 +198,8 @@ Consumer::~Consumer() {
 
 std::string Consumer::explained(int error, const std::string& text) {
   const sync::Lock lock(causes_mutex_);
-  // That all brokers are down is a consequence; newer versions give the cause to their log only.
+  // That all brokers are down follows from another error. Newer versions write that error to their
+  // log only.
   const bool down = error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
   const std::string& cause =
       down && !failure_.empty() && !is_plain_disconnect(RD_KAFKA_RESP_ERR__TRANSPORT, failure_)

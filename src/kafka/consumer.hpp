@@ -1,7 +1,7 @@
 // A member of a consumer group, on librdkafka's C API.
 //
-// Owned by one thread, the poll thread: everything below belongs to it except what says "any
-// thread". Callbacks of Listener run on it too, inside poll() or close().
+// Owned by the poll thread. Only functions that are marked "any thread" may be called by others.
+// Callbacks of Listener run on the poll thread, too, inside poll() or close().
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ namespace hapax::kafka {
 
 using Properties = std::map<std::string, std::string>;
 
-// What the group has committed for a partition. `offset` is empty where there is none.
+// What the group has committed for a partition. `offset` is empty if there is none.
 struct Committed {
   std::optional<std::int64_t> offset;
   std::string metadata;
@@ -76,10 +76,10 @@ struct Members {
 
 class Listener {
  public:
-  // The group gave us these. Nothing of them is fetched until start() is called for them.
+  // The group gave us these. Nothing is fetched of a partition until start() is called for it.
   virtual void on_assigned(const std::vector<TopicPartition>& partitions) = 0;
-  // The group takes these away. `lost`: somebody may have them already, so it is too late to
-  // commit. Once this returns they are gone. Blocks the group's rebalance while it runs.
+  // The group takes these away. `lost`: another member may have them already, so it is too late to
+  // commit. When this returns, they are gone. Blocks the group's rebalance while it runs.
   virtual void on_revoked(const std::vector<TopicPartition>& partitions, bool lost) = 0;
   virtual void on_committed(const std::vector<Commit>& commits, CommitResult result,
                             const std::string& error) = 0;
@@ -95,10 +95,10 @@ void check_properties(const Properties& properties);
 
 class Consumer final : public ConsumerInterface {
  public:
-  // `properties`: librdkafka's names. Those that the promise needs are set beside them.
+  // `properties`: librdkafka's names. The constructor adds those that hapax's promise needs.
   // Throws: std::runtime_error naming the property that librdkafka refuses.
   Consumer(const Properties& properties, Listener& listener);
-  // Leaves without asking anybody when close() has not been called. Blocks: at most seconds.
+  // If close() was not called, ends without leaving the group. Blocks: at most seconds.
   ~Consumer();
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
@@ -124,38 +124,39 @@ class Consumer final : public ConsumerInterface {
   int partition_count(const std::string& topic, std::chrono::milliseconds timeout) const override;
   std::optional<std::int64_t> known_end(const TopicPartition& partition) const override;
 
-  // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`. Without those that Kafka has
-  // an error for, such as a topic that we may not read.
+  // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`. Leaves out partitions for
+  // which Kafka returns an error, such as a topic that we may not read.
   std::map<TopicPartition, Committed> committed(const std::vector<TopicPartition>& partitions,
                                                 std::chrono::milliseconds timeout) const;
-  // The first offset whose message is not older than `since` (milliseconds since 1970); one more
-  // than the newest where there is none.
+  // The first offset whose message is not older than `since` (milliseconds since 1970); if there is
+  // none, one more than the newest.
   std::int64_t offset_at(const TopicPartition& partition, std::int64_t since,
                          std::chrono::milliseconds timeout) const;
-  // Of many, with one request a broker; without those that Kafka does not tell.
+  // The same for many partitions, with one request to each broker. Leaves out those that Kafka does
+  // not tell.
   std::map<TopicPartition, std::int64_t> offsets_at(const std::vector<TopicPartition>& partitions,
                                                     std::int64_t since,
                                                     std::chrono::milliseconds timeout) const;
   OffsetRange range(const TopicPartition& partition, std::chrono::milliseconds timeout) const;
-  // Of many, as offsets_at().
+  // The ranges of many partitions, see offsets_at().
   std::map<TopicPartition, OffsetRange> ranges(const std::vector<TopicPartition>& partitions,
                                                std::chrono::milliseconds timeout) const;
-  // The same, one more than the newest offset only.
+  // The same, but only the ends: one more than the newest offset.
   std::map<TopicPartition, std::int64_t> ends(const std::vector<TopicPartition>& partitions,
                                               std::chrono::milliseconds timeout) const;
   std::string cluster_id(std::chrono::milliseconds timeout) const;
-  // Who is in the group, and what they have. Any thread.
+  // The members of the group, and the partitions that they have. Any thread.
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   Members members(const std::string& group, std::chrono::milliseconds timeout) const;
-  // Which partitions the group's members have; nothing where it is not stable. Any thread.
+  // Which partitions the group's members have; nothing if the group is not stable. Any thread.
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   std::optional<std::set<TopicPartition>> assigned_in_group(
       const std::string& group, std::chrono::milliseconds timeout) const;
-  // The topic's id; empty where this librdkafka or the cluster cannot tell. Any thread.
+  // The topic's id; empty if this librdkafka or the cluster cannot tell. Any thread.
   // Throws: std::runtime_error if they could tell and fail. Blocks: at most twice `timeout`.
   std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;
 
-  // Leaves the group; false when the brokers did not answer in time.
+  // Leaves the group. False if the brokers did not answer in time.
   // Blocks: at most `timeout`.
   bool close(std::chrono::milliseconds timeout);
 

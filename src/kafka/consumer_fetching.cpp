@@ -1,4 +1,4 @@
-// What a consumer fetches: which partitions, from where, and which of them are paused.
+// What a consumer fetches: which partitions, from which offsets, and which of them are paused.
 #include <librdkafka/rdkafka.h>
 
 #include <stdexcept>
@@ -13,24 +13,26 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kMostToWake{1};  // the request wakes, not its answer
+constexpr milliseconds kMostToWake{1};  // the request wakes the thread, not its answer
 constexpr milliseconds kMostToSeek{1000};
 
-// Before 2.1 librdkafka takes these milliseconds for microseconds, for each answer.
+// Before this version, librdkafka reads these milliseconds as microseconds, for each answer.
 constexpr int kTakesMicroseconds = 0x02010000;
 
 int seek_timeout() {
   return timeout_of(kMostToSeek) * (rd_kafka_version() < kTakesMicroseconds ? 1000 : 1);
 }
 
-constexpr std::int64_t kNowhere = 0;  // a start that is too early would only repeat, too late skip
+// If librdkafka fetched from here by mistake, messages would only repeat. From a later offset, some
+// would be skipped.
+constexpr std::int64_t kNowhere = 0;
 
 }  // namespace
 
 // Assigns the partitions paused and at no real offset, so that librdkafka fetches nothing yet.
-// start() moves each to its offset once PostgreSQL knows that offset. A new assignment for each
-// start would stop all other partitions. It would also abort the process if librdkafka still
-// stops the assignment before.
+// start() moves each partition to its offset once PostgreSQL knows that offset. A new assignment
+// for each start would stop all other partitions. It would also abort the process if librdkafka had
+// not yet stopped the assignment before.
 void Consumer::hold(rd_kafka_topic_partition_list_t* partitions) {
   for (int i = 0; i < partitions->cnt; ++i) partitions->elems[i].offset = kNowhere;
   fetched_.clear();
@@ -38,7 +40,8 @@ void Consumer::hold(rd_kafka_topic_partition_list_t* partitions) {
   for (TopicPartition& partition : partitions_of(partitions))
     assigned_.insert(std::move(partition));
   rd_kafka_pause_partitions(client_, partitions);
-  const ListHandle unknown = new_list();  // the metadata lack them until they are assigned
+  // Partitions that the metadata lack until they are assigned.
+  const ListHandle unknown = new_list();
   for (int i = 0; i < partitions->cnt; ++i)
     if (const auto& entry = partitions->elems[i]; entry.err != RD_KAFKA_RESP_ERR_NO_ERROR)
       add(unknown, {entry.topic, entry.partition});
@@ -102,7 +105,8 @@ void Consumer::pause(const std::vector<TopicPartition>& partitions) {
   if (list->cnt > 0) rd_kafka_pause_partitions(client_, list.get());
 }
 
-// Not twice: librdkafka would drop fetched messages and go on behind them.
+// Does nothing the second time, because librdkafka would drop fetched messages and go on after
+// them.
 void Consumer::resume(const TopicPartition& partition) {
   if (!assigned_.contains(partition) || !fetched_.insert(partition).second) return;
   const ListHandle list = new_list();
@@ -110,8 +114,8 @@ void Consumer::resume(const TopicPartition& partition) {
   rd_kafka_resume_partitions(client_, list.get());
 }
 
-// Whatever is asked of a partition's leader makes the thread that fetches from it look for room.
-// One that fetches from a follower (client.rack) is not reached.
+// Any request to a partition's leader makes the thread that fetches from it look for room. It does
+// not reach a thread that fetches from a follower (client.rack).
 void Consumer::wake_fetchers() {
   unwoken_ = 0;
   rd_kafka_topic_partition_list_t* assigned = nullptr;
