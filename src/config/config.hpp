@@ -1,7 +1,7 @@
-// What one worker is told: plain values, complete and checked. load.hpp makes them from the file;
-// docs/configuration.md says what each one does. The initial values here are the defaults.
+// The settings of one worker: plain values, complete and checked. load.hpp makes them from the
+// file. docs/configuration.md describes each one. The initial values here are the defaults.
 //
-// Thread safety: values; whoever shares one does not change it.
+// Thread safety: values; a thread that shares one does not change it.
 #pragma once
 
 #include <chrono>
@@ -19,38 +19,40 @@
 
 namespace hapax::config {
 
-// Where a partition starts that neither Kafka nor PostgreSQL knows an offset of.
+// The end of the log at which a partition starts if neither Kafka nor PostgreSQL knows an offset of
+// it.
 enum class Initial { earliest, latest };
 
-// What happens when Kafka no longer has the offset to go on from (messages were lost): stop the
-// partition, or go on at the earliest there is, with the size of the gap counted.
+// What happens if Kafka has deleted the next offset, so messages were lost. Either the partition
+// halts, or it goes on at the earliest offset and counts the gap.
 enum class OutOfRange { halt, earliest };
 
 struct Kafka {
-  // For librdkafka, by its own names; nothing in here breaks the promise (kafka_rules.hpp). Whether
-  // librdkafka knows a name and likes its value is seen when the consumer is made. Holds secrets:
-  // show a value only through redacted().
+  // For librdkafka, by its own names. Nothing in here breaks hapax's promise (kafka_rules.hpp).
+  // Whether librdkafka knows a name and accepts its value shows when the consumer is made. Holds
+  // secrets: show a value only through redacted().
   std::map<std::string, std::string> properties;
-  // Of sasl.username and sasl.password: the file that the value was read from, where it was. It is
-  // read again when Kafka refuses us, so that a password can change without a restart.
+  // For sasl.username and sasl.password: the file from which the value was read, if it came from
+  // one. If Kafka refuses us, hapax reads the file again, so a password can change without a
+  // restart.
   std::map<std::string, std::string> files;
   Initial initial = Initial::earliest;
   OutOfRange out_of_range = OutOfRange::halt;
-  bool wait_for_topics = true;  // a missing topic at start is waited for; else the worker ends
+  bool wait_for_topics = true;  // if a topic is missing at start, wait for it; else end
 
   bool operator==(const Kafka&) const = default;
 };
 
 struct Postgres {
   std::string url;  // libpq URI or conninfo; holds secrets: show it only through redact_url()
-  // The file that url was read from, read again for each connection; "" where it stands in the
-  // configuration or a variable.
+  // The file from which url was read. It is read again for each connection. "" if the url comes
+  // from the configuration or a variable.
   std::string url_file;
   std::chrono::milliseconds connect_timeout{5'000};  // for each host; libpq counts whole seconds
   std::chrono::milliseconds lock_timeout{3'000};
   std::chrono::milliseconds statement_timeout{30'000};
   std::chrono::milliseconds idle_in_transaction_timeout{60'000};
-  bool wait_at_start = true;  // PostgreSQL away at start is waited for; else the worker ends
+  bool wait_at_start = true;  // if PostgreSQL is away at start, wait for it; else end
 
   bool operator==(const Postgres&) const = default;
 };
@@ -58,11 +60,11 @@ struct Postgres {
 // Which messages wait for each other: all of a partition, those with one record key, none.
 enum class Ordering { partition, key, none };
 
-// What the COMMIT of a handler's effects waits for: the disk (as PostgreSQL's synchronous_commit
-// says), or nothing, so that the next checkpoint makes them durable.
+// What the COMMIT of a handler's effects waits for: for what synchronous_commit asks, or for
+// nothing. In the second case the next checkpoint makes them durable.
 enum class Durability { synchronous, checkpoint };
 
-// Received and not yet settled; a partition is paused beyond either.
+// Bounds for messages that are received and not settled. A partition is paused beyond either.
 struct Queue {
   std::size_t messages = 10'000;
   std::size_t bytes = std::size_t{64} << 20;
@@ -71,7 +73,7 @@ struct Queue {
 };
 
 struct Worker {
-  std::string name;  // shown to operators; never empty: host:pid where the file has none
+  std::string name;  // shown to operators; never empty: host:pid if the file has none
   std::size_t lanes = 8;
   Ordering ordering = Ordering::key;
   Queue queue;
@@ -114,7 +116,7 @@ struct Outside {
   bool operator==(const Outside&) const = default;
 };
 
-// Where the schemas are that producers registered.
+// The registry that holds the schemas of producers.
 struct Registry {
   std::string url;  // "": none
   std::string user;
@@ -145,8 +147,8 @@ struct Payload {
 struct Route {
   std::string topic;
   std::string handler;
-  std::string plugin;  // path of the shared library; "" where the handler is linked in
-  key::KeySpec key;    // scope is never empty: the handler's name where the file has none
+  std::string plugin;             // path of the shared library; "" if the handler is linked in
+  key::KeySpec key;               // scope is never empty: the handler's name if the file has none
   std::string dead_letter_topic;  // "": dead letters stay in PostgreSQL only
   Retry retry;
   std::chrono::milliseconds retention = std::chrono::hours(168);
@@ -160,7 +162,7 @@ struct Route {
   Payload payload;
 };
 
-// Where /metrics, /livez and /readyz are served. Port 0: any free one.
+// The address that serves /metrics, /livez and /readyz. Port 0: any free one.
 struct Listen {
   std::string host;  // without the brackets of an IPv6 address
   std::uint16_t port = 0;
@@ -182,14 +184,13 @@ struct Publish {
   bool operator==(const Publish&) const = default;
 };
 
-// What the span of a single message is a child of: nothing, with a link to its producer's span, or
-// that span.
+// The parent of a single message's span: none, with a link to its producer's span, or that span.
 enum class SpanParent { link, producer };
 
 struct Traces {
   std::optional<observe::HttpTarget> endpoint;  // nothing: off
   SpanParent parent = SpanParent::link;
-  double ratio = 1;  // of the messages whose producer has not decided; 0 to 1
+  double ratio = 1;  // of messages whose producer has not decided; 0 to 1
 
   bool operator==(const Traces&) const = default;
 };
@@ -203,7 +204,8 @@ struct Log {
 };
 
 struct Console {
-  // JSON pointers to what the console hides; `*` in one is any member or element. None: nothing.
+  // JSON pointers to values that the console hides; `*` in one is any member or element. Empty: it
+  // hides none.
   std::vector<std::string> mask;
 
   bool operator==(const Console&) const = default;

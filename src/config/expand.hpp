@@ -1,10 +1,10 @@
-// What a string may contain in place of a value outside the file:
+// How a string names a value that is outside of the file:
 //
-//   ${NAME}            the environment variable; it must be set
-//   ${NAME:-default}   the default if it is unset or empty
-//   $$                 a dollar; a dollar alone is a mistake, because $NAME could pass for a value
-//   @/path/to/secret   as the whole string: the file's content without its last newline
-//   @@                 at the start: an @
+// - ${NAME}: the environment variable, which must be set
+// - ${NAME:-default}: the default, if the variable is unset or empty
+// - $$: a dollar; a dollar alone is a mistake, because $NAME could pass for a value
+// - @/path/to/secret as the whole string: the file's content without its last newline
+// - @@ at the start: an @
 //
 // An inserted value is not expanded again: a password may hold a dollar.
 #pragma once
@@ -30,21 +30,21 @@ struct NotExpanded {
   std::string why;
 };
 
-// Adds a warning if a secret's file is open to others (file_text.hpp).
+// Adds a warning if other users can read a secret's file (file_text.hpp).
 // Throws: std::bad_alloc. Blocks: on the file.
 std::variant<std::string, NotExpanded> expand(std::string_view written,
                                               const Environment& environment,
                                               std::vector<std::string>& warnings);
 
 // The file that @/path stands for; "" if the string names none. A caller that keeps the path can
-// read the value again when it has changed.
+// read a changed value again.
 std::string file_named_by(std::string_view written, const Environment& environment);
 
 // Whether the value comes from outside the file, wholly or in part.
 bool is_indirect(std::string_view written);
 
-// What stands in the file itself: nothing of an @file, defaults but no values of variables. To tell
-// a password in the file from ${PASSWORD}.
+// The part of the value that is in the file itself: nothing of an @file, and defaults but no values
+// of variables. It tells a password in the file from ${PASSWORD}.
 std::string literal_part(std::string_view written);
 
 }  // namespace hapax::config

@@ -1,4 +1,4 @@
-// What `hapax gate` is told: plain values, complete and checked. docs/gate.md describes each
+// The settings of `hapax gate`: plain values, complete and checked. docs/gate.md describes each
 // one. The initial values here are the defaults.
 //
 // Thread safety: values; a thread that shares one does not change it.
@@ -18,7 +18,7 @@
 
 namespace hapax::config {
 
-// What a client may ask for at most.
+// The bounds for clients.
 struct GateLimits {
   std::size_t connections = 10'000;
   std::size_t requests = 1'000;  // of one connection, after which it is closed
@@ -43,7 +43,7 @@ struct GateToken {
 struct GateTls {
   std::string certificate;  // "": plain HTTP
   std::string key;
-  std::string client_ca;  // whose certificates tell who calls; "": nobody's
+  std::string client_ca;  // the authority of client certificates that identify callers; "": none
 
   bool is_on() const { return !certificate.empty(); }
 };
@@ -51,31 +51,32 @@ struct GateTls {
 // Who may call. At least one of `tokens`, `proxies` and GateTls::client_ca is there.
 struct GateCallers {
   std::vector<GateToken> tokens;
-  std::string tokens_file;  // that they came from, and may change in; "": from none
+  std::string tokens_file;  // the file of the tokens, which may change; "": none
   std::vector<Network> proxies;
-  std::string header;  // in which a proxy names the tenant; lower case
+  std::string header;  // the header in which a proxy names the tenant; lower case
 };
 
-// A route whose requests become Kafka records: a worker takes effect.
+// For a route whose requests become Kafka records, which a worker processes.
 struct GateAccept {
   std::string topic;
-  std::string scope;  // in which the worker's route for that topic keeps its keys
-  // The record's key, by which records keep their order: a JSON pointer into the body, or a header
-  // of the record. Both "": each record has a key of its own.
+  std::string scope;  // the scope of the worker's route for that topic
+  // The record's key is at this JSON pointer into the body, or in this header of the record.
+  // Records with one key keep their order. Both "": each record has a key of its own.
   std::string key_pointer, key_header;
 
   bool operator==(const GateAccept&) const = default;
 };
 
-// The handlers of routes that have none of a user's.
+// The names of hapax's own handlers.
 inline constexpr const char* kAcceptHandler = "hapax:accept";
 inline constexpr const char* kOperationsHandler = "hapax:operations";
 inline constexpr const char* kOperationsPath = "/operations/{operation}";
 
-// How many requests of a route may share a transaction, unless it says otherwise.
+// How many requests of a route may share a transaction, if the route does not set it.
 inline constexpr std::size_t kGateBatch = 16;
 
-// What stands beside the common members of a route (GateConfig::base.routes, in the same order).
+// What a gate's route has beside a worker's members. Those are in GateConfig::base.routes, in the
+// same order.
 struct GateRoute {
   std::string path;                          // /accounts/{account}/payments
   std::vector<std::string> methods{"POST"};  // GET, POST, PUT, PATCH, DELETE
@@ -85,14 +86,14 @@ struct GateRoute {
 
 struct Gate {
   Listen listen{"127.0.0.1", 8080};
-  std::string name = "gate";   // in the keys' rows: what the group is of a worker's
-  std::string scope = "gate";  // of all its keys
+  std::string name = "gate";   // in the rows of keys, in place of a worker's group
+  std::string scope = "gate";  // the scope of all its keys
   std::chrono::milliseconds retention = std::chrono::hours(168);
   std::size_t lanes = 8;
   std::size_t queue = 1'000;  // requests that wait for a lane
   std::chrono::milliseconds wait{3'000};
   std::chrono::milliseconds shutdown_timeout{8'000};
-  std::chrono::milliseconds handler_timeout{60'000};  // of its own time, without PostgreSQL's
+  std::chrono::milliseconds handler_timeout{60'000};  // without the time that PostgreSQL takes
   std::string rules;  // the page that describes all this to clients; "": none
   GateLimits limits;
   GateTls tls;
@@ -101,7 +102,7 @@ struct Gate {
   // How long the handlers of a batch may take, statements included; tests change it.
   std::chrono::milliseconds batch_time{250};
   std::string operations_key;     // 64 bytes; a secret. "": no route accepts
-  std::vector<GateRoute> routes;  // if one accepts, the last is that of the operations
+  std::vector<GateRoute> routes;  // if a route accepts, the last one is /operations
 };
 
 struct GateConfig {
@@ -111,7 +112,7 @@ struct GateConfig {
 };
 
 struct LoadedGate {
-  std::optional<GateConfig> config;  // there exactly if `problems` is empty
+  std::optional<GateConfig> config;  // set if and only if `problems` is empty
   std::vector<Problem> problems;
   std::vector<std::string> warnings;
 };

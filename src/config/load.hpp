@@ -1,8 +1,8 @@
 // Reads the configuration: one JSON file with comments, ${VARIABLES} and @/paths/to/secrets.
 //
-// Every mistake is found in one reading, because somebody fixes this at night. If a worker named
-// one typo for each deploy, that would take hours. Unknown names are mistakes: a setting that is
-// silently not read would run with its default.
+// It reports all mistakes at once, because an operator may have to fix them at night. If a worker
+// named one typo for each deploy, that would take hours. Unknown names are mistakes, too. If hapax
+// ignored them silently, it would run with the default.
 #pragma once
 
 #include <optional>
@@ -17,18 +17,19 @@
 namespace hapax::config {
 
 struct Loaded {
-  std::optional<Config> config;  // there exactly where `problems` is empty
+  std::optional<Config> config;  // set if and only if `problems` is empty
   std::vector<Problem> problems;
-  std::vector<Route> routes = {};     // as far as they can be read, if `config` is not there
-  std::vector<std::string> warnings;  // sentences: secrets that others on this machine can read
+  std::vector<Route> routes = {};  // if `config` is not set: those that could be read
+  // Sentences about secrets that other users of this machine can read.
+  std::vector<std::string> warnings;
 };
 
-// `text`: what would stand in the file. Reads the files that @ names.
-// Throws: std::bad_alloc. Blocks: on those files. Thread safety: safe, where `environment` is.
+// `text`: the content of the file. Reads the files that @ names.
+// Throws: std::bad_alloc. Blocks: on those files. Thread safety: safe, if `environment` is.
 Loaded load_text(std::string_view text, const Environment& environment);
 
-// The same for a file; a file that cannot be read is a problem too. The relative paths of
-// plugins and schemas begin in the file's folder.
+// The same for a file. If it cannot be read, that is one of the problems. Relative paths of plugins
+// and schemas begin in the file's folder.
 Loaded load_file(const std::string& path, const Environment& environment);
 
 }  // namespace hapax::config

@@ -1,8 +1,8 @@
-// What a setting may be: each rule turns a value of the document into a value of the program, or
-// names the values that are allowed.
+// Which values a setting may have. Each rule makes a program's value of a value in the document, or
+// names the allowed values.
 //
-// Numbers and booleans may also come as a string with a ${VARIABLE} or an @file in it. A plain
-// string in place of a number is a mistake.
+// A number or boolean may also be a string with a ${VARIABLE} or an @file in it. A plain string in
+// place of a number is a mistake.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace hapax::config {
 struct Text {
   std::string what = "a string that is not empty";
   std::size_t longest = 4'096;
-  bool may_be_blank = false;  // of spaces and tabs alone
+  bool may_be_blank = false;  // may consist of spaces and tabs only
   std::optional<std::string> operator()(Reader& reader, const Value& value) const;
 };
 
@@ -49,7 +49,7 @@ struct Size {
   std::optional<std::uint64_t> operator()(Reader& reader, const Value& value) const;
 };
 
-// One of a few words. `others`: what else may stand there, for the message.
+// One of a few words. `others`: other values that are allowed, for the message.
 template <class Enum>
 struct Choice {
   std::vector<std::pair<std::string, Enum>> words;
