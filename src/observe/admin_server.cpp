@@ -83,7 +83,7 @@ void route(const AdminAnswers& answers, const std::string& path, httplib::Respon
   }
 }
 
-// Fails closed: if the state of the worker is unknown, the answer must not be that it is well.
+// Fails closed: if the state of the worker is unknown, the answer must not be that it is healthy.
 void route_or_503(const AdminAnswers& answers, const std::string& path,
                   httplib::Response& response) {
   std::string why = "unknown exception";

@@ -1,14 +1,15 @@
-// httplib's parser and answers behind a loop of our own, because it lives inside a worker that must
-// not suffer, and a probe must be answered whoever else is connected:
-// - httplib gives each connection a thread, so that a few slow clients hold all of them: here one
-//   thread polls all connections, and a request is answered once all of it has come;
-// - connections pile up without limit and eat the file descriptors that Kafka and PostgreSQL need:
-//   here a new one beyond the bound ends the oldest, since a probe sends its request at once. But
-//   it ends none whose answer is being made, as that may be an order: then the new one waits;
-// - each connection has one deadline for everything, and what waits to be sent has a bound;
-// - headers are unlimited, a Range header multiplies the answer, and a compressed body of a few KiB
-//   unpacks to gigabytes: here a request has a size, ranges are ignored, and httplib reads no body;
-// - SO_REUSEPORT lets two workers share a port in silence: here the second fails to bind.
+// httplib's parser and answers behind a loop of our own. httplib's own loop must not run inside a
+// worker: its clients could slow the worker down, or keep a probe from its answer.
+// - httplib gives each connection a thread, so a few slow clients hold all threads. Here one thread
+//   polls all connections, and answers a request once all of it has come.
+// - In httplib, connections pile up and use the file descriptors that Kafka and PostgreSQL need.
+//   Here a new one beyond the bound ends the oldest, because a probe sends its request at once. But
+//   it ends none whose answer is being made, because that may be an order. Then the new one waits.
+// - Each connection has one deadline for everything, and unsent answers have a bound.
+// - In httplib, headers are unlimited, and a Range header multiplies the answer. A compressed body
+//   of a few KiB unpacks to gigabytes. Here a request has a size, ranges are ignored, and httplib
+//   reads no body.
+// - With SO_REUSEPORT two workers share a port silently. Here the second fails to bind.
 #pragma once
 
 #include <httplib.h>
@@ -27,22 +28,23 @@
 namespace hapax::observe {
 
 inline constexpr std::size_t kMaxConnections = 64;
-inline constexpr int kBacklog = 128;  // in the kernel, not accepted yet: these cost no descriptor
+// Connections that the kernel holds unaccepted; these cost no descriptor.
+inline constexpr int kBacklog = 128;
 inline constexpr std::size_t kMaxRequestBytes = 4096;
-inline constexpr std::size_t kMaxUnsentBytes = 16 << 20;  // of all answers but the newest
+inline constexpr std::size_t kMaxUnsentBytes = 16 << 20;  // bytes of all answers but the newest
 inline constexpr std::chrono::milliseconds kConnectionDeadline{2000};
 
 struct HttpLimits {
   std::size_t head_bytes = kMaxRequestBytes;
   std::size_t body_bytes = 0;  // 0: only GET and HEAD are answered
-  // A connection's time for its request, for the making of the answer, and for taking it.
+  // How long a connection may take to send its request, to wait for the answer, and to read it.
   std::chrono::milliseconds to_ask = kConnectionDeadline;
   std::chrono::milliseconds to_answer = kConnectionDeadline;
   std::chrono::milliseconds to_take = kConnectionDeadline;
-  std::size_t threads = 0;  // that make answers; 0: the thread of run(), within to_ask
+  std::size_t threads = 0;  // that make answers; 0: run() makes them, within to_ask
 };
 
-// Answers GET and HEAD, and POST if bodies are allowed; one request a connection.
+// Answers GET and HEAD, and POST if bodies are allowed. Each connection has one request.
 //
 // Thread safety: run() on one thread, stop() on any.
 class BoundedHttpServer final : private httplib::Server {
@@ -50,18 +52,19 @@ class BoundedHttpServer final : private httplib::Server {
   // The request has its body. Called on the threads that make answers, side by side.
   using Answer = std::function<void(const httplib::Request&, httplib::Response&)>;
 
-  // Throws: std::system_error when the process is out of file descriptors.
+  // Throws: std::system_error if the process has no file descriptor left.
   explicit BoundedHttpServer(Answer answer, const HttpLimits& limits = {});
   ~BoundedHttpServer() override;
 
-  // The port bound (0: any), or -1, with the cause in errno where the system gave one.
+  // Returns the port (`port` 0: any free one), or -1 with the cause in errno, if the system gave
+  // one.
   int bind(const std::string& host, int port);
 
   // Serves until stop(). Blocks: until stop().
   void run();
 
-  // Ends run(), also one that has not begun. Connections are cut off; an answer being made is
-  // waited for by run().
+  // Ends run(), also one that has not begun. Connections are cut off. run() still waits for an
+  // answer that is being made.
   void stop();
 
  private:
@@ -72,7 +75,7 @@ class BoundedHttpServer final : private httplib::Server {
     std::chrono::steady_clock::time_point deadline;
     State state = State::asking;
     std::string request = {};
-    std::string answer = {};  // what of it is not sent yet
+    std::string answer = {};  // the part that is not sent yet
   };
   using Connections = std::list<Connection>;
 

@@ -1,7 +1,7 @@
-// Text that came from outside (keys, headers, error messages of handlers) made safe to show.
+// Makes text from outside (keys, headers, error messages of handlers) safe to show.
 //
-// A: a producer sends the key "\x1b[2J\x1b[1A…"; an operator runs `hapax dead list` and the
-// terminal shows rows that were never there. So nothing from outside reaches a terminal or a log
+// If a producer sends the key "\x1b[2J\x1b[1A…" and an operator runs `hapax dead list`, the
+// terminal would show rows that do not exist. So no text from outside reaches a terminal or a log
 // unescaped.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace hapax::observe {
 
-// `text` without anything that steers a terminal or reorders what is read: ASCII control characters
-// (ESC, newline and tab too) and bytes that are not UTF-8 come out as \xNN, C1 controls,
-// bidirectional controls and Unicode's line separators as \u{NNNN}. All other text, backslashes
-// too, stays as it is: so a shown key can be copied, but the text "\x1b" and the byte 0x1b look
+// Returns `text` without characters that control a terminal or reorder what one reads. ASCII
+// control characters (also ESC, newline and tab) and bytes that are not UTF-8 become \xNN. C1
+// controls, bidirectional controls and Unicode's line separators become \u{NNNN}. All other text
+// stays, backslashes too, so a shown key can be copied. But the text "\x1b" and the byte 0x1b look
 // alike.
 std::string escape_for_terminal(std::string_view text);
 

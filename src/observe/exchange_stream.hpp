@@ -1,4 +1,5 @@
-// One request and its answer as httplib reads and writes them: in memory, so that nobody waits.
+// One request and its answer as httplib reads and writes them. Both are in memory, so no read or
+// write blocks.
 #pragma once
 
 #include <httplib.h>
@@ -30,7 +31,7 @@ class ExchangeStream final : public httplib::Stream {
     answer_.append(from, size);
     return static_cast<ssize_t>(size);
   }
-  // Nothing here looks at addresses.
+  // No code here reads addresses.
   void get_remote_ip_and_port(std::string& ip, int& port) const override {
     ip.clear();
     port = 0;

@@ -1,10 +1,10 @@
 // The worker's numbers for Prometheus. Each method names an event; metrics.cpp names the series.
 //
-// Numbers only count; nothing decides by them, and losing them loses no message.
+// Numbers only count. No code decides by them, and if they are lost, no message is.
 //
-// Labels are bounded, so that a worker with many partitions or a handler with chatty reasons can't
-// flood the monitoring: partitions by `max_partitions` (those left out are counted in
-// hapax_partitions_not_shown), reasons by kMaxReasons (further ones count as "other").
+// Labels are bounded, so that many partitions or many reasons cannot flood the monitoring.
+// `max_partitions` bounds partitions; hapax_partitions_not_shown counts those left out. kMaxReasons
+// bounds reasons; further ones count as "other".
 //
 // Hides prometheus-cpp. Thread safety: all of it may be called from any thread.
 #pragma once
@@ -36,13 +36,13 @@ enum class SettledAs : std::uint8_t { completed, duplicate, failed, skipped };
 enum class CheckpointResult : std::uint8_t { written, fenced, failed };
 enum class OffsetCommitResult : std::uint8_t { committed, dropped, deferred, fatal };
 enum class ReplayEnd : std::uint8_t { completed, refused, failed };
-// What became of spans: taken by the collector; refused by it; left out, because it was away or
-// slow.
+// What became of spans: the collector took them, refused them, or was away or slow, so they were
+// left out.
 enum class SpanEnd : std::uint8_t { sent, refused, dropped };
 enum class RebalanceEvent : std::uint8_t { assigned, revoked, lost };
 
-// One route's counters, looked up once: its methods are lock-free, but for the histograms' short
-// lock. Cheap to copy. Lifetime: the Metrics it came from must outlive it.
+// One route's counters, looked up once. Its methods take no lock but the histograms' short one.
+// Cheap to copy. Lifetime: the Metrics that made it must outlive it.
 class RouteMetrics {
  public:
   void settled(SettledAs outcome);
@@ -72,7 +72,7 @@ class CallMetrics {
  public:
   void began();
   void ended(CallEnded how, std::chrono::nanoseconds took);
-  void unknown(std::size_t count);  // calls whose outcome nobody knows
+  void unknown(std::size_t count);  // calls whose outcome is not known
 
  private:
   friend class Metrics;
@@ -120,7 +120,7 @@ struct Versions {
   std::string libpq;
 };
 
-// Where one partition stands; a number that is not known (any more) has no series.
+// The progress of one partition. A number that is not known, or no longer, has no series.
 struct PartitionProgress {
   std::optional<std::int64_t> watermark;
   std::optional<std::int64_t> checkpoint;
@@ -158,7 +158,8 @@ class Metrics {
   void lane_became_free();
 
   // Partition numbers exist from partition_assigned to partition_gone. Between the two, progress
-  // and state are shown; outside they are ignored: a late call can't bring a lost partition back.
+  // and state are shown. Outside they are ignored, so a late call cannot bring a lost partition
+  // back.
   void partition_assigned(std::string_view topic, std::int32_t partition);
   void partition_progress(std::string_view topic, std::int32_t partition,
                           const PartitionProgress& progress);
@@ -169,21 +170,22 @@ class Metrics {
   void offset_commit_ended(OffsetCommitResult result);
   void rebalanced(RebalanceEvent event);
   void postgres_came_up();
-  void postgres_went_down();  // an outage is counted when it was not down already
+  void postgres_went_down();  // counts an outage, if it was not down already
   void registry(std::string_view topic, bool is_up);  // of the schemas of a route
-  // So long expired keys have stayed; 0 where another worker removes them.
+  // How long expired keys have stayed; 0 if another worker removes them.
   void retention_behind(std::chrono::seconds time);
   void serialization_retried();  // 40001 or 40P01: run again at once, no attempt
   void halted(std::string_view reason);
   void replays_open(std::size_t count);  // of the whole group
   void replay_ended(ReplayEnd how);
-  // Of the group's outbox, from the relay that works; halts: keys and topics that are stopped.
+  // Of the group's outbox, reported by the relay that sends. `halts`: keys and topics that are
+  // stopped.
   void outbox_measured(std::size_t unsent, double oldest_seconds, std::size_t halts);
   void outbox_sent(std::string_view topic, std::size_t count);
   void spans(SpanEnd how, std::size_t count);
   void dead_letters_unpublished(std::size_t count);  // of this worker's routes
 
-  // All series in Prometheus' text format 0.0.4. Blocks: no longer than it takes to print.
+  // All series in Prometheus' text format 0.0.4. Blocks: only for the time of printing.
   std::string text() const;
   std::string text(bool ready) const;  // with whether /readyz answers 200
 

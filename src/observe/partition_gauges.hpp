@@ -1,5 +1,5 @@
-// The gauges of assigned partitions: they appear with the assignment and vanish with it, so that
-// after a rebalance no two workers report one partition, and a sum over workers is right.
+// The gauges of assigned partitions. They appear with the assignment and vanish with it. So after a
+// rebalance no two workers report one partition, and a sum over workers is right.
 #pragma once
 
 #include <prometheus/family.h>

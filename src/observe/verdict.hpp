@@ -1,6 +1,7 @@
-// Whether the worker is alive and whether it is ready, judged from a board of plain facts.
+// Judges from plain facts whether the worker is alive, and whether it is ready.
 //
-// Pure: no clock, no lock, no thread. It fails closed: what is not known counts against readiness.
+// Pure: no clock, no lock, no thread. It fails closed: a fact that is not known counts against
+// readiness.
 #pragma once
 
 #include <chrono>
@@ -18,14 +19,14 @@ namespace hapax::observe {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// The answer to a probe. `reasons` says each thing that is wrong; it is empty when ok.
+// The answer to a probe. `reasons` names each problem; it is empty if ok.
 struct Verdict {
   bool ok = false;
   std::vector<std::string> reasons;
   nlohmann::ordered_json detail;
 };
 
-// How long something may stand still before it counts as stuck.
+// How long a part may make no progress before it counts as stuck.
 struct HealthBounds {
   std::chrono::nanoseconds poll_loop = std::chrono::seconds(30);
   std::chrono::nanoseconds stall = std::chrono::seconds(60);
@@ -43,7 +44,7 @@ struct PartitionReport {
 
 struct PartitionFacts {
   PartitionReport report;
-  TimePoint last_advance;  // the watermark moved, or there was nothing to do, or the assignment
+  TimePoint last_advance;  // when the watermark last moved, nothing was to do, or it was assigned
 };
 
 struct PostgresFacts {
@@ -70,14 +71,14 @@ struct HealthBoard {
   std::map<Key, PartitionFacts> partitions;
 };
 
-// Live: the poll loop turned within its bound, and nothing fatal happened. Nothing else: an outage
-// of PostgreSQL or a halted partition isn't fixed by killing the worker.
+// Live: the poll loop turned within its bound, and nothing fatal happened. Nothing else counts,
+// because a restart of the worker fixes neither an outage of PostgreSQL nor a halted partition.
 Verdict judge_live(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
 
-// Ready: started and not draining, live, Kafka reachable, PostgreSQL there and writable, a join has
-// completed (with no partition at all too: a spare worker; a relay needs neither), and each
-// partition advances or is idle at its end. A partition with work (in flight, or lag) whose
-// watermark stood still for `stall` is not.
+// Ready: live, started and not draining. Kafka is reachable, and PostgreSQL is reachable and
+// writable. A worker has joined its group, perhaps without a partition. (A relay joins none.) Each
+// partition advances, or is idle at its end. If a partition has work (in flight, or lag) and its
+// watermark did not move for `stall`, the worker is not ready.
 Verdict judge_ready(const HealthBoard& board, TimePoint now, const HealthBounds& bounds);
 
 }  // namespace hapax::observe
