@@ -1,10 +1,10 @@
-// Reads JSON without losing anything that a key or fingerprint could depend on. Numbers keep their
-// exact decimal value. A member name that comes twice is refused, because amount 1 then 2 is not
+// Reads JSON, and keeps all that a key or fingerprint could depend on. Numbers keep their exact
+// decimal value. It refuses a member name that comes twice, because amount 1 then 2 must not equal
 // amount 2 then 1. Strings are strict UTF-8, and nesting is capped.
 //
 // The result is a nlohmann::json. An integer that fits into 64 bits is a number as usual. Every
-// other number is a `binary` value with its canonical text (exact_number.hpp): JSON has no binary
-// values of its own, so nothing else can be one.
+// other number is a `binary` value with its canonical text (exact_number.hpp). JSON itself has no
+// binary values, so no other value can look like one.
 #pragma once
 
 #include <cstddef>

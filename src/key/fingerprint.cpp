@@ -1,5 +1,5 @@
-// What tells a retry from a reused key: a digest of the payload under a rule. The digest says
-// nothing without its rule, so each carries the rule's id.
+// Makes the fingerprint that tells a retry from a reused key: a digest of the payload under a rule.
+// Digests of two rules cannot be compared, so each fingerprint has its rule's id.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,14 +13,14 @@
 namespace hapax::key {
 namespace {
 
-// Of a null payload, under every rule: no payload is known to have this SHA-256.
+// The digest of a null payload, under every rule. No payload is known to have this SHA-256.
 const std::string& null_digest() {
   static const std::string zeros(32, '\0');
   return zeros;
 }
 
-// Two messages of Protobuf with the same members, such as Placed and Cancelled, are two operations.
-// Canonical JSON has no line break, so no JSON is the same as a type and JSON.
+// Two Protobuf types with the same members, such as Placed and Cancelled, are two operations. So
+// the type comes first. Canonical JSON has no line break, so no JSON equals a type with JSON.
 std::string typed(std::string_view type, const std::string& canonical) {
   return type.empty() ? canonical : std::string(type) + "\n" + canonical;
 }
@@ -31,8 +31,9 @@ std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, Docu
   const auto payload = document.message().payload();
   if (!payload) return Fingerprint{null_digest(), rule_id(rule)};
   const std::string_view type = document.message().parts().decoded_type;
-  // An empty payload is not JSON, but it is a fact that can be told from all JSON: no canonical
-  // text is empty. Whether the handler can use it is the handler's business. To Protobuf it is {}.
+  // An empty payload is not JSON. But its digest differs from that of all JSON, because no
+  // canonical text is empty. The handler decides whether it can use it. In Protobuf it is the
+  // message {}.
   if (rule.kind == FingerprintRule::Kind::payload || (payload->empty() && type.empty()))
     return Fingerprint{sha256(*payload), rule_id(rule)};
   const auto& parsed = document.json();
@@ -57,7 +58,7 @@ bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint
     const auto made = fingerprint(rule, message);
     const auto* const again = std::get_if<Fingerprint>(&made);
     return again != nullptr &&
-           *again == stored;  // what is not JSON now was none that was JSON then
+           *again == stored;  // a payload that is not JSON now differs from one that was
   }
   return true;
 }

@@ -27,9 +27,9 @@ Refusal no_source(const std::vector<Source>& sources) {
   return {"missing_key", std::move(detail)};
 }
 
-// The first source that is there wins. The search ends at a source that is empty, that contradicts
-// itself, or that needs JSON if the payload is none: going on would give one operation a second
-// name.
+// The first source with a value wins. If a source is empty, contradicts itself, or needs JSON that
+// the payload is not, the search ends there. Otherwise a later source would give one operation a
+// second name.
 Text derive_key(const KeySpec& spec, Document& document, std::int32_t generation) {
   for (const Source& source : spec.sources) {
     auto read = read_source(source, document, generation);

@@ -1,4 +1,4 @@
-// From a message to the names it is known by: idempotency key, tenant, fingerprint.
+// Derives the names of a message: idempotency key, tenant, fingerprint.
 //
 // Pure: no clock, no database, no Kafka. The same bytes give the same identity on every machine
 // and in every release. A change here is a change of the key spec (guarantees: A2).
@@ -46,11 +46,11 @@ using Derived = std::variant<Identity, Refusal, SkippedTombstone>;
 // Thread safety: pure.
 Derived identify(const KeySpec& spec, const Message& message, std::int32_t generation);
 
-// The same, whatever the route does with tombstones.
+// The same, but names tombstones, even if the route skips or rejects them.
 Derived identify_also_tombstones(const KeySpec& spec, const Message& message,
                                  std::int32_t generation);
 
-// The fingerprint alone, for a row that an older configuration wrote. Pick the rule whose rule_id()
+// Only the fingerprint, for a row that an older configuration wrote. Pick the rule whose rule_id()
 // is the stored one ("payload", "json-1", or the route's own). A null payload, an empty one and
 // `""` have three fingerprints under every rule. Throws: as identify(). Thread safety: pure.
 std::variant<Fingerprint, Refusal> fingerprint(const FingerprintRule& rule, const Message& message);
@@ -67,8 +67,8 @@ bool same_payload(const KeySpec& spec, const Message& message, const Fingerprint
 // Throws: as identify(). Thread safety: pure.
 std::string rule_id(const FingerprintRule& rule);
 
-// A digest (hex SHA-256) of all in the spec that decides identity: sources, tenant, scope, missing
-// key and tombstone policy. Not of the fingerprint's rule, which travels with each key.
+// A digest (hex SHA-256) of all that decides identity: sources, tenant, scope, missing key and
+// tombstone policy. The fingerprint's rule is not part of it, because it is stored with each key.
 std::string spec_digest(const KeySpec& spec);
 
 }  // namespace hapax::key

@@ -1,5 +1,5 @@
-// What decides the identity of a route's messages: where the idempotency key, the tenant and the
-// fingerprint come from. Plain values, read from the configuration.
+// Decides the identity of a route's messages: the sources of the idempotency key, the tenant and
+// the fingerprint. Plain values, read from the configuration.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hapax::key {
 
-// One place a key can come from. A source with several names is a composite: all parts or none.
+// One source of a key. A source with several names is a composite: it needs all of them.
 struct Source {
   enum class Kind {
     header,        // names: header names, compared without regard to case
@@ -21,7 +21,7 @@ struct Source {
   };
   Kind kind = Kind::header;
   std::vector<std::string> names;
-  bool unquote = false;  // header: take the quotes of a structured-field string off ("8e03" → 8e03)
+  bool unquote = false;  // header: remove the quotes of a structured-field string ("8e03" → 8e03)
 
   bool operator==(const Source&) const = default;
 };
@@ -40,12 +40,12 @@ struct FingerprintRule {
 
 struct KeySpec {
   std::string scope;
-  std::vector<Source> sources;   // the first one that is there wins
+  std::vector<Source> sources;   // the first one with a value wins
   std::optional<Source> tenant;  // nothing: the tenant is ''
   MissingKey missing_key = MissingKey::reject;
   Tombstone tombstone = Tombstone::reject;
   FingerprintRule fingerprint;
-  std::string format;  // payload.format: JSON pointers lead into what it decodes; "": the payload
+  std::string format;  // payload.format: JSON pointers read what it decodes; "": the payload
 };
 
 // Whether PostgreSQL remembers offsets, and no keys.

@@ -1,14 +1,14 @@
 // How keys are stored. A key is bytes and typed; a column of PostgreSQL is text without NUL and
-// with valid UTF-8 only. The stored text is injective: two keys stay two keys if they differ only
-// in one invalid byte, behind a NUL, in the last of 10,000 characters, or in type. (If two keys
-// merge, a message is lost in silence.)
+// with valid UTF-8 only. Two different keys never have the same stored text, because then a message
+// would be lost silently. They may differ in one invalid byte, after a NUL, in the last of 10,000
+// characters, or in type.
 //
-//   payment-17                  bytes: themselves, if short and printable
-//   :"a\x00b"                   bytes that are not printable UTF-8, are empty or begin with ':'
-//   :17  :true  :["a"]          a JSON number, boolean, array or object: not the bytes "17"
-//   :("a:b","c",17)             several parts
-//   :at("payments",0,3,42)      parts with a tag (here coordinates)
-//   :sha256:5f70bf18a086…       anything longer: the hash of the text that would stand here
+// - payment-17: bytes as they are, if short and printable
+// - :"a\x00b" for bytes that are not printable UTF-8, are empty or begin with ':'
+// - :17 :true :["a"] for a JSON number, boolean, array or object, not the bytes "17"
+// - :("a:b","c",17) for several parts
+// - :at("payments",0,3,42) for parts with a tag (here coordinates)
+// - :sha256:5f70bf18a086… for anything longer: the hash of the text that would be here
 //
 // Claims, `keys show` and `explain` use the same text, so a key is typed as it is read.
 // encode_key() makes the stored text of raw bytes.

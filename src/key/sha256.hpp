@@ -14,7 +14,7 @@ std::string sha256(std::string_view bytes);
 // Lower case, two digits a byte.
 std::string hex(std::string_view bytes);
 
-// In a time that tells nothing of where they differ. Thread safety: pure.
+// Compares in a time that does not depend on the first difference. Thread safety: pure.
 bool same_digest(std::string_view a, std::string_view b);
 
 }  // namespace hapax::key

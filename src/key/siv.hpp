@@ -1,5 +1,5 @@
-// Deterministic authenticated encryption: AES-256-SIV (RFC 5297). Equal texts give equal results,
-// and nothing that was not made with the key can be opened.
+// Deterministic authenticated encryption: AES-256-SIV (RFC 5297). Equal texts give equal results.
+// Only results that were made with the key can be opened.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ class Siv {
   // Throws: std::runtime_error if OpenSSL has no AES-256-SIV.
   explicit Siv(std::string key);
 
-  // `context`: what the text is for, not empty; only who says the same opens it.
+  // `context`: what the text is for; not empty. open() needs the same context.
   std::string seal(std::string_view text, std::string_view context) const;
 
-  // The text. Nothing: it was not sealed with this key and context.
+  // Returns the text. Nothing: it was not sealed with this key and context.
   std::optional<std::string> open(std::string_view sealed, std::string_view context) const;
 
  private:
@@ -34,7 +34,7 @@ class Siv {
 
 // URL-safe, without padding (RFC 4648). Pure.
 std::string base64url(std::string_view bytes);
-// Nothing if it is not what base64url() makes.
+// Nothing if base64url() does not make such a text.
 std::optional<std::string> bytes_of_base64url(std::string_view text);
 
 }  // namespace hapax::key
