@@ -1,19 +1,18 @@
 // Avro's binary encoding as JSON.
 //
-// | Avro                       | JSON |
-// |----------------------------|------|
-// | int, long, float, double   | a number; NaN and infinities are the strings "NaN", "Infinity" |
-// | bytes, fixed               | a string, base64 |
-// | decimal (bytes, fixed)     | a string with all its digits: "-12.50" |
-// | enum                       | a string |
-// | record, map                | an object |
-// | union of null and one type | null, or the value |
-// | any other union            | null, or {"name of the type": value}, as in Avro's own JSON |
+// - int, long, float, double: a number; NaN and infinities are the strings "NaN", "Infinity"
+// - bytes, fixed: a string, base64
+// - decimal (bytes, fixed): a string with all its digits: "-12.50"
+// - enum: a string
+// - record, map: an object
+// - union of null and one type: null, or the value
+// - any other union: null, or {"name of the type": value}, as in Avro's own JSON
 //
-// Other logical types (timestamp-millis, …) are the numbers and strings that they are written as.
+// Values of other logical types (timestamp-millis, …) are numbers and strings, as Avro writes them.
 //
-// Not avro-c: it allocates what a length field says before it reads, it recurses as deep as the
-// bytes say, and it forgets the scale of decimals (docs/lab/2026-11-24-payload-formats.md).
+// hapax does not use avro-c, for three reasons. It trusts a length field and allocates before it
+// reads. Its recursion is as deep as the payload asks for. It loses the scale of decimals
+// (docs/lab/2026-11-24-payload-formats.md).
 #pragma once
 
 #include <string>
@@ -24,7 +23,7 @@ namespace hapax::payload {
 
 class AvroDecoder final : public Decoder {
  public:
-  // Throws: NotDecodable, if it is no Avro schema.
+  // Throws: NotDecodable, if the text is not an Avro schema.
   explicit AvroDecoder(const SchemaText& schema) : schema_(schema) {}
 
   std::string decode(const Framed& framed) const override;

@@ -1,4 +1,5 @@
-// Confluent's framings: which schema a payload was written with, and where its bytes begin.
+// Reads Confluent's framings: they tell which schema wrote a payload, and at which byte its body
+// begins.
 //
 //   payload            00 iiiiiiii …                 id, 4 bytes, the greatest first
 //   payload            01 gggggggggggggggg…gggg …    GUID, 16 bytes

@@ -22,22 +22,23 @@ namespace {
 using nlohmann::json;
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
-// The place of a violation is told only in documents of at most so many values, and pairs of
-// elements: valijson collects an error for each that is wrong.
+// In documents with more values or pairs of elements than this, the place of a violation is not
+// told. valijson would collect an error for each of them.
 constexpr std::size_t kMaxTold = 10'000;
 
-// libstdc++ would match by recursion, one level for each byte, and hostile strings would take the
-// stack. This flag makes it go through the string without recursion.
+// libstdc++ would match by recursion, one level for each byte, so a hostile string would overflow
+// the stack. With this flag it uses no recursion.
 constexpr auto kLinear = std::regex::ECMAScript | std::regex_constants::__polynomial;
 
-// It would also begin anew at each byte. So the pattern itself begins anywhere, and all of it is
-// one pass. The schema's check refuses lookaheads, each of which is a pass of its own.
+// libstdc++ would also try a match from each byte on. So the pattern itself may begin at any byte,
+// and one pass is enough. The schema's check refuses lookaheads, because each is a pass of its own.
 std::regex linear(const std::string& pattern) {
-  static_cast<void>(std::regex(pattern, kLinear));  // by itself, or "a)(b" would pass
+  // Checked alone, because otherwise "a)(b" would be accepted.
+  static_cast<void>(std::regex(pattern, kLinear));
   return std::regex("^[\\s\\S]*?(?:" + pattern + ")", kLinear | std::regex::nosubs);
 }
 
-// valijson 1.0.3 takes patterns of a type of one's own; valijson 1.0 has std::regex.
+// valijson 1.0.3 takes a regex type of the caller. valijson 1.0 uses std::regex.
 struct Pattern {
   explicit Pattern(const std::string& text) : regex(linear(text)) {}
   static bool search(const std::string& text, const Pattern& pattern) {
@@ -71,7 +72,7 @@ using Chosen = decltype(engine<valijson::ValidationVisitor>());
 
 struct Size {
   std::size_t values = 0;
-  std::size_t pairs = 0;  // of elements of one array, by the values in an element
+  std::size_t pairs = 0;  // pairs of elements of one array, times the values in an element
 };
 
 void measure(const json& value, Size& size) {
@@ -101,7 +102,7 @@ struct JsonSchema::Compiled {
   json document;  // the schema refers to it
   valijson::Schema schema;
   bool compares_elements = false;
-  // valijson looks up each pattern here, and would add those that are missing. None is, so lanes
+  // valijson looks up each pattern here, and would add missing ones. None is missing, so lanes can
   // share it.
   mutable Patterns<Chosen::Made> patterns;
 
@@ -118,7 +119,7 @@ JsonSchema::JsonSchema(std::string_view text) : compiled_(std::make_unique<Compi
   try {
     checked = check_keywords(Message(parts).json());
   } catch (const BadPayload& error) {
-    std::string why = error.what();  // of a payload; here it is a schema
+    std::string why = error.what();  // it calls the text a payload; here it is a schema
     if (why.starts_with("the payload")) why.replace(0, 11, "it");
     throw std::runtime_error(why);
   }

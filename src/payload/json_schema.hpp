@@ -1,4 +1,4 @@
-// Whether a payload is what a JSON Schema says (draft 7, by valijson).
+// Checks a payload against a JSON Schema (draft 7, by valijson).
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace hapax::payload {
 
-// Arrays whose elements are compared with each other ("uniqueItems") may have so many pairs in one
-// payload. More would keep a lane busy for minutes.
+// "uniqueItems" compares the elements of an array with each other. A payload may have so many pairs
+// at most, because more would keep a lane busy for minutes.
 inline constexpr std::size_t kMaxPairs = 10'000'000;
 
 // Thread safety: immutable.
 class JsonSchema {
  public:
-  // Throws: std::runtime_error: why the text is no schema that can be checked, and how to fix it.
+  // Throws: std::runtime_error: why hapax cannot check by this text, and how to fix it.
   explicit JsonSchema(std::string_view text);
   ~JsonSchema();
   JsonSchema(const JsonSchema&) = delete;
@@ -31,7 +31,8 @@ class JsonSchema {
   std::unique_ptr<Compiled> compiled_;
 };
 
-// Of a file. Throws: std::runtime_error that names it. Blocks: on the file system.
+// Reads the schema from a file. Throws: std::runtime_error that names the file. Blocks: on the file
+// system.
 std::shared_ptr<const JsonSchema> read_json_schema(const std::string& path);
 
 }  // namespace hapax::payload

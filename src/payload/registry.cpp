@@ -11,16 +11,16 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-// Of one schema; a registry could give them without end.
+// References of one schema, bounded because a registry could give them without end.
 constexpr std::size_t kMaxReferences = 100;
 
-// An unknown schema is logged once in so long, whichever it is. So is one with trouble.
+// The log names at most one unknown schema in this time, and at most one with trouble.
 constexpr std::chrono::minutes kTellAgain{1};
 
-// For a schema with all that it refers to. A lane waits meanwhile.
+// The time for a schema with all that it refers to. A lane waits meanwhile.
 constexpr std::chrono::seconds kMaxTime{5};
 
-// Not every registry has it. A 404 of its web framework has no error_code.
+// Not every registry has this path. Then its web framework answers 404 without an error_code.
 constexpr std::string_view kGuids = "/schemas/guids/";
 
 std::string string_of(const json& document, const char* member, const char* otherwise) {
@@ -28,7 +28,7 @@ std::string string_of(const json& document, const char* member, const char* othe
   return found != document.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
-// The path of what a schema refers to; empty if it names nothing.
+// The path of a schema that another one refers to; empty if the reference names none.
 std::string path_of(const json& reference) {
   if (!reference.is_object()) return {};
   const std::string subject = string_of(reference, "subject", "");
@@ -80,11 +80,11 @@ Registry::Found Registry::ask(const std::string& path) {
 
 bool Registry::answers() const { return !std::holds_alternative<Away>(answer(kProbe)); }
 
-// It answers, but not to this question: no other schema shall wait for this one.
+// The registry answers, but not to this question. So only messages of this schema wait.
 Registry::NotNow Registry::has_trouble(const std::string& path, const std::string& why) {
   const auto now = now_();
   if (troubles_.size() >= kMaxUnknown && !troubles_.contains(path))
-    troubles_.erase(troubles_.begin());  // it is only asked again too early
+    troubles_.erase(troubles_.begin());  // the only effect is that it is asked again too early
   Trouble& trouble = troubles_[path];
   if (now > trouble.not_before + kMaxTroubleWait) trouble.wait = milliseconds(0);
   trouble.why = "the schema registry does not give out " + path + ": " + why;
@@ -130,7 +130,7 @@ Registry::Found Registry::unknown(const std::string& path) {
       });
     if (unknown_.size() >= kMaxUnknown) return refused;
     asked = unknown_.try_emplace(path, Asked{now, now}).first;
-    if (now >= tell_not_before_) {  // anybody may write any id
+    if (now >= tell_not_before_) {  // a message may hold any id
       tell_not_before_ = now + kTellAgain;
       observe::log::warning(
           "schema_unknown",
@@ -139,7 +139,8 @@ Registry::Found Registry::unknown(const std::string& path) {
           "become dead letters");
     }
   } else if (now >= asked->second.last + kAskAgain) {
-    // Long ago: one message with an id of the future must not use up the wait of that id.
+    // If the last question is long ago, the wait begins again. Otherwise one message with an id of
+    // the future would use up the wait of that id.
     if (now > asked->second.last + 2 * (unknown_timeout_ + kAskAgain)) asked->second.first = now;
     asked->second.last = now;
   }
@@ -149,7 +150,7 @@ Registry::Found Registry::unknown(const std::string& path) {
   return NotNow{refused.why + " yet", std::chrono::ceil<milliseconds>(next - now)};
 }
 
-// JSON, whatever it holds.
+// Returns any JSON answer, also a refusal.
 Registry::Document Registry::answer(const std::string& path) const {
   HttpAnswer answer;
   try {
@@ -160,8 +161,9 @@ Registry::Document Registry::answer(const std::string& path) const {
   if (answer.status == 401 || answer.status == 403)
     return Away{"it refuses payload.registry's user and password (HTTP " +
                 std::to_string(answer.status) + ")"};
-  // It may be busy, or another server's, such as a proxy's 404. What a registry answers to a path
-  // that it does not know is JSON: 404, and of old versions another 4xx to a GUID.
+  // The answer may be of a busy registry, or of another server, such as a proxy's 404. If a
+  // registry does not know a path, it answers with JSON: 404, or in old versions another 4xx to a
+  // GUID.
   const auto is_a_refusal = [&] {
     const json refusal = json::parse(answer.body, nullptr, false);
     return refusal.is_object() && refusal.contains("error_code");
@@ -185,7 +187,8 @@ Registry::Document Registry::document(const std::string& path) const {
   return read;
 }
 
-// With what it refers to, depth first. What is referred to twice is read once.
+// Reads a schema with all that it refers to, depth first. If two refer to one schema, it is read
+// once.
 std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
     const std::string& path) const {
   SchemaText schema;

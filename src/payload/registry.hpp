@@ -1,12 +1,13 @@
-// What a schema registry knows, and what follows if it does not answer or does not know a schema.
+// Asks a schema registry for schemas, and decides what follows if it does not answer or does not
+// know one.
 //
-// If it is away, messages wait as in an outage of PostgreSQL: no attempt is counted. It is asked
-// again after a wait that grows to kMaxWait; meanwhile nobody asks. If it answers, but has trouble
-// with one schema, only the messages of that schema wait, because anybody may write any id: if a
-// question fails, kProbe tells which of the two it is. If it does not know a schema,
-// messages wait for `unknown_timeout` since it was asked first, because a producer may be quicker
-// than the registry's replica. Then they are refused, and the registry is asked again only every
-// kAskAgain. If it has no GUIDs at all, it knows no schema by its GUID.
+// If the registry is away, messages wait as in an outage of PostgreSQL: no attempt is counted.
+// hapax asks again after a wait that grows to kMaxWait, and not before.
+// If it answers, but has trouble with one schema, only messages of that schema wait, because a
+// message may hold any id. If a question fails, kProbe tells which of the two it is.
+// If it does not know a schema, its messages wait for `unknown_timeout` from the first question on.
+// A producer may be quicker than the registry's replica. Then they are refused, and hapax asks
+// again only every kAskAgain. If the registry has no GUIDs, it knows no schema by GUID.
 #pragma once
 
 #include <atomic>
@@ -28,12 +29,13 @@ class Registry {
 
   static constexpr std::chrono::milliseconds kFirstWait{100};
   static constexpr std::chrono::milliseconds kMaxWait{2'000};
-  // For a schema that the registry has trouble with. Such a question may cost a lane seconds.
+  // For a schema with which the registry has trouble. Such a question may cost a lane seconds.
   static constexpr std::chrono::milliseconds kMaxTroubleWait{30'000};
-  // Each registry answers it, whatever it holds.
+  // Every registry answers this path, even an empty one.
   static constexpr const char* kProbe = "/schemas/types";
   static constexpr std::chrono::milliseconds kAskAgain{5'000};
-  // Unknown schemas that are remembered. One more is refused at once. As many with trouble.
+  // How many unknown schemas are remembered. One more is refused at once. The same number with
+  // trouble is remembered.
   static constexpr std::size_t kMaxUnknown = 10'000;
 
   struct NotNow {
@@ -53,13 +55,13 @@ class Registry {
         unknown_timeout_(unknown_timeout),
         now_(std::move(now)) {}
 
-  // `path`: of the schema, as in Framed. One thread asks at a time, and others wait for its answer.
-  // Throws: NotDecodable, if what the schema refers to is too much; std::bad_alloc.
+  // `path`: of the schema, as in Framed. One thread asks at a time. The others wait for its answer.
+  // Throws: NotDecodable, if the schema refers to too much; std::bad_alloc.
   // Blocks: at most 11 s, and as long for each thread that asks before.
   // Thread safety: safe.
   Found find(const std::string& path);
 
-  // False if it was away when it was asked last. Does not block. Thread safety: safe.
+  // False if the registry was away at the last question. Does not block. Thread safety: safe.
   bool is_up() const { return up_; }
 
  private:
@@ -74,7 +76,7 @@ class Registry {
   };
   struct Away {
     std::string why;
-    bool has_no_such_path = false;  // if it answers otherwise
+    bool has_no_such_path = false;  // it answers to other paths
   };
   struct Missing {};
   using Document = std::variant<nlohmann::json, Missing, Away>;

@@ -1,9 +1,9 @@
-// Reads a JSON Schema before valijson does, and lets through what valijson checks.
+// Reads a JSON Schema before valijson does, and accepts only keywords that valijson checks.
 //
-// valijson passes over keywords that it does not know. The author of the schema would believe that
-// they are checked, so they are refused. Refused is also what a payload could use to stop a worker:
-// a schema that refers to itself in place, and keywords that valijson matches with a backtracking
-// regular expression.
+// valijson ignores keywords that it does not know. The author of the schema would believe that they
+// are checked, so hapax refuses them. It also refuses schemas by which a payload could stop a
+// worker. These refer to themselves in place, or have keywords that valijson matches with a
+// backtracking regular expression.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace hapax::payload {
 
 struct CheckedSchema {
-  nlohmann::json schema;              // without what checks nothing: title, format, …
+  nlohmann::json schema;              // without keywords that check nothing: title, format, …
   std::vector<std::string> patterns;  // of "pattern"
   bool compares_elements = false;     // it has uniqueItems
 };
@@ -22,8 +22,8 @@ struct CheckedSchema {
 // Thread safety: pure.
 CheckedSchema check_keywords(nlohmann::json schema);
 
-// Numbers as valijson can compare them. It would wrap around at 2^63, so greater integers become
-// 2^63 - 1. And 1.0 is an integer to JSON Schema, but not to valijson.
+// Changes numbers so that valijson can compare them. It would wrap around at 2^63, so greater
+// integers become 2^63 - 1. It does not take 1.0 for an integer, as JSON Schema does.
 // Precondition: nests at most kMaxJsonDepth levels. Thread safety: pure.
 void make_comparable(nlohmann::json& value);
 
