@@ -1,8 +1,9 @@
-// Where producers and streams end: each on a thread of its own. librdkafka waits for its own
-// threads then, and one of these that asks for a host's name may take ten seconds. Meanwhile the
-// relay's thread renews its lease, and the other topics go on.
+// Ends producers and streams, each on a thread of its own. librdkafka waits for its own threads
+// then. If one of them resolves a host's name, that may take ten seconds. Meanwhile the relay's
+// thread renews its lease, and the other topics go on.
 //
-// Bounded: a stream that does not get on makes a producer a second at most, and then waits.
+// Bounded, because a stream that makes no progress makes at most one producer a second, and then
+// waits.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -16,10 +17,11 @@
 
 namespace hapax::outbox {
 
-// Blocks: the destructor, until all that was given to it has ended.
+// Blocks: the destructor does, until all that was given to it has ended.
 class Endings {
  public:
-  // Destroys it soon. Throws: nothing. Blocks: no, unless no thread can be started.
+  // Destroys the object on another thread. Throws: nothing. Blocks: no, unless no thread can be
+  // started.
   template <class Thing>
   void end(std::unique_ptr<Thing> thing) {
     if (!thing) return;
@@ -30,7 +32,7 @@ class Endings {
       running_.push_back(std::async(std::launch::async,
                                     [ending = std::move(thing)]() mutable { ending.reset(); }));
     } catch (const std::system_error&) {
-      // There are too many threads: it has ended on this one.
+      // No thread could be started, so the object has ended on this one.
     }
   }
 
@@ -38,8 +40,8 @@ class Endings {
   std::vector<std::future<void>> running_;
 };
 
-// For a unique_ptr whose object ends so. It lets go first: the thread that ends it may come late,
-// and another relay may send the same records meanwhile.
+// The deleter of a unique_ptr whose object ends this way. The object first lets go of its records,
+// because the thread that ends it may be late. Meanwhile another relay may send the same records.
 struct EndsLater {
   Endings* endings;
   template <class Thing>

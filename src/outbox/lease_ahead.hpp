@@ -1,4 +1,4 @@
-// Tells of a lease that holds this relay off for longer than a lease lasts.
+// Warns of a lease that keeps this relay from sending for longer than a lease lasts.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace hapax::outbox {
 
-// Logs it once: `said` is what was logged last. The lease may be valid, so nothing is done about
-// it. Throws: DatabaseError (Phase::account). Thread safety: none; it belongs to the relay's
-// thread.
+// Logs it once, because the last parameter keeps the last logged text. The lease may be valid, so
+// the relay does nothing else about it. Throws: DatabaseError (Phase::account). Thread safety:
+// none; it belongs to the relay's thread.
 void warn_of_lease_ahead(store::Session& session, const std::string& group, std::string& said);
 
 }  // namespace hapax::outbox

@@ -1,5 +1,5 @@
-// A dead letter as a record of the outbox: the message as it was, and behind its own headers what
-// became of it. docs/operating.md names the headers.
+// Makes a record of the outbox from a dead letter. It holds the unchanged message, and after its
+// own headers those that tell what became of it. docs/operating.md names the headers.
 //
 // Pure.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace hapax::outbox {
 
-// `topic`: its destination. `store_id`: the database; ids are its own. Ours come last and are all
-// there, null if there is no value, so that a message cannot forge them.
+// `topic`: its destination. `store_id`: the database; ids are its own. hapax's headers come last,
+// and none is missing, so a message cannot forge them. A header without a value is null.
 store::Published letter_record(const store::UnpublishedLetter& letter, const std::string& topic,
                                const std::string& group, const std::string& store_id);
 
@@ -20,8 +20,8 @@ store::Published letter_record(const store::UnpublishedLetter& letter, const std
 bool is_letter(const store::OutboxRow& row);
 std::int64_t letter_id(const store::OutboxRow& letter);
 
-// Leaves out the payload, then also the key and the message's headers, and says so in the last
-// header. False if nothing is left to leave out.
+// Removes the payload, and at the next call also the key and the message's headers. The last header
+// names what is missing. False if nothing is left to remove.
 bool shrink(store::OutboxRow& letter);
 
 }  // namespace hapax::outbox

@@ -5,7 +5,7 @@
 namespace hapax::outside {
 namespace {
 
-// As the span tells it. An answer and a refusal are both what the other side said.
+// How its span ends. An answer and a refusal both came from the other side, so neither is an error.
 traces::Ended ended_as(const Ended& end) {
   switch (end.how) {
     case Ended::How::answered: return {"answered"};
@@ -57,13 +57,13 @@ void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
       queue_.pop_front();
     }
     make(handler, *call, spans);
-    call->is_back = true;  // whose it is may be gone now
+    call->is_back = true;  // from here on its owner may be gone
     came_back_();
   }
 }
 
-// The lease is looked at last: the process may have been frozen since the key was taken, or since
-// it began to reconcile. By now it may have another lease, and another process the key.
+// The lease is looked at last, because the process may have been frozen since it took the key or
+// began to reconcile. By now it may have another lease, and another process may have the key.
 void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const {
   const auto may_call = [&] {
     return call.holder != 0 && holder_.may_call() == call.holder && !call.cancelled &&

@@ -1,8 +1,9 @@
-// The keys that this process has in hand, each for one message or one replay at a time. All its
-// calls are made under one lease, so PostgreSQL would not keep the two apart.
+// The keys that this process has in hand, each for one message or one replay at a time. All calls
+// of the process have one lease, so PostgreSQL cannot tell a message and a replay of one key apart.
 //
-// A key that PostgreSQL may keep for this process, though nothing here goes on with it, stays in
-// hand until it is given back: else it would be `started` for as long as the process lives.
+// PostgreSQL may keep a key for this process, though the process does not go on with it. Such a key
+// stays in hand until it is given back. Otherwise it would be `started` as long as the process
+// lives.
 //
 // Thread safety: all of it, from any thread.
 #pragma once
@@ -19,7 +20,7 @@ namespace hapax::outside {
 
 class KeysInHand {
  public:
-  // False if another message or replay has it. `key`: as it is handed on.
+  // False if another message or replay has it. `key`: as the handler gets it.
   bool add(const std::string& key) {
     const sync::Lock lock(mutex_);
     return keys_.insert(key).second;
@@ -35,13 +36,13 @@ class KeysInHand {
     return keys_.empty();
   }
 
-  // PostgreSQL may keep it, and it is to be given back.
+  // PostgreSQL may keep the key for this process, so give_back() must give it back.
   void leave(std::string key, store::HeldKey held) {
     const sync::Lock lock(mutex_);
     left_.emplace_back(std::move(key), std::move(held));
   }
 
-  // Gives back what was left. Throws: DatabaseError; then it is still left.
+  // Gives the left keys back. Throws: DatabaseError; then they are still left.
   void give_back(store::Session& session) {
     std::vector<store::HeldKey> held;
     {
@@ -59,7 +60,7 @@ class KeysInHand {
  private:
   mutable sync::Mutex mutex_;
   std::set<std::string> keys_ HAPAX_GUARDED_BY(mutex_);
-  // In the order in which they were left; one thread gives back.
+  // In the order in which they were left; only one thread gives them back.
   std::vector<std::pair<std::string, store::HeldKey>> left_ HAPAX_GUARDED_BY(mutex_);
 };
 

@@ -1,7 +1,8 @@
-// Whether this process may call now: it renews one lease for all its calls.
+// Whether this process may call now. One lease is for all its calls.
 //
-// The lease ends by PostgreSQL's clock. This process counts it from before it asked, by a clock
-// that only runs, also while the machine sleeps, and stops a quarter of the lease earlier.
+// The lease ends by PostgreSQL's clock. This process counts from the time before it asked, and
+// stops calling a quarter of the lease earlier. Its clock is never set, and also runs while the
+// machine sleeps.
 //
 // Thread safety: all of it, from any thread.
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace hapax::outside {
 
-// Unlike std::chrono::steady_clock it does not stand still while the machine is suspended.
+// Unlike std::chrono::steady_clock, it also runs while the machine is suspended.
 struct SleeplessClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -36,7 +37,7 @@ class Lease {
 
   std::chrono::milliseconds duration() const { return duration_; }
 
-  // PostgreSQL has granted it, asked at `asked`.
+  // PostgreSQL has granted the lease. `asked`: the time before the question.
   void granted(Clock::time_point asked) { until_ = asked + duration_ - duration_ / 4; }
   void lost() { until_ = Clock::time_point{}; }
 
