@@ -1,4 +1,4 @@
-// A mutex that knows what it guards. clang checks with -Wthread-safety that whoever touches a
+// A mutex that knows what it guards. With -Wthread-safety, clang checks that code which uses a
 // guarded member holds its mutex (tests/check/locks.py). To other compilers this is std::mutex.
 #pragma once
 
@@ -10,11 +10,11 @@
 #define HAPAX_THREAD_SAFETY(attribute)
 #endif
 
-// Of a member: it is read and written only while `mutex` is held.
+// Marks a member that is read and written only while `mutex` is held.
 #define HAPAX_GUARDED_BY(mutex) HAPAX_THREAD_SAFETY(guarded_by(mutex))
-// Of a pointer: what it points to.
+// Marks a pointer whose target is guarded.
 #define HAPAX_PT_GUARDED_BY(mutex) HAPAX_THREAD_SAFETY(pt_guarded_by(mutex))
-// Of a function: its caller holds `mutex`.
+// Marks a function whose caller holds `mutex`.
 #define HAPAX_REQUIRES(mutex) HAPAX_THREAD_SAFETY(requires_capability(mutex))
 
 namespace hapax::sync {
@@ -34,7 +34,7 @@ class HAPAX_THREAD_SAFETY(scoped_lockable) Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  // For a condition variable, which has the mutex back before its wait returns.
+  // For a condition variable, which locks the mutex again before its wait returns.
   std::unique_lock<std::mutex>& waitable() { return lock_; }
 
  private:

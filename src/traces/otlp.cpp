@@ -6,7 +6,7 @@
 namespace hapax::traces {
 namespace {
 
-// Of an operation: its name, messaging.operation.type, SpanKind.
+// An operation's name, messaging.operation.type and SpanKind.
 struct Names {
   const char* name;
   const char* type;
@@ -26,7 +26,7 @@ Names names_of(Operation operation) {
   return {"commit", "settle", kClient};
 }
 
-// Most texts are plain, and a parser's string would be the larger part of a span's cost.
+// Most texts are plain. For these the library's quoting would be the larger part of a span's cost.
 void append_quoted(std::string& json, std::string_view text) {
   const bool plain = std::ranges::all_of(
       text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
@@ -36,7 +36,7 @@ void append_quoted(std::string& json, std::string_view text) {
     json += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The members of an array of attributes, one call each.
+// Writes an array of attributes, one member for each call.
 class Attributes {
  public:
   explicit Attributes(std::string& json) : json_(json) { json_ += "\"attributes\":["; }
@@ -102,7 +102,8 @@ void add_request(Attributes& attributes, const Http& http, const Span& span) {
   if (http.status != 0) attributes.number("http.response.status_code", http.status);
 }
 
-// A call to the outside is none of Kafka's, whatever the message that it is for.
+// Describes the client of Kafka. A call to the outside does not go to Kafka, so its span has none
+// of this.
 void add_client(Attributes& attributes, const Resource& resource, const Names& names) {
   attributes.text("messaging.system", "kafka");
   attributes.text("messaging.operation.name", names.name);
@@ -136,7 +137,7 @@ void append_attributes(std::string& json, const Resource& resource, const Span& 
   if (span.replay) attributes.number("hapax.replay", *span.replay);
 }
 
-// As the conventions have it: `process payments`, `POST /accounts/{account}/payments`.
+// The name by OpenTelemetry's conventions: `process payments`, `POST /accounts/{account}/payments`.
 std::string name_of(const Span& span) {
   const std::string_view first = span.http ? span.http->method : names_of(span.operation).name;
   std::string name(first == kOtherMethod ? "HTTP" : first);

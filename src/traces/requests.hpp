@@ -1,4 +1,4 @@
-// Which requests of a gate become spans, and what these spans tell.
+// Decides which requests of a gate become spans, and what these spans hold.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct Served {
   std::string tracestate = {};
 };
 
-// Unlike a message, a request is a child of the span that its traceparent names: somebody waits for
-// the answer.
+// Unlike a message, a request is a child of the span that its traceparent names, because the client
+// waits for the answer.
 //
 // Thread safety: none.
 class Requests {
@@ -34,7 +34,7 @@ class Requests {
     std::string route;  // "": none fits
     Http http;
     const char* outcome;     // a fixed word
-    std::string error = {};  // "": it went well, or the client is to blame
+    std::string error = {};  // "": it succeeded, or the client made a mistake
     Time began, ended;
   };
   // Precondition: is_on().
