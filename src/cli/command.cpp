@@ -22,7 +22,7 @@ void add_config(CLI::App& command, ConfigOption& option) {
 
 namespace {
 
-// Of the routes that could be read, beside the mistakes of the rest.
+// The mistakes of the handlers of those routes that could be read.
 std::string handler_mistakes(const std::vector<config::Route>& routes, const ConfigOption& option,
                              const std::vector<HandlerFactory>& linked) {
   config::Config named;
@@ -62,7 +62,7 @@ config::Config load(const ConfigOption& option, std::vector<std::string>* warnin
 
 namespace {
 
-// Of this name. Throws: Stop where there are two.
+// The handler of this name, or null. Throws: Stop if there are two.
 const HandlerFactory* named(const std::vector<HandlerFactory>& factories, const std::string& name) {
   const HandlerFactory* found = nullptr;
   for (const HandlerFactory& factory : factories) {
@@ -118,7 +118,7 @@ std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOpt
     try {
       routes.push_back(flow::make_route(
           route, handler_of(route, route.plugin.empty() ? shared : load_plugin(route.plugin))));
-    } catch (const std::runtime_error& stop) {  // a Stop, or of its payload.schema
+    } catch (const std::runtime_error& stop) {  // a Stop, or an error of its payload.schema
       missing += (missing.empty() ? "route of topic \"" : "\nroute of topic \"") + route.topic +
                  "\": " + stop.what();
     }

@@ -1,4 +1,4 @@
-// What every command has: the configuration it was given, and a way to end with a clear sentence.
+// What all commands share: reading their configuration, and ending with a clear sentence.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class Stop : public std::runtime_error {
   ExitCode code_;
 };
 
-// Filled while the command line is parsed; run() then runs the one command that was named.
+// Filled while the command line is parsed. Then the named command runs.
 struct CommandLine {
   std::vector<HandlerFactory> linked_handlers;
   std::function<ExitCode()> command;
@@ -64,14 +64,13 @@ struct ConfigOption {
 };
 void add_config(CLI::App& command, ConfigOption& option);
 
-// Reads the configuration; prints warnings to stderr, or adds them to `warnings` where it is given.
-// Throws: Stop(kConfigWrong) with every mistake; with those of its handlers, too, if `linked` is
-// given.
+// Reads the configuration. Prints warnings to stderr, or adds them to `warnings` if that is given.
+// Throws: Stop(kConfigWrong) with all mistakes; if `linked` is given, also with those of handlers.
 config::Config load(const ConfigOption& option, std::vector<std::string>* warnings = nullptr,
                     const std::vector<HandlerFactory>* linked = nullptr);
 
 // The routes with their handlers, from plugins and linked ones.
-// Throws: Stop(kConfigWrong) with every handler that is missing, naming those there are.
+// Throws: Stop(kConfigWrong) with all missing handlers, and the names of those that exist.
 std::vector<flow::Route> routes_of(const config::Config& config, const ConfigOption& option,
                                    const std::vector<HandlerFactory>& linked);
 

@@ -1,4 +1,4 @@
-// Kafka as the operator's commands see it: a client that asks and never joins the group.
+// Kafka for the operator's commands: a client that asks, and never joins the group.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline constexpr std::chrono::milliseconds kKafkaTimeout{10'000};
 
 class KafkaReader final : kafka::Listener {
  public:
-  // What it takes for the log's end: the first open transaction, as a worker does, or the last
+  // Which end of the log it reads to: the first open transaction, as a worker does, or the last
   // record.
   enum class End { stable, whole };
 
@@ -41,18 +41,21 @@ class KafkaReader final : kafka::Listener {
     std::int64_t to = 0;
   };
 
-  // Reads several partitions at once. Hands their records to `take`, each partition's in order:
-  // what a worker would see, so nothing for control records, aborted transactions and what
-  // compaction removed. Commits nothing. Returns for each stretch its `to`, or where the log ends
-  // before it. Throws: std::runtime_error where Kafka is silent for kSilence, has deleted `from`,
-  // or cannot read an offset; what `take` throws. Blocks: as long as it takes. Precondition: each
-  // `from` is in its log; no partition stands there twice.
+  // Reads several partitions at once, and gives their records to `take`, each partition's in order.
+  // `take` gets the records that a worker would get: no control records, no aborted transactions,
+  // and none that compaction removed. Commits nothing. Returns for each stretch its `to`, or the
+  // log's end if that comes before. Precondition: each `from` is in its log, and no partition is
+  // given twice.
+  // Throws: std::runtime_error if Kafka is silent for kSilence, has deleted `from`, or cannot read
+  // an offset; what `take` throws.
+  // Blocks: until all is read.
   std::vector<std::int64_t> read(const std::vector<Stretch>& stretches, const Take& take);
   static constexpr std::chrono::seconds kSilence{30};
 
-  // The topics that Kafka does not let this user read, and its words: who may describe a topic need
-  // not be allowed to read it. Without those for which no broker answers in time. librdkafka tells
-  // a refusal once, so ask a new reader each time. Precondition: `positions` are in the logs.
+  // The topics that Kafka does not let this user read, with Kafka's words. A user may be allowed to
+  // describe a topic and not to read it. Leaves out topics for which no broker answers in time.
+  // librdkafka reports a refusal once, so use a new reader each time. Precondition: `positions` are
+  // in the logs.
   // Throws: std::runtime_error. Blocks: at most `timeout`, and a second.
   std::map<std::string, std::string> refusals(const std::vector<kafka::Position>& positions,
                                               std::chrono::milliseconds timeout);
@@ -65,7 +68,7 @@ class KafkaReader final : kafka::Listener {
   void on_committed(const std::vector<kafka::Commit>&, kafka::CommitResult,
                     const std::string&) override {}
   void on_client_error(const kafka::ClientError& error) override {
-    // The last one is the consequence of the others.
+    // This error follows from the others.
     if (error.name == "_ALL_BROKERS_DOWN" && !errors_.empty()) return;
     if (errors_.size() < kMaxErrors && std::ranges::find(errors_, error.text) == errors_.end())
       errors_.push_back(error.text);
@@ -73,7 +76,7 @@ class KafkaReader final : kafka::Listener {
   std::string errors() const;
 
   static constexpr std::size_t kMaxErrors = 5;
-  std::vector<std::string> errors_;  // librdkafka's first ones, such as of each broker
+  std::vector<std::string> errors_;  // librdkafka's first errors, such as one for each broker
   kafka::Consumer consumer_;
 };
 

@@ -1,10 +1,10 @@
-// Orders about many dead letters, a page at a time: for `hapax dead` and the console.
+// Carries out orders about many dead letters, page by page, for `hapax dead` and the console.
 //
 // Each page is one transaction, oldest letters first. `letters` are looked up again for each page,
 // so letters that were ended meanwhile are left out.
 //
-// Throws: Stop(kFailed) if PostgreSQL refuses, naming the rights that it needs, and the id up to
-// which the order was carried out; store::DatabaseError if PostgreSQL is away.
+// Throws: Stop(kFailed) if PostgreSQL refuses; store::DatabaseError if PostgreSQL is away. The
+// first names the missing rights, and the id up to which the order was carried out.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,21 @@ void for_each_page(store::Session& session, store::OpenLetters letters,
                    const std::function<void(const store::LetterIds&)>& order);
 
 struct ReplayTally {
-  store::LetterIds replays;  // to wait for: ours, and those that were ordered before
+  // The caller may wait for these: ours, and those that were ordered before.
+  store::LetterIds replays;
   std::size_t added = 0;
   store::Json wanted_before = store::Json::array();
   std::size_t ended = 0;
-  store::LetterIds without_bytes;  // left alone: their messages were not kept
+  store::LetterIds without_bytes;  // not replayed, because their messages were not kept
 };
-// `payload`: one that runs in place of the letter's own. Precondition: then it is one letter.
+// `payload`: runs in place of the letter's own. Precondition: then there is one letter.
 ReplayTally want_all(store::Session& session, const store::Order& order,
                      const store::OpenLetters& letters,
                      const std::optional<store::Replacement>& payload);
 
 struct LetterTally {
   std::size_t changed = 0;
-  std::size_t running = 0;  // left alone, as a worker runs them
+  std::size_t running = 0;  // not changed, because a worker runs them
   std::size_t ended = 0;    // ended by another operator meanwhile
 };
 LetterTally cancel_all(store::Session& session, const store::Order& order,

@@ -1,4 +1,4 @@
-// Where a command writes its lines: stdout, or a file that gets its name only when it is whole.
+// Writes a command's lines to stdout, or to a file that gets its name only when it is whole.
 #pragma once
 
 #include <cstdio>
@@ -9,9 +9,9 @@ namespace hapax::app {
 
 class Lines {
  public:
-  // `file` empty: stdout. Throws: Stop(kFailed) if there is such a file, or it cannot be made.
+  // `file` empty: stdout. Throws: Stop(kFailed) if the file exists, or cannot be made.
   explicit Lines(const std::string& file);
-  // Without end(): removes what was written to a file.
+  // If end() was not called, removes the file that was written.
   ~Lines();
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;

@@ -1,4 +1,4 @@
-// What the commands that change something share: who does it and why, and asking first.
+// What all commands that change something share: who does it, why, and a question before it.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,9 @@ void add_operator(CLI::App& command, OperatorOptions& options);
 // `who`; if it is empty $USER, or the name or number of the user of this process.
 std::string operator_name(const std::string& who);
 
-// Returns where the operator agrees: --yes, or "y" on a terminal. `effect`: "…, so …".
-// Throws: Stop(kUsage) without a terminal to ask on, Stop(kFailed) where the answer is no.
+// Asks the operator, and returns if the operator agrees: by --yes, or "y" on a terminal. `effect`:
+// "…, so …".
+// Throws: Stop(kUsage) if there is no terminal, Stop(kFailed) if the answer is no.
 void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect);
 
 inline constexpr const char* kOperatorRights = "the operator's rights (sql/operator.psql)";
@@ -29,7 +30,7 @@ inline constexpr const char* kOperatorRights = "the operator's rights (sql/opera
 // What an operator does if PostgreSQL has refused a change: tries again, or gets these rights.
 std::string advice_after(const store::Fault& fault, const std::string& rights);
 
-// Runs a change, and says which rights it needs where PostgreSQL refuses it.
+// Runs a change. If PostgreSQL refuses it, names the rights that it needs.
 // Throws: Stop(kFailed) for store::Refused and for a refusal of PostgreSQL's; DatabaseError.
 ExitCode change(const char* role, const std::function<ExitCode()>& action);
 
