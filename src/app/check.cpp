@@ -29,7 +29,7 @@ const char* name_of(Severity severity) {
   return "FAIL";
 }
 
-// Whatever it throws keeps a worker from starting.
+// Calls on_start, because a worker does not start if that throws.
 void try_on_start(const HandlerFactory& handler, const config::Route& route, Findings& findings) {
   findings.attempt("on_start of " + handler.name, "fix that, or routes[].options", [&] {
     std::string why = "it threw what is no std::exception";
@@ -64,8 +64,8 @@ void check_payload(const config::Route& route, Findings& findings) {
   });
 }
 
-// Each route's handler by itself, so that one missing plugin does not hide the next. `unit`: what a
-// route is for.
+// Checks the handler of each route alone, so one missing plugin does not hide the next. `unit`:
+// what a route's `topic` names, for the text: a topic or a path.
 void check_handlers(const config::Config& config, const char* unit, const ConfigOption& option,
                     const std::vector<HandlerFactory>& linked, Findings& findings) {
   for (const config::Route& route : config.routes) {
@@ -83,7 +83,7 @@ void check_handlers(const config::Config& config, const char* unit, const Config
   }
 }
 
-// Larger batches are no default, because a handler sees that it shares its transaction.
+// A larger batch is not the default, because a handler may notice that it shares its transaction.
 void advise_batch(const config::Route& route, Findings& findings) {
   if (route.batch > 1 || route.outside) return;
   const bool only_inserts = std::ranges::all_of(route.tables, [](const auto& table) {
@@ -107,7 +107,7 @@ void warn_of_secrets(const std::vector<std::string>& warnings, Findings& finding
   }
 }
 
-// What others on the network can read or forge.
+// Warns of traffic that others on the network can read or forge.
 void check_gate_transport(const config::Gate& gate, const gate::Tls* tls, Findings& findings) {
   const std::string what = "the gate's transport";
   const std::string& host = gate.listen.host;

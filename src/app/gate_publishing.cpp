@@ -14,8 +14,8 @@ namespace {
 constexpr std::chrono::seconds kMoment{2};
 constexpr std::chrono::milliseconds kAskAgain{500};
 
-// Empty: it is the original. Nothing is sent from a copy, and the decision `copy` removes what
-// waits.
+// Why the database is not the original; empty if it is. hapax sends no records from a copy. The
+// decision `copy` removes the records that wait in it.
 std::string why_not_original(const config::Config& config) {
   try {
     store::Session session(worker::connect_options(config));
@@ -70,7 +70,8 @@ void GatePublishing::look_for_topics() {
   if (found) publishing_->topics = found->topics;
 }
 
-// A gate waits for PostgreSQL in any case, so this does not end it, whatever wait_for_topics is.
+// Waits as long as it takes. A gate waits for PostgreSQL in any case, so this ends no gate, even if
+// wait_for_topics is off.
 void GatePublishing::begin_once_original() {
   if (publishing_->topics.empty()) return;
   std::string said;

@@ -24,7 +24,8 @@ struct KeysOptions {
   OperatorOptions change;
 };
 
-// As it is stored first, since that is what all else prints; then as raw bytes.
+// Looks first for the stored text, because all other commands print that. Then takes it as raw
+// bytes.
 Json find_keys(store::Session& session, const KeysOptions& options,
                const store::OptionalText& scope, const store::OptionalText& tenant) {
   Json found = store::read_keys(session, options.key, scope, tenant);
@@ -61,7 +62,7 @@ void print_key(const Json& row) {
   line("expires      ", time_cell(row.at("expires_at")));
 }
 
-// Throws: Stop(kFailed) where there is none, saying where it is.
+// Throws: Stop(kFailed) if there is none, with the scopes and tenants that have the key.
 Json need_keys(store::Session& session, const KeysOptions& options) {
   Json found = find_keys(session, options, options.scope, options.tenant);
   if (found.empty()) {

@@ -25,7 +25,7 @@ constexpr const char* kFooter =
     "`hapax COMMAND --help` shows examples.";
 
 int say(int code, const std::string& sentence) {
-  // What it quotes may come from a message or a server.
+  // The sentence may quote a message or a server.
   std::string escaped;
   std::size_t from = 0;
   for (std::size_t end; (end = sentence.find('\n', from)) != std::string::npos; from = end + 1)
@@ -35,7 +35,7 @@ int say(int code, const std::string& sentence) {
   return code;
 }
 
-// The word that should be a command and is none, with the nearest command.
+// If a word in place of a command is none, a sentence with the nearest command.
 std::optional<std::string> unknown_command(CLI::App* app, int argc, char** argv) {
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
     const std::vector<CLI::App*> commands = app->get_subcommands([](CLI::App*) { return true; });
@@ -103,8 +103,8 @@ int Main::run(int argc, char** argv) {
   }
   try {
     const int code = line.command();
-    // Whoever reads what was cut short would take it for all: a full disk, say. What handlers of a
-    // worker print is their own.
+    // If the disk is full, the output is cut short, and a reader would take it for all. The output
+    // of a worker's handlers is not checked.
     if (!parser.got_subcommand("run") && !parser.got_subcommand("gate") &&
         (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
       return say(app::kFailed, "this was done, but its output could not be written whole");

@@ -1,4 +1,5 @@
-// hapax offsets show|rewind|skip|forget-group: where the group stands, and moving it on purpose.
+// hapax offsets show|rewind|skip|forget-group: shows the group's positions, and moves or deletes
+// them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -30,7 +31,7 @@ struct OffsetsOptions {
   bool json = false;
 };
 
-// A topic of the configuration and those of its partitions that are meant.
+// A topic of the configuration, and the partitions of it that the command names.
 struct Meant {
   std::string topic;
   std::vector<std::int32_t> partitions;
@@ -130,7 +131,7 @@ ExitCode show(const OffsetsOptions& options) {
   return kDone;
 }
 
-// An offset, earliest, latest, or how long ago. Throws: Stop.
+// The offset that `--to` names: an offset, earliest, latest, or how long ago. Throws: Stop.
 std::int64_t target(const OffsetsOptions& options, const Meant& what,
                     const store::TopicPartition& id, const kafka::Consumer& consumer) {
   const kafka::OffsetRange range = consumer.range(id, kKafkaTimeout);
@@ -152,7 +153,7 @@ std::int64_t target(const OffsetsOptions& options, const Meant& what,
     throw Stop(kUsage,
                "--to \"" + options.to +
                    "\" is none of: an offset, earliest, latest, how long ago (15m, 2h, 7d)");
-  // In milliseconds: nanoseconds hold 292 years only.
+  // In milliseconds, because nanoseconds hold only 292 years.
   const std::int64_t since = now_ms() - ago->count();
   if (since < 0) throw Stop(kUsage, "--to " + options.to + " is before 1970");
   return consumer.offset_at(id, since, kKafkaTimeout);
@@ -182,7 +183,7 @@ void print(const store::Move& move, std::int64_t from) {
              std::to_string(std::abs(move.to - from)) + " offsets)");
 }
 
-// Of a whole topic, partitions that stand where they shall, or beyond, are left alone.
+// If a whole topic moves, leaves out partitions that are at their target already, or beyond it.
 void drop_those_in_place(store::Session& session, std::vector<store::Move>& moves) {
   std::string refused;
   std::erase_if(moves, [&](const store::Move& move) {
@@ -233,8 +234,8 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   });
 }
 
-// A group that lives would halt without its checkpoints. If Kafka does not tell, this refuses, too.
-// A lost cluster tells nothing, so the operator's word counts for it.
+// Refuses if the group has members, because without its checkpoints it would halt. Refuses, too, if
+// Kafka does not answer. A lost cluster cannot answer, so there the operator decides.
 void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone, const Json& rows,
                    bool cluster_lost) {
   const kafka::Consumer& consumer = reader.consumer();
@@ -251,7 +252,7 @@ void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone,
                               "is gone for good");
   }
   if (all_lost) return;
-  // To a user who may not describe the group it looks like one without members.
+  // If this user may not describe the group, it would look like one without members.
   try {
     (void)consumer.committed({{rows.at(0).at("topic"), rows.at(0).at("partition")}}, kKafkaTimeout);
   } catch (const std::runtime_error& error) {
@@ -269,7 +270,7 @@ void refuse_living(const KafkaReader& reader, const store::ForgottenGroup& gone,
                             ")");
 }
 
-// Workers carry out what is of their own group only.
+// Refuses if something is left, because only workers of that group would carry it out.
 void name_what_is_left(const Json& left, const std::string& group) {
   if (const Json& unsent = left.at("unsent"); unsent > 0)
     throw Stop(kFailed, "group " + group + " has " + cell(unsent) +
@@ -298,7 +299,8 @@ ExitCode forget_group(const OffsetsOptions& options) {
       print_line(cell(row.at("topic")) + "/" + cell(row.at("partition")) + "  checkpoint " +
                  cell(row.at("next_offset")) + ", written " + time_cell(row.at("updated_at")));
     name_what_is_left(store::read_left_of_group(session, gone), gone.group);
-    // Never ended: librdkafka 2.0.2 would wait without bound for a group that no broker describes.
+    // Never destroyed, because librdkafka 2.0.2 would wait without bound for a group that no broker
+    // describes.
     static KafkaReader& reader = *new KafkaReader(config);
     const auto ask = [&] {
       asking_kafka([&] {
@@ -313,7 +315,7 @@ ExitCode forget_group(const OffsetsOptions& options) {
     }
     confirm(options.change, "forget-group",
             "the group's checkpoints are deleted; if it comes back, its partitions halt");
-    if (!options.change.yes) ask();  // an answer may take its time
+    if (!options.change.yes) ask();  // meanwhile, the operator may have taken long to answer
     store::forget_group(session, gone, rows);
     print_line("forgotten: " + std::to_string(rows.size()) +
                " checkpoints, which hold no keys any more");

@@ -1,5 +1,5 @@
-// hapax outside list|decide: calls to the outside that are not done, and what operators say of
-// them.
+// hapax outside list|decide: shows calls to the outside that are not done, and takes operators'
+// decisions on them.
 #include <CLI/CLI.hpp>
 
 #include "cli/call_orders.hpp"
@@ -21,7 +21,7 @@ struct OutsideOptions {
   bool json = false;
 };
 
-// What CLI11 gives for --happened without a value. It is no JSON.
+// CLI11 gives this for --happened without a value. It is not JSON.
 constexpr const char* kKeptAnswer = "kept";
 
 struct DecideOptions {
@@ -66,7 +66,7 @@ CallDecision decision_of(const DecideOptions& options, const config::Config& con
   decision.what = options.did_not_happen ? CallDecision::What::did_not_happen
                   : options.give_up      ? CallDecision::What::give_up
                                          : CallDecision::What::happened;
-  // A script's empty variable is no answer, and does not mean the kept one either.
+  // If a script's variable is empty, that is no answer, and does not mean the kept one.
   if (options.happened && options.answer != kKeptAnswer)
     decision.answer = json_answer(options.answer.value_or(""));
   decision.who = operator_name(options.change.who);
@@ -83,7 +83,7 @@ ExitCode decide(const DecideOptions& options) {
   return change(kOperatorRights, [&] {
     CallDecision decision = decision_of(options, config, scope);
     const store::KeyName key = call_key(session, {options.key, scope, options.tenant});
-    decision.dry_run = true;  // what does not fit is refused before anybody is asked
+    decision.dry_run = true;  // refuses what does not fit, before the operator is asked
     decision.token = options.token;
     const Json found = store::decide_call(session, key, decision);
     const std::string effect = call_effect(decision, found);

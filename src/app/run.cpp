@@ -25,10 +25,10 @@ namespace {
 
 namespace log = observe::log;
 
-constexpr int kTurnsBetweenLooks = 50;  // of a relay, at PostgreSQL: five seconds
+constexpr int kTurnsBetweenLooks = 50;  // a relay looks at PostgreSQL every five seconds
 
-// What `hapax check` calls a failure does not keep a worker from starting, but nobody shall learn
-// of it from a doubled payment.
+// Logs each failure that `hapax check` would find. It does not keep the worker from starting. But
+// operators must not learn of it from a doubled payment.
 void warn_of_failed_checks(const config::Config& config) {
   Findings findings;
   check_postgres(config, findings);
@@ -38,7 +38,7 @@ void warn_of_failed_checks(const config::Config& config) {
                    "`hapax check` fails; to fix it: " + finding.fix);
 }
 
-// Before it waits for PostgreSQL, because a mistake does not pass by waiting.
+// Called before the worker waits for PostgreSQL, because a mistake does not pass by waiting.
 void check_kafka_properties(const config::Config& config) {
   try {
     kafka::check_properties(config.kafka.properties);
@@ -58,7 +58,7 @@ void end(std::unique_ptr<worker::Worker> worker, std::optional<RelayThread>& rel
   if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
   end_in_time([&] {
     flow::crash_point("client_ends");
-    if (relay) relay->stop();  // leaves beside the worker's end, which may wait for a collector
+    if (relay) relay->stop();  // leaves while the worker ends, which may wait for a collector
     worker.reset();
     relay.reset();
   });
@@ -76,7 +76,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   observe::Metrics metrics(versions());
   const auto admin = serve_admin(config, answers_of(health, metrics));
   await_schema(config, oldest_schema(config), [&] { health.poll_turned(); });
-  metrics.postgres_came_up();  // Kafka may be awaited for long
+  metrics.postgres_came_up();  // the worker may wait long for Kafka
   if (stop_signal == 0) warn_of_failed_checks(config);
   const auto publishing =
       look_up_publishing(config, {.turned = [&] { health.poll_turned(); }}, stop_signal);
@@ -109,10 +109,10 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
     case worker::Ended::handler_hangs:
     case worker::Ended::fatal: break;
   }
-  std::_Exit(kFailed);  // a handler may hang, and to destroy its lane would wait for it
+  std::_Exit(kFailed);  // a handler may hang, and the destructor of its lane would wait for it
 }
 
-// The relay itself waits for PostgreSQL without a word to the probes.
+// The relay itself waits for PostgreSQL and reports nothing to the probes.
 void look_for_postgres(const config::Config& config, observe::Health& health,
                        observe::Metrics& metrics) {
   try {
@@ -125,7 +125,7 @@ void look_for_postgres(const config::Config& config, observe::Health& health,
   }
 }
 
-// The relay alone: for a group whose workers may not write to the topics.
+// Runs only the relay, for a group whose workers may not write to the topics.
 ExitCode relay(const ConfigOption& option) {
   const config::Config config = load(option);
   if (!needs_relay(config))

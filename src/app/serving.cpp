@@ -24,7 +24,7 @@ namespace {
 
 namespace log = observe::log;
 
-// Two that come together are one: a supervisor and its init both pass it on.
+// Two signals within this time count as one, because a supervisor and its init may both pass it on.
 constexpr std::int64_t kOneSignal = 500;  // milliseconds
 std::atomic<std::int64_t> signalled_at{0};
 
@@ -34,8 +34,8 @@ std::int64_t milliseconds_now() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// The second one leaves at once: whatever is half done rolls back, that is the promise. Only what
-// is allowed in a signal handler.
+// The second signal ends the process at once. That is safe, because open transactions roll back.
+// Calls only functions that are allowed in a signal handler.
 extern "C" void on_signal(int) {
   const std::int64_t now = milliseconds_now();
   if (stop_signal == 0) {
@@ -62,7 +62,7 @@ void refuse_exit() {
   std::_Exit(kFailed);
 }
 
-// With what to do about it, if the error's text alone does not tell.
+// The error's text, with what to do about it if the text alone does not tell.
 std::string explained(const store::DatabaseError& error) {
   std::string text = error.what();
   text.erase(text.find_last_not_of('\n') + 1);

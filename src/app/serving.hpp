@@ -1,4 +1,4 @@
-// What all commands share that serve until they are told to stop.
+// What all commands share that run until they are told to stop.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@ namespace hapax::app {
 // Not 0 once the process was told to stop.
 extern worker::StopSignal stop_signal;
 
-// SIGTERM and SIGINT set stop_signal; the second one leaves at once.
+// SIGTERM and SIGINT set stop_signal. The second one ends the process at once.
 void catch_signals();
 
-// A handler that calls exit(0) must not look like a process that was told to stop.
+// If a handler calls exit(0), the process must not look like one that was told to stop.
 class ExitIsAFailure {
  public:
   ExitIsAFailure();
@@ -26,16 +26,16 @@ class ExitIsAFailure {
   ExitIsAFailure& operator=(const ExitIsAFailure&) = delete;
 };
 
-// PostgreSQL there and migrated, to `oldest` at least; waits for both if the configuration says so.
-// `turned`: called while it waits. Throws: Stop(kUnreachable).
+// Returns if PostgreSQL answers and its schema is `oldest` or newer. Waits for both if
+// postgres.wait_at_start is on. `turned`: called while it waits. Throws: Stop(kUnreachable).
 void await_schema(const config::Config& config, int oldest, const std::function<void()>& turned);
 
 // Nothing if admin.listen is off. Throws: Stop(kConfigWrong).
 std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
                                                   observe::AdminAnswers answers);
 
-// Runs `end`, when all is settled. What still waits for Kafka or PostgreSQL must not outlast it:
-// after seconds the process ends all the same.
+// Runs `end`, when all is settled. If `end` waits for Kafka or PostgreSQL for seconds, the process
+// ends all the same.
 void end_in_time(const std::function<void()>& end);
 
 }  // namespace hapax::app
