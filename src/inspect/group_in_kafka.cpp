@@ -7,10 +7,10 @@
 namespace hapax::app {
 namespace {
 
-// A broker that does not know the request is asked again until then.
+// If a broker does not know the request, it is asked again for so long.
 constexpr std::chrono::milliseconds kMembersTimeout{3000};
 
-// For one answer to a fetch; without it nothing is said of the right to read.
+// The time for one answer to a fetch. Without an answer the report does not name the right to read.
 constexpr std::chrono::milliseconds kReadTimeout{3000};
 
 // The partitions of the routes' topics.
@@ -36,7 +36,8 @@ void find_ends(Readers& readers, KafkaSide& side) {
   if (asked.empty()) return;
   for (const auto& [partition, committed] : consumer.committed(asked, kKafkaTimeout))
     side.partitions[partition].committed = committed.offset;
-  std::map<std::string, int> counts;  // 0: of a topic that was deleted, and is not asked for
+  // 0: the topic was deleted, so its partitions are not asked for.
+  std::map<std::string, int> counts;
   for (const store::TopicPartition& partition : asked) {
     const auto [count, is_new] = counts.try_emplace(partition.first);
     if (is_new) count->second = consumer.partition_count(partition.first, kKafkaTimeout);
@@ -75,12 +76,12 @@ void ask_kafka(const config::Config& config, Readers& readers, KafkaSide& side) 
   try {
     find_refusals(config, side);
   } catch (const std::exception&) {
-    // A partition that cannot be asked for says nothing of the right to read.
+    // If hapax cannot ask for a partition, the report does not name the right to read.
   }
   try {
     side.members = readers.whole.consumer().members(group_of(config), kMembersTimeout);
   } catch (const std::exception&) {
-    // Without the right to describe the group the rest is told all the same.
+    // If this user may not describe the group, the report holds all the rest.
   }
 }
 

@@ -1,4 +1,4 @@
-// What Kafka tells of a group: offsets, ends, members, and topics that cannot be read.
+// Asks Kafka about a group: offsets, ends, members, and topics that cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace hapax::app {
 
-// What Kafka knows of one partition; empty where it does not answer.
+// What Kafka knows of one partition; empty if it does not answer.
 struct PartitionInKafka {
   std::optional<std::int64_t> committed, end;
-  std::optional<std::int64_t> open_since;  // a producer's transaction, if one is open
+  std::optional<std::int64_t> open_since;  // the offset of a producer's transaction, if one is open
 };
 
 // What Kafka knows of the group.
@@ -24,11 +24,11 @@ struct KafkaSide {
   std::map<store::TopicPartition, PartitionInKafka> partitions;
   std::map<std::string, std::string> refused;  // topics of routes: why they cannot be read
   std::optional<kafka::Members> members;
-  std::string away;  // why Kafka does not answer (any more)
+  std::string away;  // why Kafka does not answer, or no longer
 };
 
-// The clients that ask. Never end one: librdkafka 2.0.2 would wait without bound for a group that
-// no broker describes.
+// The clients that ask. Never destroy one, because librdkafka 2.0.2 would wait without bound for a
+// group that no broker describes.
 struct Readers {
   explicit Readers(const config::Config& config)
       : whole(config, KafkaReader::End::whole), stable(config) {}
@@ -36,8 +36,8 @@ struct Readers {
   KafkaReader stable;  // sees only what a worker sees
 };
 
-// Asks for every partition in `side`, and for all of the routes' topics. Numbers are there until
-// Kafka fails to answer. Blocks: at most kKafkaTimeout for each answer.
+// Asks for all partitions in `side`, and for those of the routes' topics. If Kafka stops answering,
+// the numbers up to then are there. Blocks: at most kKafkaTimeout for each answer.
 void ask_kafka(const config::Config& config, Readers& readers, KafkaSide& side);
 
 }  // namespace hapax::app

@@ -17,13 +17,14 @@ bool stops(const store::Halt& halt, const store::TopicPartition& partition) {
   return halt.topic == partition.first && (halt.whole_route || halt.partition == partition.second);
 }
 
-// A worker that died is a member until its session times out.
+// Whether no member has the partition. If a worker died, it is a member until its session times
+// out.
 bool nobody_has(const store::TopicPartition& id, const std::optional<kafka::Members>& members) {
   return members && (members->state == "Stable" || members->state == "Empty") &&
          !members->partitions.contains(id);
 }
 
-// Nothing moves the checkpoint of a partition in which there is nothing to do.
+// If a partition has no work, its checkpoint does not move, and that is right.
 bool may_have_work(const Json& row, const PartitionInKafka& kafka) {
   return !kafka.end || *kafka.end > row.at("next_offset").get<std::int64_t>();
 }
@@ -40,7 +41,8 @@ std::string state_of(const Json& row, const PartitionInKafka& kafka, const store
   return "running";
 }
 
-// How far the group is behind: Kafka's view where there is one, since that is what others show.
+// How far the group is behind. It counts from Kafka's committed offset, if there is one, because
+// other tools do so.
 Json lag_of(const PartitionInKafka& kafka, const Json& next_offset) {
   if (!kafka.end) return nullptr;
   if (kafka.committed) return std::max<std::int64_t>(0, *kafka.end - *kafka.committed);

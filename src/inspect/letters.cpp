@@ -41,7 +41,7 @@ Json next_page(const store::Listed& listed, int limit) {
 
 namespace {
 
-// What does exist, for somebody who asked for something that does not.
+// Names the newest letter, for an operator who asked for one that does not exist.
 std::string newest(store::Session& session, const std::string& group) {
   store::DeadLetterFilter filter;
   filter.group = group;

@@ -1,5 +1,5 @@
-// hapax status: where the group stands, as PostgreSQL and Kafka tell it. Live numbers of a worker
-// are at its /metrics.
+// hapax status: shows the group's state, from PostgreSQL and Kafka. Live numbers of a worker are at
+// its /metrics.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -59,7 +59,7 @@ void print_partitions(const Json& status) {
                " of a route cannot be read: " + cell(refused.at("error")));
 }
 
-// `command`: what ends a halt, up to its place.
+// `command`: the command that ends a halt, up to the place of the halt.
 void print_halts(const Json& halts, const std::string& command) {
   for (const Json& halt : halts) {
     const bool route = halt.at("whole_route");
@@ -113,7 +113,7 @@ void print_outbox(const Json& outbox, const std::string& options) {
   print_outbox_halts(outbox.at("halts"), options);
 }
 
-// `options`: of the commands that end a halt.
+// `options`: options of the commands that end a halt.
 void print_status(const Json& status, const std::string& options) {
   print_line("group " + cell(status.at("group")) +
              (status.at("members").is_null() ? ""
@@ -150,7 +150,8 @@ ExitCode status(const StatusOptions& options) {
     const Json now = gather(config, session, readers);
     if (options.watch > 0 && redraw) std::fputs("\x1b[H\x1b[2J", stdout);
     if (options.json) {
-      std::printf("%s\n", now.dump(options.watch > 0 ? -1 : 2).c_str());  // watched: a line each
+      // With --watch, each is one line.
+      std::printf("%s\n", now.dump(options.watch > 0 ? -1 : 2).c_str());
     } else {
       print_status(now, " -c " + options.config.path + " --url \"$OPERATOR\" ");
     }
