@@ -1,9 +1,9 @@
-// A program started beside us, for the demo and the tests: PostgreSQL, Kafka, a worker to kill.
+// A child process for the demo and the tests: PostgreSQL, Kafka, a worker to kill.
 //
-// No child may survive us: the destructor kills it, and if we are SIGKILLed, the kernel signals it.
-// The child prints to a file, not to a pipe. If a pipe's reader died or were slow, the child would
-// take SIGPIPE or block, and a test would see that as a fault of the child. Lines are still read as
-// they come (inotify).
+// No child may survive its parent: the destructor kills it, and if the parent is SIGKILLed, the
+// kernel signals it. The child prints to a file, not to a pipe. If a pipe's reader died or were
+// slow, the child would get SIGPIPE or block. A test would take that for a fault of the child.
+// Lines are still read as they come (inotify).
 #pragma once
 
 #include <sys/types.h>
@@ -42,19 +42,19 @@ struct Exit {
 // Thread safety: none; one thread at a time.
 class ChildProcess {
  public:
-  // Starts it. The kernel binds the death signal to the *thread* that starts, and sends it when
-  // that thread ends. So start from a thread that outlives the child. Throws: std::system_error (no
-  // such program or user, not allowed).
+  // Starts the program. The kernel binds the death signal to the *thread* that starts it, and sends
+  // the signal when that thread ends. So start from a thread that outlives the child. Throws:
+  // std::system_error (no such program or user, not allowed).
   explicit ChildProcess(const Program& program);
 
-  // Kills with SIGKILL what still runs. Blocks: until the kernel has ended it.
+  // If the child still runs, kills it with SIGKILL. Blocks: until the kernel has ended it.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
 
-  // Nothing happens if it has ended.
+  // Does nothing if the child has ended.
   void signal(int number);
 
   // How it ended; nothing while it runs. Blocks: at most `timeout`.
@@ -88,7 +88,7 @@ class ChildProcess {
 // `timeout`. Precondition: `output` is given.
 void run_to_end(const Program& program, std::chrono::milliseconds timeout);
 
-// First executable of this name in PATH.
+// The first executable of this name in PATH.
 std::optional<std::filesystem::path> find_in_path(const std::string& name);
 
 }  // namespace hapax::sandbox

@@ -16,8 +16,8 @@
 namespace hapax::sandbox {
 namespace {
 
-// Other processes of ours look for ports, too, before a server has bound this one. The reservation
-// is an abstract socket and lasts as long as this process.
+// Reserves the port among our own processes, which may look for ports before a server has bound
+// this one. The reservation is an abstract socket, and lasts as long as this process.
 bool reserve(std::uint16_t port) {
   const Descriptor reservation(checked(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
   sockaddr_un address{};
@@ -26,7 +26,7 @@ bool reserve(std::uint16_t port) {
   name.copy(address.sun_path + 1, name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (bind(reservation.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return false;
-  return ::fcntl(reservation.get(), F_DUPFD_CLOEXEC, 0) >= 0;  // which nobody closes
+  return ::fcntl(reservation.get(), F_DUPFD_CLOEXEC, 0) >= 0;  // this copy is never closed
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kAccounts = 10'000;
 
-// The number behind digits that scatter, as those of a UUID do. Keys that ascend would favour the
-// bare loop: it inserts them in order at the end of the index, and Kafka's order does not allow
-// that.
+// The number, after digits that are as scattered as those of a UUID. Ascending keys would favour
+// the bare loop, because it inserts them in order at the end of the index. The keys of a real topic
+// do not come in order.
 std::string key_of(std::size_t number) {
   const std::uint64_t scattered = number * std::uint64_t{0x9E3779B97F4A7C15};
   char key[40];

@@ -73,9 +73,9 @@ std::vector<std::chrono::nanoseconds> LatencyMeter::sorted() const {
 }
 
 MemoryMeter::MemoryMeter() {
-  malloc_trim(0);  // or what was freed before would be used again, and not be seen
+  malloc_trim(0);  // otherwise memory that was freed before would be used again unseen
   before_ = resident("VmRSS:");
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
 }
 
 std::size_t MemoryMeter::peak() const {

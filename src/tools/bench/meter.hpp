@@ -42,8 +42,8 @@ class RateMeter {
   std::optional<Clock::time_point> began_, ended_;
 };
 
-// Sends at a fixed rate and measures from when a message *should* have been sent, so that a stall
-// counts for all that it held up (no coordinated omission).
+// Sends at a fixed rate, and measures from the time when a message *should* have been sent. So a
+// stall counts for each message that it held up (no coordinated omission).
 class LatencyMeter {
  public:
   using Clock = std::chrono::steady_clock;
@@ -54,11 +54,11 @@ class LatencyMeter {
   void begin() { began_ = Clock::now(); }
   Clock::time_point due(std::size_t n) const;
 
-  // What is not of the measured ones is counted only.
+  // If message n is not a measured one, this only counts it.
   void settled(std::size_t n);
   std::size_t count() const { return count_; }
 
-  // In order of time; only of what was settled.
+  // The times of the settled messages, the shortest first.
   std::vector<std::chrono::nanoseconds> sorted() const;
 
  private:
@@ -68,13 +68,13 @@ class LatencyMeter {
   std::atomic<std::size_t> count_{0};
 };
 
-// How much memory the process takes beyond what it had when this was made. Linux counts one peak a
-// process, so that there can be one of these at a time.
+// How much memory the process takes beyond what it had when this was made. Linux keeps one peak for
+// each process, so there can be one MemoryMeter at a time.
 class MemoryMeter {
  public:
   MemoryMeter();
 
-  // Bytes, at most, up to now; 0 if the system does not tell.
+  // The most bytes up to now; 0 if the system does not tell.
   std::size_t peak() const;
 
  private:

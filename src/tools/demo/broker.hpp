@@ -1,5 +1,5 @@
-// The Kafka of `hapax demo`: librdkafka's built-in broker, the messages in it, and a view of where
-// the consumer group stands.
+// The Kafka of `hapax demo`: librdkafka's built-in broker, the messages in it, and a view of the
+// group's offsets.
 //
 // Thread safety: none.
 #pragma once
@@ -16,7 +16,7 @@ namespace hapax::app {
 
 class DemoBroker {
  public:
-  // Throws: std::runtime_error, as all here.
+  // Throws: std::runtime_error, as do all functions here.
   DemoBroker();
   ~DemoBroker();
 
@@ -28,7 +28,7 @@ class DemoBroker {
   // One more than the last offset, by partition.
   std::map<std::int32_t, std::int64_t> ends() const;
 
-  // What the group has committed, by partition; those that it has not are left out.
+  // What the group has committed, by partition. Leaves out partitions without a committed offset.
   std::map<std::int32_t, std::int64_t> committed() const;
 
  private:

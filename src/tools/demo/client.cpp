@@ -11,7 +11,7 @@
 namespace hapax::app {
 namespace {
 
-// All that the other side says until it closes; "" if it cannot be reached.
+// All that the other side sends until it closes; "" if it cannot be reached.
 std::string said_by(std::uint16_t port, const std::string& request) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   if (socket < 0) return "";
