@@ -1,5 +1,5 @@
--- Refuses while a batch is on its way: nobody could tell any more whether Kafka has it.
--- Locked first: a row whose COMMIT comes meanwhile must be seen.
+-- Refuses while a batch is on its way, because without its row no relay could tell whether Kafka
+-- has it. The table is locked first, so that a row that commits meanwhile is seen.
 LOCK TABLE hapax.outbox_batches IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
