@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kIndex =
     "hapax worker\n"
-    "/metrics  numbers for Prometheus\n"
-    "/livez    200 while the worker runs, 503 when it should be restarted\n"
-    "/readyz   200 while it processes or waits for messages, 503 with the reasons\n";
+    "  /metrics  numbers for Prometheus\n"
+    "  /livez    200 while the worker runs, 503 when it should be restarted\n"
+    "  /readyz   200 while it processes or waits for messages, 503 with the reasons\n";
 
 struct Address {
   std::string host;
