@@ -45,7 +45,7 @@ class AuditOfATopic : public testing::Test {
     return record;
   }
 
-  // As if somebody, or `cause`, had let the group go on behind what nobody read.
+  // As if an operator, or `cause`, had moved the group past messages that no worker read.
   void leave_out_unread(const std::string& cause, const std::string& who) const {
     site_->database().run(
         "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "

@@ -1,5 +1,5 @@
-// What a real broker can hold and a worker must digest: each message is booked, or kept byte for
-// byte as a dead letter, and the group's lag ends at 0.
+// Messages that a real broker can hold, and a worker must handle. Each is booked, or kept byte for
+// byte as a dead letter. The group's lag ends at 0.
 #include <gtest/gtest.h>
 
 #include "support/read_records.hpp"

@@ -1,5 +1,5 @@
-// The crash table: a worker killed at each named point, then a second life. Whatever was open then,
-// each effect stands once afterwards, nothing is left behind, and the poison is one dead letter.
+// The crash table: a worker is killed at each named point, and starts again. Afterwards each effect
+// is there once, nothing is left behind, and the poison is one dead letter.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Dead letters in a topic of a real Kafka: one that is not there yet, records that it does not
-// take, and what `hapax check` says before.
+// Dead letters in a topic of a real Kafka: the topic is missing at first, Kafka refuses some
+// records, and `hapax check` warns before that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-// PostgreSQL is gone for good, and what takes over lacks what was done last: a replica that lagged
-// is promoted, or a backup is restored to a point in time. Reached by a connection string with two
-// hosts, or through a pooler that is led to the new one.
+// PostgreSQL is gone for good, and its successor lacks the last commits. A replica that lagged is
+// promoted, or a backup is restored to a point in time. Workers reach it by a connection string
+// with two hosts, or through a pooler that now leads to it.
 //
-// "Done last" is all that Kafka's offsets and the lost server's checkpoints cover by then, so only
-// what survived can tell what to run again.
+// Kafka's offsets and the lost server's checkpoints cover these commits. So only the successor can
+// tell which messages must run again.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -72,7 +72,7 @@ struct Dying {
                                   ",127.0.0.1:" + std::to_string(successor->port());
     nlohmann::json route = {{"options", {{"journal", journal}}}};
     if (by_position) route["key"] = "position";
-    // Nobody dies here, and a slow machine shall not look like it: a session is long.
+    // No worker dies here. Sessions are long, so that on a slow machine none seems to.
     return site.worker(
         name, {{"kafka", {{"session.timeout.ms", 30'000}}},
                {"postgres",

@@ -1,5 +1,5 @@
-// Handlers that take the process with them, or never come back: the message that does it is named
-// and given up, and no neighbour is blamed. The test restarts the worker as an orchestrator does.
+// Handlers that kill the process, or never come back. The message that does it is named and given
+// up, and no neighbour is blamed. The test restarts the worker as an orchestrator does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ TEST_P(DeathAhead, BehindSlowMessagesDoesNotCostALifeForEachOfThem) {
   patch["worker"]["checkpoint_interval"] = "50ms";
   patch["kafka"]["group.instance.id"] = "w";
   const auto worker = site.worker("w", patch);
-  // Where messages trickle in, on a busy machine, lives with a little progress come first.
+  // On a busy machine messages come slowly. Then the first lives make a little progress.
   std::size_t cautious = 0;
   for (int lives = 1; worker->dies_before("dead_letter"); ++lives) {
     cautious += worker->count("cautious");

@@ -75,8 +75,9 @@ TEST(KafkaOutage, ARestartIsWaitedOut) {
   running.expect_done();
 }
 
-// As after an unclean election: the end of the log is gone, and others wrote on before the worker
-// asked. Where nothing was unsettled it would go on there, and leave out what was written below.
+// As after an unclean election: the end of the log is gone, and producers wrote more before the
+// worker asked. If all was settled, it would go on at its offset, and leave out the new records
+// below.
 TEST(KafkaOutage, ALogThatLostItsEndAndGrewAgainHalts) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);

@@ -1,6 +1,6 @@
 // The database is a logical copy: pg_dump into another server, or CREATE DATABASE … TEMPLATE. A
-// copy brings the store's id and the checkpoints along, so a staging copy would take production's
-// offsets for its own; but production may have moved. The worker cannot know, halts and asks.
+// copy has the store's id and the checkpoints. So a staging copy would take production's offsets
+// for its own, though production may have moved. The worker cannot know that, so it halts and asks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,8 +108,8 @@ TEST_P(LogicalCopy, HaltsNamingBothPlacesAndGoesOnWhereItIsTheOriginalNow) {
 INSTANTIATE_TEST_SUITE_P(By, LogicalCopy, testing::Values(How::dumped, How::by_template),
                          testing::PrintToStringParamName());
 
-// For staging. In production's group it still is nobody's; in its own it begins anew, and finds all
-// that was booked before it was copied.
+// A copy for staging. In production's group its worker still takes nothing. In a group of its own
+// it begins from the start, and finds all that was booked before the copy.
 TEST(StagingCopy, TakesNoOffsetOfProductionsAndDoublesNothingInAGroupOfItsOwn) {
   HAPAX_NEEDS_KAFKA();
   Copied copied(How::by_template);

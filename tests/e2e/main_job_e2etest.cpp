@@ -1,5 +1,5 @@
-// The main job, whole: a real Kafka, a real PostgreSQL, two workers of one group with the payments
-// plugin of examples/, one of them killed half-way.
+// The main job, with a real Kafka and a real PostgreSQL. Two workers of one group run the payments
+// plugin of examples/, and one of them is killed half-way.
 #include <gtest/gtest.h>
 
 #include "support/command.hpp"
@@ -17,8 +17,8 @@ Outgoing by_key(Outgoing record) {
   return record;
 }
 
-// The second delivery comes some thousand messages after the first, so that both workers, and both
-// lives of the killed one, see first and second ones.
+// The second delivery comes some thousand messages after the first. So both workers, and both lives
+// of the killed one, get first and second deliveries.
 void send_all(const Site& site) {
   constexpr int kBehind = 5'000;
   Producer producer(site.bootstrap(), {{"linger.ms", "20"}, {"compression.codec", "lz4"}});

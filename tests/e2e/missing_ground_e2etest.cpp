@@ -1,5 +1,4 @@
-// What a worker does that finds no topic, database or schema: waits and says so, or says so and
-// leaves.
+// What a worker does if it finds no topic, database or schema: it logs that, and waits or ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The ways in which a record could pass an earlier one of its key, against a real Kafka: a refusal,
-// a producer that Kafka does not know, one that is given up. No PostgreSQL here.
+// The ways in which a record could pass an earlier one of its key, against a real Kafka. These are
+// a refusal, a producer that Kafka does not know, and one that is given up. No PostgreSQL here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -61,7 +61,8 @@ TEST(PostgresOutage, IsWaitedOutUncountedWithOneLineAWorker) {
   running.expect_goes_on();
 }
 
-// Crash recovery empties hapax.incarnation: whoever ran before it starts again from its checkpoint.
+// Crash recovery empties hapax.incarnation. So each worker that ran before starts again from its
+// checkpoints.
 TEST(PostgresOutage, ACrashIsSurvivedFromTheCheckpoints) {
   HAPAX_NEEDS_KAFKA();
   TwoWorkers running;

@@ -1,5 +1,5 @@
-// A topic that is deleted and made again under a worker that runs: what stands at its offsets then
-// is other messages, and none of them may be passed over.
+// A topic that is deleted and made again while a worker runs. Its offsets then have other messages,
+// and none of them may be passed over.
 #include <gtest/gtest.h>
 
 #include <functional>

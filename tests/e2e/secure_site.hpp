@@ -1,5 +1,5 @@
-// A Kafka and a PostgreSQL that take nobody without TLS and a password, and a worker between them
-// whose passwords stand in files of their own.
+// A Kafka and a PostgreSQL that refuse clients without TLS and a password, and a worker between
+// them. Its passwords are in files of their own.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// A worker whose Kafka and PostgreSQL take nobody without TLS and a password: it works, it goes on
-// when the passwords change, it says in one sentence what is wrong, and it never says a secret.
+// A worker whose Kafka and PostgreSQL refuse clients without TLS and a password. It works, and goes
+// on if the passwords change. It reports a mistake in one sentence, and never shows a secret.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -62,7 +62,7 @@ std::string line_of(const std::string& text, const std::string& beginning) {
                                  : text.substr(at, text.find('\n', at) - at);
 }
 
-// What check and a worker say of Kafka under this change of the configuration.
+// With this change of the configuration, check and a worker report this sentence about Kafka.
 void expect_said(const nlohmann::json& kafka, const std::string& sentence) {
   const nlohmann::json config = site().config({{"kafka", kafka}});
   WorkerProcess worker({config, {}});  // both wait for seconds

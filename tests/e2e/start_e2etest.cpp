@@ -1,5 +1,6 @@
-// Where a partition starts, with a real broker's offsets: an operator's reset, a topic made again,
-// the wrong database, an offset that the log does not have. What does not add up halts, alone.
+// The offset at which a partition starts, with a real broker. An operator resets it, a topic is
+// made again, the database is the wrong one, or the log does not have the offset. If facts
+// contradict each other, only that partition halts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -154,7 +155,7 @@ TEST(Start, HaltsWhereTheTopicWasMadeAgain) {
   site->await(kOpenHaltsWithReasons, "0|" + reason + "\n1|" + reason);
   worker->await_not_ready("halted: ");
 
-  // Accepted: new messages are other messages, whatever their offsets.
+  // Accepted: new messages are other messages, even at the same offsets.
   Producer producer(site->bootstrap());
   site->pay(producer, 20, 20);
   site->database().run(
@@ -206,8 +207,8 @@ TEST(Start, HaltsOnADatabaseThatHasNoCheckpointForTheGroupsOffsets) {
   expect_leaves(*worker);
 }
 
-// A worker of one partition that stands at a retry with a full queue, while Kafka deletes what it
-// would read next; then it goes on.
+// A worker of one partition waits for a retry with a full queue. Meanwhile Kafka deletes the
+// messages that it would read next. Then the worker goes on.
 struct Overtaken {
   explicit Overtaken(const char* policy) {
     site.database().run("SELECT pg_advisory_lock(1)");

@@ -26,7 +26,7 @@ TEST(StaticMember, WorksOffAPartitionThatWasAddedWhileItWasDead) {
   site.expect_exact(2);
 }
 
-// librdkafka 2.0 aborts if it describes a group by its admin call and nobody answers in time.
+// librdkafka 2.0 aborts if it describes a group by its admin call and no broker answers in time.
 TEST(StaticMember, LooksAtItsGroupWhileNobodyAnswersAndLives) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
