@@ -88,7 +88,7 @@ TEST(Expand, WarnsOfASecretThatIsOpenToOthers) {
   }
 }
 
-// Whoever owns it gave it to our group, as Kubernetes does with fsGroup.
+// The file's owner gave it to our group, as Kubernetes does with fsGroup.
 TEST(Expand, TakesASecretOfAnotherOwnerByItsGroup) {
   const TemporaryFile file("pw", 0640), open_file("pw", 0644);
   if (chown(file.path().c_str(), 1, getegid()) != 0 ||

@@ -44,7 +44,7 @@ inline nlohmann::json with(const std::string& pointer, nlohmann::json value) {
   return document;
 }
 
-// What is wrong at one place: all messages there; "" where nothing is.
+// All messages about the problems at one path; "" if there is none.
 inline std::string problem_at(const Loaded& loaded, const std::string& path) {
   std::string messages;
   for (const Problem& problem : loaded.problems)

@@ -1,5 +1,5 @@
 // Holds hapax.schema.json and docs/configuration.md against the loader, in both directions: names,
-// required members, defaults, words, bounds. So an editor never says other than hapax does.
+// required members, defaults, words, bounds. So an editor never contradicts hapax.
 #include <gtest/gtest.h>
 
 #include <algorithm>

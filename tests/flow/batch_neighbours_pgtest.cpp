@@ -45,7 +45,7 @@ class BatchNeighbours : public FlowCase {
   }
 };
 
-// All together slept past a timeout, say: half of them will not.
+// For example, all together slept past a timeout. Half of them will not.
 TEST_F(BatchNeighbours, GoOnInHalvesWhereTheConnectionWasLostAtTheSeal) {
   bool killed = false;
   const std::string workers =
@@ -186,7 +186,8 @@ TEST_F(BatchNeighbours, SendTheirResultsWhileTheyRunIfTheyAreLarge) {
             "24|t|60000");
 }
 
-// The message itself is a duplicate whatever the rule says now; another of its key is not.
+// The message itself is a duplicate, even if the rule has changed. Another message of its key is
+// not.
 TEST_F(BatchNeighbours, OfAKeyThatWasStoredUnderAnotherRuleAreComparedOneByOne) {
   const std::string stored = R"({"a":1})", other = R"({"a": 1})";
   EXPECT_EQ(take({"k"}, write, {stored}), "completed");

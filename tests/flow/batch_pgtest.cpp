@@ -1,5 +1,5 @@
-// Batches, and messages whose keys are taken with the COMMIT before them, against one by one:
-// whatever the messages do, the outcomes are the same.
+// Compares batches, and messages whose keys are taken with the COMMIT before them, with one by one.
+// The outcomes are the same for all kinds of messages.
 #include <latch>
 #include <map>
 #include <pqxx/pqxx>
@@ -218,7 +218,8 @@ TEST_F(BatchCase, AFailureLeavesItsNeighboursInTheirOwnBatch) {
   EXPECT_EQ(count("effects"), 6);
 }
 
-// Said at the seal, where no handler runs: a damaged page, or not enough memory for all of them.
+// PostgreSQL reports it at the seal, while no handler runs: a damaged page, or not enough memory
+// for all messages.
 TEST_F(BatchCase, WhatLooksLikeAnOutageOfOneMessageHoldsUpNoOther) {
   database.run(
       "CREATE FUNCTION public.meet_page() RETURNS trigger LANGUAGE plpgsql AS "

@@ -92,7 +92,8 @@ TEST_F(Claim, SkipsADuplicateOfTheSameOperation) {
   EXPECT_EQ(key_row(), "completed@1");
 }
 
-// A redelivery is the same message, whatever a changed fingerprint rule would say.
+// A redelivery is the same message, even if a changed fingerprint rule gives it another
+// fingerprint.
 TEST_F(Claim, SkipsARedeliveryOfTheSameCoordinatesWithoutComparing) {
   process({.payload = "10", .offset = 1});
   EXPECT_EQ(process({.payload = "11", .offset = 1}).result, Result::duplicate);
@@ -142,7 +143,7 @@ TEST_F(Claim, RunsAFailedOperationAgainForAnotherMessageAlsoWithACorrectedPayloa
   EXPECT_EQ(database.value("SELECT status, kafka_offset, fingerprint = sha256('10'), error "
                            "FROM hapax.idempotency_keys"),
             "completed|2|t|null");
-  // The first message is a duplicate of nobody: it stays the dead letter that it was.
+  // The first message is no duplicate: it stays the dead letter that it was.
   EXPECT_EQ(process({.payload = "1O", .offset = 1}).reason, "redelivered");
   EXPECT_EQ(database.value("SELECT reason FROM hapax.dead_letters"), "rejected");
 }

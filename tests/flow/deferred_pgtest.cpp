@@ -29,7 +29,7 @@ TEST_F(Deferred, AHandlerReadsItsOwnWrites) {
     EXPECT_EQ(context.sql("SELECT note FROM effects")[0][0].text(), "1");
     context.write(kInsert, "b", 2);
     EXPECT_EQ(context.pqxx().exec("SELECT * FROM effects").size(), 2U);
-    EXPECT_EQ(effects(), "");  // nobody else does
+    EXPECT_EQ(effects(), "");  // no other session sees it
   });
   EXPECT_EQ(effects(), "a=1 b=2");
 }

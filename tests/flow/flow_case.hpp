@@ -202,7 +202,7 @@ class FlowCase : public testing::Test {
         "SELECT coalesce(string_agg(key || '=' || note, ' ' ORDER BY id), '') "
         "FROM effects");
   }
-  // "status@offset", or "" where nobody has the key.
+  // "status@offset", or "" if no message has the key.
   std::string key_row(const std::string& key = "k1") {
     return database.value(
         "SELECT status || '@' || kafka_offset FROM hapax.idempotency_keys "

@@ -1,5 +1,5 @@
-// Giving up is a fact (I5): a dead letter is a committed row that keeps the message whole, and it
-// is written only by who won the key.
+// Giving up is a fact (I5): a dead letter is a committed row that keeps the whole message. Only a
+// worker that won the key writes it.
 #include <pqxx/pqxx>
 
 #include "flow/flow_case.hpp"

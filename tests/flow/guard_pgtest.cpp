@@ -1,5 +1,5 @@
-// I8: nothing forgotten runs. Below the highest checkpoint ever reached a message runs only if
-// somebody still remembers it.
+// I8: nothing forgotten runs. Below the highest checkpoint ever reached, a message runs only if
+// PostgreSQL still knows it.
 #include "flow/flow_case.hpp"
 
 namespace hapax::flow {
@@ -7,7 +7,7 @@ namespace {
 
 class Guard : public FlowCase {
  protected:
-  // As somebody, or a reset of Kafka's offset, lets the group go on at another one.
+  // As if an operator, or a reset of Kafka's offset, lets the group go on at another offset.
   void jump(int from, int to) {
     database.run(
         "INSERT INTO hapax.position_changes (group_id, topic, partition, generation, from_offset, "
@@ -18,7 +18,7 @@ class Guard : public FlowCase {
 
 void refuse_today(const Message&, Context&) { throw std::runtime_error("not today"); }
 
-// Cautious mode announces whatever comes: that is no memory of it.
+// Cautious mode announces each message. That does not mean that the message is known.
 TEST_F(Guard, HaltsAForgottenMessageInCautionToo) {
   for (const bool cautious : {false, true})
     EXPECT_EQ(process({.offset = 5}, book, {.guard_below = 10, .cautious = cautious}).reason,

@@ -1,5 +1,5 @@
-// The promise under handlers that are drawn at random: an effect is visible exactly if its key is
-// completed, neighbours are unharmed, and the one hole that is documented is met at most once.
+// The promise under handlers that are drawn at random. An effect is visible if and only if its key
+// is completed. Neighbours are unharmed. The one documented hole is met at most once.
 //
 //   HAPAX_HOSTILE_SEEDS=1000   so many instead of a few; HAPAX_HOSTILE_SEED=23: this one only
 #include <algorithm>
@@ -54,8 +54,8 @@ class HostileGrammar : public FlowCase {
 
   static std::string key_of(std::int64_t offset) { return "k" + std::to_string(offset); }
 
-  // An innocent message: orders and items in any order in which each item has its order, and the
-  // effect, under the names that everybody uses.
+  // An innocent message writes orders, items and the effect, under the usual names. An item may
+  // come only after its order.
   void book_innocently(const Message& message, Context& context, bool qualified) {
     const std::string key(*message.header("id"));
     const std::int64_t order = message.offset() + 1;
@@ -74,7 +74,7 @@ class HostileGrammar : public FlowCase {
                   key);
   }
 
-  // What the promise says of one message, once it is settled or has halted.
+  // Checks the promise for one message that is settled or has halted.
   void expect_promise(const std::string& key, const Outcome& outcome, const std::string& what) {
     const bool completed = key_row(key).starts_with("completed");
     const int booked =
@@ -116,8 +116,8 @@ class HostileGrammar : public FlowCase {
     }
   }
 
-  // A take of innocents with a hostile one among them, again and again, until all are settled; one
-  // that halts is left out from then on, as an operator does who skips it. Neighbours of a batch
+  // Takes innocents with a hostile one among them, again and again, until all are settled. If a
+  // message halts, it is left out from then on, as if an operator skips it. Neighbours of a batch
   // share its settings, so they name their schema.
   void play_in_batches(std::uint64_t seed) {
     grammar::Random random(seed);

@@ -1,5 +1,5 @@
-// The next message's key is taken with the COMMIT of the one before: what that saves, and that
-// neither of the two pays for the other.
+// The next message's key is taken with the COMMIT of the one before. Tests what that saves, and
+// that an error of one message does not count for the other.
 #include <future>
 #include <thread>
 
@@ -41,7 +41,7 @@ class ClaimOfTheNext : public FlowCase {
     Body body_;
   };
 
-  // Both in a row, as a lane does; the second even where the first did not settle.
+  // Runs both in a row, as a lane does. Runs the second even if the first did not settle.
   std::pair<Outcome, Outcome> both(const Body& first, const Body& second, Sent next = {"k2"},
                                    const std::string& key = "k1") {
     next.offset = std::max<std::int64_t>(next.offset, 1);
@@ -196,8 +196,8 @@ TEST_F(ClaimOfTheNext, TheNextOnesHandlerWaitsForLocksAsLongAsAnyOnes) {
   EXPECT_NE(alone, "50ms");
 }
 
-// The key is free for a moment between the failure and the look whose it was: another worker gets
-// in between in one round of fifteen, and never under a sanitizer.
+// Between the failure and the look at the key, the key is free for a moment. In one round of
+// fifteen another worker takes it then, and under a sanitizer never.
 TEST_F(ClaimOfTheNext, AFailureWhoseKeyAnotherWorkerCompletesMeanwhileIsNotTheNextOnes) {
   int completed_elsewhere = 0;
   for (int i = 0; i < 300 && completed_elsewhere == 0; ++i) {

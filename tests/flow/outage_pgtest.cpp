@@ -181,7 +181,7 @@ TEST_F(Outage, ADamagedPageMetAtCommitIsCountedAtTheThirdTime) {
   EXPECT_EQ(process({}, body, given).result, Result::retry);
 }
 
-// Its SQL takes the whole server down, so that nobody is there who could count.
+// Its SQL takes the whole server down, so no run can be counted meanwhile.
 TEST_F(Outage, AMessageUnderWhichPostgresWasLostThreeTimesIsCountedBeforeItRunsAgain) {
   const Outcome outcome = process({}, book, {.outages = 3});
   EXPECT_EQ(outcome.result, Result::retry);
@@ -250,8 +250,8 @@ TEST_F(Outage, AFrozenHoldersKeyIsFreeOnceItsBackendIsGone) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
-// As one that waits for a bank beyond idle_in_transaction_timeout, and then says what the bank
-// said.
+// Like a handler that waits for a bank beyond idle_in_transaction_timeout, and then throws what the
+// bank answered.
 TEST_F(Outage, OfTheHandlersOwnMakingIsCountedThoughItThrowsSomethingElse) {
   const auto loses_and = [](auto thrown) {
     return [=](const Message&, Context& context) {

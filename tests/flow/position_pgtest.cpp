@@ -150,7 +150,8 @@ TEST_F(Position, ALetterInDoubtIsAskedForBeforeTheMessageRunsAgain) {
   EXPECT_EQ(count("hapax.dead_letters"), 1);
 }
 
-// A cancellation can be answered behind the COMMIT. Then nobody knows from the answer.
+// PostgreSQL may report a cancellation after the COMMIT. So the answer does not tell whether it
+// committed.
 TEST_F(Position, ACancellationOfTheCommitIsDoubtAndAnErrorOfAStatementIsNone) {
   database.run(
       "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'x' "

@@ -305,7 +305,7 @@ TEST_F(Replay, IsRefusedWhereACompletionIsForgottenWhileItWaitsForTheKey) {
   removal.commit();
 }
 
-// Whether it had taken effect before was what nobody knew.
+// hapax never knew whether the message had taken effect before.
 TEST_F(Replay, IsRefusedWhereTheMessageWasSkippedAsAForgottenOne) {
   process({.offset = 4}, book, {.guard_below = 9, .skip = "ann: leave it out"});
   database.run(

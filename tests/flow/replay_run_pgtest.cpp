@@ -214,7 +214,7 @@ TEST_F(ReplayRun, CountsNothingWherePostgresqlGoesAwayInTheHandler) {
   Replayer replayer = make_replayer(handler);
   EXPECT_EQ(replayer.run_next().result, ReplayResult::outage);
   test::postgres().start();
-  // It owes PostgreSQL that the run does not count, and says so before it claims another.
+  // The replayer first writes to PostgreSQL that the run does not count. Then it claims the next.
   EXPECT_EQ(replayer.run_next().result, ReplayResult::nothing);
   EXPECT_EQ(database.value("SELECT runs, claimed_until FROM hapax.replays"), "0|null");
   database.run("UPDATE hapax.replays SET next_try = now()");

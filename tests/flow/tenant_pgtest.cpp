@@ -1,5 +1,4 @@
-// A tenant cannot touch another one's keys, whatever separators it writes into its name or its
-// keys.
+// A tenant cannot touch another tenant's keys, even with separators in its name or its keys.
 #include "flow/flow_case.hpp"
 
 namespace hapax::flow {

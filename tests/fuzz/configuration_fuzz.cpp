@@ -1,5 +1,5 @@
-// The configuration is written by people and never crashes its reader; and whatever libpq takes for
-// a password, what is shown of a url never holds it.
+// No text of a configuration crashes its reader. If libpq takes a part of a url for a password, the
+// shown url does not hold it.
 #include <libpq-fe.h>
 
 #include <cctype>

@@ -13,7 +13,7 @@ inline std::string text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Ends the process where a claim does not hold; libFuzzer then keeps the input.
+// Ends the process if a claim does not hold. libFuzzer then keeps the input.
 inline void require(bool holds, const char* claim) {
   if (holds) return;
   std::fprintf(stderr, "broken: %s\n", claim);

@@ -1,6 +1,6 @@
-// Identity out of headers, record key and payload, whatever they hold: a message has the same name
-// in any spelling of a header's name, a header that comes twice with one value names nothing else,
-// and one with two values names nothing at all.
+// Identity from any headers, record key and payload. A message has the same name in any spelling of
+// a header's name. If a header comes twice with one value, the name stays the same. With two values
+// there is no name.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <optional>

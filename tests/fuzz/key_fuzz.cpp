@@ -1,5 +1,5 @@
-// Keys are bytes and must stay apart: two keys are stored as one text only where they are one key,
-// whatever separators an attacker puts into them. So is the tenant, which is the namespace.
+// Two different keys never have one stored text, even if an attacker puts separators into them. The
+// same is true of tenants, which are the namespace.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>

@@ -62,8 +62,8 @@ TEST(Consumer, DoesNotWaitForLibrdkafkaToLookForRoomInItsQueue) {
 
 constexpr int kEach = 30;  // messages a partition
 
-// What a consumer must give of each partition, whatever is asked of it: each offset once and in
-// order, from where it was started, and nothing while it is paused.
+// Checks what a consumer gives of each partition: each offset once and in order, from the offset of
+// its start on. While the partition is paused, it must give nothing.
 class Checked {
  public:
   explicit Checked(int partitions, int brokers = 3) : cluster_(brokers), next_(partitions, -1) {
@@ -198,7 +198,7 @@ TEST(Consumer, MayBeAssignedAnewAtOnceAndAgainThoughPartitionsAreMany) {
   checked.expect_all_read();
 }
 
-// For a partition that nobody leads, what librdkafka leaves in the list is the question.
+// If a partition has no leader, librdkafka leaves the question in the list, not an answer.
 TEST(Consumer, TakesNoQuestionThatNobodyAnsweredForTheAnswer) {
   MockCluster cluster;
   cluster.create_topic("t", 2);

@@ -50,7 +50,7 @@ TEST(CanonicalJson, KeepsDifferentDocumentsApart) {
   for (const auto& [a, b] : pairs) EXPECT_NE(canonical(a), canonical(b));
 }
 
-// RFC 8785 sorts by UTF-16 units, where U+1F4B8 (D83D…) comes before U+FB33.
+// RFC 8785 sorts by UTF-16 units, by which U+1F4B8 (D83D…) comes before U+FB33.
 TEST(CanonicalJson, SortsMembersByTheBytesOfTheirNames) {
   EXPECT_EQ(
       canonical(

@@ -10,7 +10,7 @@ namespace {
 
 using std::string_literals::operator""s;
 
-// The sentence, or "" where the text was taken.
+// The sentence, or "" if the text was accepted.
 std::string why_not(const std::string& text) {
   const auto parsed = parse_exact(text);
   const auto* error = std::get_if<NotJson>(&parsed);

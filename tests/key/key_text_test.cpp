@@ -14,7 +14,7 @@ using std::string_literals::operator""s;
 Part bytes(std::string text) { return {Part::Type::bytes, std::move(text)}; }
 Part json(std::string text) { return {Part::Type::json, std::move(text)}; }
 
-// Fails where two inputs share a stored text, or where a text is not fit to be stored.
+// Fails if two inputs have one stored text, or if a text must not be stored.
 class Stored {
  public:
   void add(const std::string& text, const std::string& what) {
