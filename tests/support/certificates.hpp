@@ -1,5 +1,5 @@
-// A public key infrastructure of one's own for the tests: an authority that signs certificates for
-// servers and clients, also ones that are of no use any more.
+// A public key infrastructure for the tests. Its authority signs certificates for servers and
+// clients, also expired ones.
 #pragma once
 
 #include <filesystem>
@@ -30,8 +30,8 @@ class Authority {
   // Its own certificate: what a client trusts.
   std::filesystem::path certificate() const { return folder_ / (name_ + ".pem"); }
 
-  // `name`: of the files, and the common name where `host` is empty. `host`: a DNS name that stands
-  // in the certificate, for a server. `password`: encrypts the key, where it is not empty.
+  // `name`: of the files, and the common name if `host` is empty. `host`: a DNS name in the
+  // certificate, for a server. `password`: encrypts the key, if it is not empty.
   Certificate issue(const std::string& name, const std::string& host = {}, Valid valid = Valid::now,
                     const std::string& password = {}, KeyType type = KeyType::ecdsa);
 

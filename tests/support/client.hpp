@@ -17,7 +17,7 @@ kafka::ConfHandle configuration(const std::string& bootstrap,
 // The caller destroys it. Throws: std::runtime_error.
 rd_kafka_t* make_client(rd_kafka_type_t type, kafka::ConfHandle conf);
 
-// Throws: std::runtime_error with `what` where there is an error.
+// Throws: std::runtime_error with `what` if there is an error.
 void check(rd_kafka_resp_err_t error, const std::string& what);
 void check(rd_kafka_error_t* error, const std::string& what);  // and destroys it
 

@@ -43,7 +43,7 @@ class Collector {
                                     std::chrono::milliseconds timeout = std::chrono::seconds(60));
   // Of this name.
   std::vector<nlohmann::json> await(std::size_t count, const std::string& name);
-  // Returns when so many requests have come, whatever it answered.
+  // Returns when so many requests have come. Refused requests count, too.
   void await_requests(std::size_t count);
   // Of the last request.
   nlohmann::json resource();

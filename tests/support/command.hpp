@@ -14,7 +14,7 @@ struct Said {
 };
 
 // `hapax <arguments>` with a configuration, with no terminal to ask on.
-// Throws: std::runtime_error where it ends by a signal or not in time.
+// Throws: std::runtime_error if it ends by a signal, or not in time.
 Said hapax(std::vector<std::string> arguments, const std::filesystem::path& config,
            std::chrono::milliseconds timeout = std::chrono::seconds(180));
 

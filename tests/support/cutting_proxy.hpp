@@ -1,5 +1,5 @@
-// A proxy in front of PostgreSQL that cuts a connection at a chosen moment of the talk: the way to
-// a COMMIT of which the client never learns the answer.
+// A proxy in front of PostgreSQL that cuts a connection at a chosen moment. So a test can make a
+// COMMIT whose answer the client never gets.
 //
 // Thread safety: all functions may be called from any thread.
 #pragma once

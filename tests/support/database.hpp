@@ -1,8 +1,8 @@
 // A PostgreSQL database for one test: migrated, with the worker's role and its rights.
 //
 // All tests of a process share one server; each test gets a copy of one migrated template. Code
-// under test connects as the worker role, because the seal and the rights depend on who connects;
-// the test looks at the outcome as the owner.
+// under test connects as the worker role, because the seal and the rights depend on the role. The
+// test looks at the outcome as the owner.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   // A logical copy, as pg_dump or CREATE DATABASE … TEMPLATE makes it.
-  // Precondition: nobody else is connected to this one.
+  // Precondition: no other session is connected to this one.
   std::unique_ptr<Database> copy();
 
   const std::string& name() const { return name_; }
@@ -52,7 +52,8 @@ class Database {
   std::string value(const std::string& sql);
   int count(const std::string& sql) { return std::stoi(value(sql)); }
 
-  // Returns once `sql` gives `wanted`. Polls, as PostgreSQL tells nobody who waits for whom.
+  // Returns once `sql` gives `wanted`. Polls, because PostgreSQL does not report when one session
+  // begins to wait for another.
   // Throws: std::runtime_error after a minute.
   void wait_until(const std::string& sql, const std::string& wanted);
 

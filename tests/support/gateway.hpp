@@ -1,12 +1,12 @@
 // A payment gateway for tests, over HTTP: it counts what it really charged.
 //
-// A payment's "gateway" is what becomes of its first call. Later calls are served without it.
+// A payment's "gateway" names what becomes of its first call. It does not count for later calls:
 //
-//   | cut_before  | the connection ends, nothing is charged |
-//   | cut_after   | it is charged, and the connection ends  |
-//   | error_after | it is charged, and the answer is 500    |
-//   | decline     | the answer is 402                       |
-//   | hang        | it is charged and answered after release() |
+// - cut_before: the connection ends, nothing is charged
+// - cut_after: it is charged, and the connection ends
+// - error_after: it is charged, and the answer is 500
+// - decline: the answer is 402
+// - hang: it is charged and answered after release()
 //
 // Thread safety: all of it.
 #pragma once

@@ -8,8 +8,8 @@
 namespace hapax::support {
 
 // The messages (and control records) between the group's committed offsets and the ends of the
-// topic's partitions. A partition without a committed offset counts from 0, and at least 1: a
-// group that has settled everything has said so.
+// topic's partitions. A partition without a committed offset counts from 0, and at least as 1. A
+// group that has settled everything has committed its offsets.
 // Throws: std::runtime_error in Kafka's words. Blocks: at most 30 s.
 std::int64_t group_lag(const std::string& bootstrap, const std::string& group,
                        const std::string& topic, int partitions);

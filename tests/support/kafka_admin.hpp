@@ -27,8 +27,8 @@ void delete_topic(const std::string& bootstrap, const std::string& name);
 void delete_records(const std::string& bootstrap, const std::string& topic, std::int32_t partition,
                     std::int64_t before);
 
-// Nobody may read the topic, and everything else of it is allowed; and all is again. On a server
-// with an authorizer.
+// deny_read(): no user may read the topic, and everything else of it is allowed. allow_read()
+// allows all again. The server needs an authorizer.
 void deny_read(const std::string& bootstrap, const std::string& topic);
 void allow_read(const std::string& bootstrap, const std::string& topic);
 // The same for a consumer group.
@@ -52,7 +52,7 @@ struct GroupOffset {
   bool operator==(const GroupOffset&) const = default;
 };
 
-// What the group has committed; nothing where it has not.
+// What the group has committed; nothing if it has not.
 std::optional<GroupOffset> committed(const std::string& bootstrap, const std::string& group,
                                      const std::string& topic, std::int32_t partition);
 
@@ -63,8 +63,8 @@ void reset_offset(const std::string& bootstrap, const std::string& group, const 
 // One more than the newest offset in the partition, control records included.
 std::int64_t end_offset(const std::string& bootstrap, const std::string& topic,
                         std::int32_t partition);
-// Where consumers with read_committed stop: at the end, or before the first open transaction. Not
-// on the mock cluster.
+// The offset at which consumers with read_committed stop: the end, or the first open transaction.
+// Not on the mock cluster.
 std::int64_t last_stable_offset(const std::string& bootstrap, const std::string& topic,
                                 std::int32_t partition);
 

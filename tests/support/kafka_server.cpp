@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr auto kServerPatience = 180s;
 constexpr const char* kFolderName = "kafka-4.3.0";  // as in get_kafka.sh
 
-// Where get_kafka.sh puts the jars.
+// The folder in which get_kafka.sh puts the jars.
 fs::path jars() {
   const char* cache = std::getenv("HAPAX_CACHE");
   const char* home = std::getenv("HOME");
@@ -102,7 +102,7 @@ sandbox::Program KafkaServer::java(const std::string& main_class,
       // Made for a fast start, not for a long life.
       "java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
       "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-      // For the one line that says it has started.
+      // For the one line that tells that it has started.
       "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info", "-cp",
       (jars() / "*").string(), main_class};
   argv.insert(argv.end(), arguments.begin(), arguments.end());

@@ -15,7 +15,7 @@
 
 namespace hapax::support {
 
-// Throws: std::runtime_error with the broker's own words where it does not start or stop.
+// Throws: std::runtime_error with the broker's own words if it does not start or stop.
 // Thread safety: none; start it from a thread that outlives it (see ChildProcess).
 class KafkaServer {
  public:
@@ -27,7 +27,7 @@ class KafkaServer {
   KafkaServer(const KafkaServer&) = delete;
   KafkaServer& operator=(const KafkaServer&) = delete;
 
-  // What this machine lacks to run Kafka, and how to get it; nothing where nothing is missing.
+  // What this machine lacks to run Kafka, and how to get it; nothing if nothing is missing.
   static std::optional<std::string> missing();
 
   // Starts it again after stop() or kill(), on the same ports and data. Returns when it serves.

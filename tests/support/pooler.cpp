@@ -9,7 +9,7 @@
 namespace hapax::support {
 namespace {
 
-// Where Debian puts it, which is in root's PATH only.
+// Debian's path, which is in root's PATH only.
 constexpr const char* kProgram = "/usr/sbin/pgbouncer";
 
 }  // namespace

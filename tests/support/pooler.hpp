@@ -19,7 +19,7 @@ class Pooler {
   Pooler(std::string database, std::uint16_t target, std::string mode = "session");
   ~Pooler();
 
-  // Why there can be none on this machine; nothing where there can.
+  // Why there can be none on this machine; nothing if there can.
   static std::optional<std::string> missing();
 
   // New connections of it go there, as soon as it has read that.

@@ -42,10 +42,10 @@ class Producer {
   // Hands it to librdkafka. Blocks: while its queue is full.
   void produce(const Outgoing& record);
 
-  // Throws also where Kafka has refused a record since the last flush. Blocks: at most `timeout`.
+  // Throws also if Kafka has refused a record since the last flush. Blocks: at most `timeout`.
   void flush(std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-  // produce() and flush(); says where it landed.
+  // produce() and flush(). Returns the record's partition and offset.
   Placed send(const Outgoing& record);
 
   void begin();

@@ -1,6 +1,6 @@
-// A Kafka that takes clients by TLS and SASL only (and the test itself in plain text), with a
-// second listener whose certificate has expired, and a third that asks for a client certificate
-// instead of a password.
+// A Kafka that accepts clients by TLS and SASL only, and the test itself in plain text. Its second
+// listener has an expired certificate. The third asks for a client certificate instead of a
+// password.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class SecureKafka {
   // Blocks: seconds. Precondition: as shared_kafka()'s.
   explicit SecureKafka(const std::string& password);
 
-  // What a worker is told, but for the password. SCRAM where librdkafka can do it with this Kafka
+  // A worker's properties without the password. SCRAM if librdkafka can do it with this Kafka
   // (2.6.1 and later), else PLAIN over TLS.
   std::map<std::string, std::string> properties() const;
   static bool can_scram();

@@ -9,7 +9,7 @@
 namespace hapax::support {
 namespace {
 
-// The server runs as postgres where we are root, and takes its key from nobody else.
+// If we are root, the server runs as postgres. It refuses a key file of another owner.
 void give_to_server(const std::filesystem::path& path) {
   const passwd* const user = geteuid() == 0 ? getpwnam("postgres") : nullptr;
   if (user != nullptr && chown(path.c_str(), user->pw_uid, user->pw_gid) != 0)

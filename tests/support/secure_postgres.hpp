@@ -1,5 +1,5 @@
-// A PostgreSQL that lets nobody in without TLS, for the tests of it: users with a password (SCRAM),
-// users with a client certificate, and the test itself as the owner.
+// A PostgreSQL that refuses connections without TLS. It has users with a password (SCRAM), users
+// with a client certificate, and the test itself as the owner.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where a test lets workers work: a topic, a consumer group, and a database with a ledger in it.
+// What a test's workers work on: a topic, a consumer group, and a database with a ledger in it.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@
 
 namespace hapax::support {
 
-// The Kafka that all tests of this process share, started by the first who asks. Whoever stops it
-// starts it again. Precondition: on the main thread, and HAPAX_NEEDS_KAFKA() was said.
+// The Kafka that all tests of this process share. The first call starts it. If a test stops it,
+// that test starts it again. Precondition: on the main thread, after HAPAX_NEEDS_KAFKA().
 KafkaServer& shared_kafka();
 
 class Site {

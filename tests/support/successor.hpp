@@ -1,7 +1,7 @@
 // The PostgreSQL that takes over when the tests' own has died: a physical copy of it that lacks
 // what was done last.
 //
-// Throws from every function: std::exception; PostgreSQL's own words where it refuses something.
+// Throws from every function: std::exception, with PostgreSQL's own words if it refuses something.
 // Blocks: seconds. Thread safety: none; made on a thread that outlives it (see ChildProcess).
 #pragma once
 
@@ -34,7 +34,7 @@ class Successor {
   // Returns when it lets writers in.
   virtual void take_over() = 0;
 
-  // Where it is, or will be.
+  // The port that it has, or will have.
   std::uint16_t port() const { return port_; }
 
  protected:

@@ -78,7 +78,7 @@ bool WorkerProcess::dies_before(const std::string& event) {
   return !find(event, {}, 1, kWorkerPatience).has_value();
 }
 
-// Nothing where it has ended without saying it.
+// Nothing if the worker has ended without that log line.
 std::optional<nlohmann::json> WorkerProcess::find(const std::string& event,
                                                   const nlohmann::json& fields, std::size_t times,
                                                   milliseconds timeout) {

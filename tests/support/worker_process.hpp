@@ -1,6 +1,6 @@
 // A worker in a process of its own, for tests that kill, freeze and stop it.
 //
-// Waits on what the worker says: its log lines (JSON) and /readyz.
+// Waits for the worker's log lines (JSON) and for /readyz.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct WorkerOptions {
 };
 
 struct Answer {
-  int status = 0;  // 0: nobody answered
+  int status = 0;  // 0: there was no answer
   std::string body;
 };
 
@@ -35,7 +35,7 @@ class WorkerProcess {
   explicit WorkerProcess(WorkerOptions options);
 
   // Returns when the worker has logged `event` `times` times since its (last) start, each with at
-  // least these fields; the last of them. Throws also where the worker has ended before.
+  // least these fields; the last of them. Throws also if the worker has ended before.
   nlohmann::json await(const std::string& event, const nlohmann::json& fields = {},
                        std::size_t times = 1,
                        std::chrono::milliseconds timeout = std::chrono::seconds(120));
