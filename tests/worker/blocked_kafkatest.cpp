@@ -1,5 +1,5 @@
-// A partition that is as far ahead of a message that waits for a retry as it may be says so, once,
-// and names the message; others of the partition pass it up to there.
+// If a message waits for a retry, later messages of its partition run up to a bound. At the bound
+// the log names the message once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

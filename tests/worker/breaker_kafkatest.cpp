@@ -1,5 +1,5 @@
-// A broken deploy must not drain the topic into dead letters: so many in a row for one cause halt
-// the route, until somebody resumes it.
+// A broken deploy must not turn the topic into dead letters. If so many in a row have one cause,
+// the route halts until an operator resumes it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -121,7 +121,7 @@ TEST_F(DeadLetterTopic, HasEachLetterOnceByIdThoughTwoWorkersMayPublish) {
   Producer producer(site.bootstrap());
   for (int n = 0; n < kLetters; ++n) producer.produce(rejected(n));
   producer.flush();
-  // One that was given up on before the setting was there, and one that needs nobody any more.
+  // One letter is from before the setting, and one has ended, so no operator has to look at it.
   const auto quiet = site.worker("quiet", {{"route", {{"breaker", 0}}}});
   site.await("SELECT count(*) FROM hapax.dead_letters", std::to_string(kLetters));
   EXPECT_EQ(site.database().value(kUnpublished), std::to_string(kLetters));

@@ -1,4 +1,4 @@
-// A leave is clean, which lets a changed key spec in, only where no message runs on.
+// After a clean leave a changed key spec may start. A leave is clean only if no message still runs.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -56,7 +56,7 @@ TEST(Leave, OfAHandlerThatDoesNotComeBackIsAFailureAndNamesIt) {
   EXPECT_TRUE(told.contains("lane"));
 }
 
-// The partition is halted, so nobody drains it; its lane is busy all the same.
+// The partition is halted, so the worker does not drain it. Its lane is busy all the same.
 TEST(Leave, WaitsNoLongerForAHandlerOfAHaltedPartition) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());

@@ -1,8 +1,8 @@
-// worker.durability: PostgreSQL dies before it has written down what workers have committed.
+// worker.durability: PostgreSQL dies before workers' commits are on the disk.
 //
-// The tail is lost for certain: what writes it by itself is frozen (the WAL writer, and those that
-// write pages, before which their WAL must be), and locks keep the worker's own synchronous
-// transactions from committing, which would write the tail with them.
+// The test makes sure that they are lost. It freezes the processes that would write them: the WAL
+// writer, and those that write pages, because WAL goes before pages. A synchronous commit would
+// write them, too, so locks keep the worker from making one.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -17,13 +17,13 @@ constexpr int kBefore = 100;  // below a checkpoint
 constexpr int kTailPayments = 300;
 
 struct Crash {
-  int booked;  // what everybody could see before it
+  int booked;  // what all sessions could see before it
   int kept;    // after recovery, while the worker still stood
   int keys;    // completed ones, then
 };
 
-// Books some under a checkpoint, the rest after it; PostgreSQL and all its processes die; it comes
-// back; the worker, which was frozen meanwhile, goes on.
+// The worker books some payments before a checkpoint, and the rest after it. Then all processes of
+// PostgreSQL die, and it starts again. The worker was frozen meanwhile, and goes on.
 Crash crash_under(Site& site, WorkerProcess& worker) {
   Producer producer(site.bootstrap());
   site.pay(producer, 0, kBefore);

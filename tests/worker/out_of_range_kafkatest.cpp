@@ -1,4 +1,4 @@
-// A broker that says its log does not hold what a worker wants of it.
+// A broker reports that its log does not hold the offset that a worker wants.
 #include <gtest/gtest.h>
 
 #include "support/site.hpp"
@@ -45,8 +45,8 @@ TEST(OutOfRange, StartsAgainAlsoWhereThatFailsAtFirst) {
   expect_leaves(*worker);
 }
 
-// As of a broker that stood still, does not know of the newest messages, and takes itself for the
-// leader: the log ends below the checkpoint, and a moment later it does not.
+// As with a broker that stood still, lacks the newest messages, and believes that it leads. The log
+// seems to end below the checkpoint, and a moment later it does not.
 TEST(OutOfRange, ALogThatSeemsTooShortAtTheStartIsAskedAboutAgain) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());

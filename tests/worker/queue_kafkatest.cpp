@@ -1,4 +1,4 @@
-// A full queue holds nobody back for ever: neither what is behind it nor other partitions.
+// A full queue holds up neither later messages nor other partitions for ever.
 #include <gtest/gtest.h>
 
 #include "support/site.hpp"

@@ -1,5 +1,5 @@
-// What must be true of flow, waits and watermarks, kept in the plainest way there is: a list of all
-// messages ever received and where each is. The simulation asks it after each step.
+// Knows what must be true of flow, waits and watermarks, in the plainest way: it is a list of all
+// received messages with their states. The simulation asks it after each step.
 //
 // It knows the promises, and nothing of how the dispatcher, the watermark and the lanes keep them.
 #pragma once
@@ -90,7 +90,7 @@ class Reference {
   bool stopped = false;
 
   bool is_cautious() const { return cautious_ != nullptr; }
-  // Nobody promises turns across a change of it.
+  // The dispatcher does not promise turns across a change of caution.
   void set_cautious(const Partition* about) {
     cautious_ = about;
     passed_over_.clear();
@@ -254,7 +254,7 @@ class Reference {
     return load;
   }
 
-  // When the next that waits is ready at the latest; Time::max() where nothing ever is.
+  // The latest time at which the next waiting message is ready; Time::max() if there is none.
   Time next_due() {
     Time due = Time::max();
     for (auto& [partition, assignment] : assignments_)

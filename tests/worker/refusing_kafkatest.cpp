@@ -1,4 +1,4 @@
-// PostgreSQL that answers and refuses, as with a full disk, and not to everybody.
+// PostgreSQL answers, and refuses some of the payments, as with a full disk.
 #include <gtest/gtest.h>
 
 #include "support/site.hpp"

@@ -1,5 +1,5 @@
-// `hapax dead replay` from the command line to the effect: an edited payload completes once,
-// whoever presses the button and wherever the worker dies.
+// `hapax dead replay` from the command line to the effect. An edited payload completes once, even
+// if two operators order it, and at each point at which the worker may die.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class ReplayCommand : public testing::Test {
       arguments.push_back(more);
     return arguments;
   }
-  // Its exit code; what it printed is in said().
+  // Returns its exit code. The functions below read its output.
   int run(const std::vector<std::string>& arguments) {
     std::ofstream(folder.path() / "log", std::ios::trunc).close();
     const auto exit = start(arguments)->wait(60s);

@@ -99,7 +99,7 @@ TEST(RollingDeploy, HaltsUnderAnotherKeyUntilTheOldConfigurationHasDrained) {
   EXPECT_THAT(status.text, HasSubstr("run the old configuration until the partition is drained"));
   expect_leaves(*after);
 
-  // As it says.
+  // As the status advises.
   site.database().run("SELECT pg_advisory_unlock(1)");
   before->start_again();
   before->await("halted");

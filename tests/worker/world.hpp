@@ -1,7 +1,7 @@
-// The simulated world: real partitions, dispatcher and settlers, with lanes that step when the
-// schedule says so, a clock that it turns, and stand-ins for Kafka, PostgreSQL and the poll thread.
+// The simulated world has real partitions, a real dispatcher and real settlers. The schedule steps
+// its lanes and sets its clock. Kafka, PostgreSQL and the poll thread are replaced by stand-ins.
 //
-// After each step everything that can be seen is compared with the Reference.
+// After each step, it compares all visible state with the Reference.
 #pragma once
 
 #include <deque>

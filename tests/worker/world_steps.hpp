@@ -1,4 +1,4 @@
-// The world's part that does what a schedule's steps say.
+// The part of the world that carries out a schedule's steps.
 #pragma once
 
 #include "world.hpp"
@@ -92,7 +92,7 @@ inline void World::arrive(Site& site, Digits digits) {
          std::to_string(site.log.back().offset) + " arrives, order key " +
          std::to_string(site.log.back().order_key));
   }
-  if (digits.next(8) == 7) site.fetched = 0;  // Kafka says all of it again
+  if (digits.next(8) == 7) site.fetched = 0;  // Kafka delivers all of it again
   if (site.partition) deliver(site);
 }
 
@@ -176,8 +176,8 @@ inline void World::end(Player& lane, Digits digits) {
   dispatcher_.finish(std::move(batch.works));
 }
 
-// What a Processor may answer: it stops at an outage or a lost connection, and passes over what is
-// behind an unsettled message of the same order key.
+// Outcomes that a Processor may return. It stops at an outage or a lost connection. It does not run
+// messages after an unsettled one of the same order key.
 inline std::vector<flow::Outcome> World::draw_outcomes(const Batch& batch, Digits digits) {
   std::vector<flow::Outcome> outcomes;
   bool given_up = false;
