@@ -35,7 +35,7 @@ class CheckThroughAPooler : public testing::Test {
   }
 
  private:
-  // PgBouncer tells nobody when it listens.
+  // PgBouncer does not report when it listens, so this tries to connect.
   static void await(const store::ConnectOptions& options) {
     for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);;) {
       try {

@@ -1,10 +1,11 @@
-// The handler of the chaos runs: books an operation in a ledger that has no unique constraint, so
-// that a double effect shows, and in a balance, so that half an effect does.
+// The handler of the chaos runs. It books an operation in a ledger and in a balance. The ledger has
+// no unique constraint, so a double effect shows. If only one of the two is written, half an effect
+// shows.
 //
-// What an operation does besides stands in its payload's "do". Every run of it is a line in the
-// folder that the route's options name, written before anything else: the checker's own record of
-// what ran, which no transaction takes back. Files there also say what happened once already, and
-// which of the operators' repairs were done.
+// The payload's "do" names what else an operation does. Each run first writes a line into the
+// folder that the route's options name. This is the checker's own record of what ran, which no
+// transaction takes back. Files there also tell what happened once already, and which of the
+// operators' repairs were done.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -110,7 +111,7 @@ class Ledger final : public hapax::Handler {
     }
   }
 
-  // As a careless handler does: the transaction is aborted, and nobody says so.
+  // As a careless handler does: the transaction is aborted, and the handler hides that.
   static void swallow_an_error(Context& context) { swallow("SELECT 1 / 0", context); }
 
   void book(const Message& message, const json& order, Context& context) const {

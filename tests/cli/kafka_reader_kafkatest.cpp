@@ -1,4 +1,4 @@
-// What the commands ask of Kafka, and what they say when it does not answer.
+// What the commands ask Kafka, and their messages if Kafka does not answer.
 #include "cli/kafka_reader.hpp"
 
 #include <gtest/gtest.h>

@@ -41,7 +41,7 @@ httplib::Client client_of(const AdminServer& server) {
   return client;
 }
 
-// A connection that says what it is told and no more.
+// A connection that sends exactly what the test gives it.
 class RawClient {
  public:
   explicit RawClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {

@@ -1,10 +1,10 @@
-// Handlers whose messages say what they do, for the tests that run whole workers.
+// Handlers that do what their messages ask for, for the tests that run whole workers.
 //
-// Both book a payment as examples/payments does. "scripted" does before that what the payload's
-// "do" says, and notes each run in the file that the option "journal" names; "answering" stores a
-// result and books an answer for each duplicate. "paying" also publishes a receipt to the topic
-// that the option "receipts" names, and "receiving" books that receipt. "publishing" also publishes
-// the records of the payload's "publish".
+// Both book a payment as examples/payments does. Before that, "scripted" does what the payload's
+// "do" asks for. It also writes each run into the file that the option "journal" names. "answering"
+// stores a result and books an answer for each duplicate. "paying" also publishes a receipt to the
+// topic that the option "receipts" names, and "receiving" books that receipt. "publishing" also
+// publishes the records of the payload's "publish".
 #include <hapax/outside.hpp>
 #include <hapax/plugin.hpp>
 
@@ -30,7 +30,7 @@ void book(const json& payment, Context& context) {
 
 void book_payment(const json& payment, Context& context) { book(payment, context); }
 
-// A test holds this advisory lock to say when.
+// While a test holds this advisory lock, the handler waits.
 constexpr std::int64_t kLock = 1;
 
 void hold(const json&, Context& context) {
@@ -205,7 +205,8 @@ class Receiving final : public hapax::Handler {
   }
 };
 
-// Calls nobody. A payment's "call" says how that ends; its booking does what "do" says.
+// Makes no real call. A payment's "call" decides how the call ends. Its booking does what "do" asks
+// for.
 class Calling final : public hapax::OutsideHandler {
  public:
   json call(const hapax::Message& message, const hapax::Call&) override {

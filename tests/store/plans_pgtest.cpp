@@ -1,5 +1,5 @@
-// Plans on a table that is fresh and never analyzed: PostgreSQL once read the whole of it for every
-// message, with a plan made while it was empty.
+// Plans on a table that is fresh and never analyzed. If a plan was made while the table was empty,
+// PostgreSQL could read the whole table for each message.
 #include <gtest/gtest.h>
 
 #include <list>

@@ -1,5 +1,5 @@
-// TLS to PostgreSQL against a server that takes nothing else: by password and by client
-// certificate; and each mistake is one sentence that names it and says how to fix it.
+// TLS to a PostgreSQL that accepts nothing else, by password and by client certificate. For each
+// mistake there is one sentence that names it and tells how to fix it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -40,7 +40,7 @@ std::string by_certificate(const Certificate& certificate) {
          " ";
 }
 
-// Why no session could be made; "" where one was, and its transport is encrypted.
+// Why no session could be made; "" if one was made, and its transport is encrypted.
 std::string refusal(const std::string& url) {
   ConnectOptions options;
   options.url = url;

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The report of what is wrong; empty where the handler passes.
+// The report of what is wrong; empty if the handler passes.
 std::string verdict(const Body& body) {
   Harness harness(factory(body), ledger());
   try {

@@ -1,4 +1,4 @@
-// Where the test kit has its route from, and what it says where there is none.
+// The sources of the test kit's route, and its message if there is none.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -19,7 +19,7 @@ class KitOptions : public ::testing::Test {
     return path;
   }
 
-  // What the harness says instead of beginning.
+  // The message with which the harness refuses to begin.
   static std::string refusal(const Options& options) {
     try {
       Harness harness(factory(book), options);

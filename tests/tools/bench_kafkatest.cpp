@@ -34,7 +34,8 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
   ASSERT_TRUE(exit && exit->success()) << text_of(out);
   const auto report = nlohmann::json::parse(text_of(out));
 
-  // Counted in PostgreSQL after each round; exit code 1 where one is missing or there twice.
+  // The bench counts in PostgreSQL after each round. Its exit code is 1 if one is missing or there
+  // twice.
   EXPECT_EQ(report.at("exact"), true);
   EXPECT_EQ(report.at("wrong"), nlohmann::json::array());
   EXPECT_EQ(report.at("options").at("messages"), 2000);

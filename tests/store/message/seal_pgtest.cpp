@@ -1,5 +1,5 @@
-// The seal from PostgreSQL's side: no COMMIT of a claim without its completion exists, whoever
-// sends it. Here hapax's own statements are used, and COMMIT is sent as psql would.
+// The seal from PostgreSQL's side: no client can COMMIT a claim without its completion. Here
+// hapax's own statements are used, and COMMIT is sent as psql would.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -21,7 +21,7 @@ class SealInSql : public testing::Test {
     return {identities.back(), scope, source, std::chrono::hours(1)};
   }
 
-  // The SQLSTATE of a COMMIT that hapax did not send; "" where it was accepted.
+  // The SQLSTATE of a COMMIT that hapax did not send; "" if it was accepted.
   static std::string raw_commit(Transaction& transaction) {
     try {
       transaction.pqxx().exec("COMMIT");

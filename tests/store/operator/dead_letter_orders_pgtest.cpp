@@ -1,5 +1,5 @@
-// What operators order about dead letters, as the operator's role: each letter once, whoever else
-// orders or runs it, and all of it in hapax.operator_log.
+// What operators order about dead letters, in the operator's role. Each order takes effect once,
+// even if others order or run the same letter. hapax.operator_log has all orders.
 #include "store/operator/dead_letter_orders.hpp"
 
 #include <gtest/gtest.h>

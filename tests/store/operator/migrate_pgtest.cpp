@@ -192,7 +192,7 @@ TEST_F(Migrate, EveryStatementOfOursPrepares) {
   EXPECT_GT(prepared, 20);
 }
 
-// What pg_dump says, without what differs between releases of PostgreSQL.
+// The output of pg_dump, without lines that differ between releases of PostgreSQL.
 std::string schema_of(const test::Database& database) {
   const auto output = test::postgres().folder() / (database.name() + ".sql");
   sandbox::run_to_end({{"pg_dump", "--schema-only", "--schema=hapax", "--no-owner",

@@ -11,7 +11,7 @@ namespace {
 
 class Rights : public testing::Test {
  protected:
-  // The SQLSTATE that the worker role gets in a transaction that may write; "" where it is allowed.
+  // The SQLSTATE that the worker role gets in a transaction that may write; "" if it is allowed.
   std::string state_of(const std::string& sql) {
     Session session(database.worker());
     Transaction transaction(session);

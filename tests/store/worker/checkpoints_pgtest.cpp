@@ -1,4 +1,4 @@
-// The checkpoint row's jobs: where to go on, who may write it, whether the tail survived.
+// What the checkpoint row tells: the next offset, who may write it, and whether commits were lost.
 #include "store/worker/checkpoints.hpp"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST_F(Checkpoints, KeepEachJumpAndNothingElse) {
   };
   start(40, std::nullopt, Jump::first_start);
   start(40, 40, Jump::none);
-  start(40, 40, Jump::decision);  // decided to stay where it was
+  start(40, 40, Jump::decision);  // the decision is to stay at the same offset
   start(7, 40, Jump::foreign_reset);
   EXPECT_EQ(database.value("SELECT string_agg(concat_ws(' ', cause, coalesce(from_offset, -1), "
                            "to_offset, who), ', ' ORDER BY id) FROM hapax.position_changes"),
