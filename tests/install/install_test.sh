@@ -70,8 +70,10 @@ expect 4 'PostgreSQL is not ready' "$work/build/booking_worker" run -c "$work/wo
 expect 4 'PostgreSQL is not ready' \
   "$prefix/bin/hapax" run -c "$work/worker.json" --plugin "$prefix/lib/hapax/libpayments.so"
 
-# The example of a project with tests, as it stands.
+# The example of a project with tests, as it stands. If a library is missing, the way out is said.
 cp -r "$source/examples/testing" "$work/tested"
+expect 1 'apt-get install libprotobuf-dev$' cmake -S "$work/tested" -B "$work/lacking" \
+  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_DISABLE_FIND_PACKAGE_Protobuf=ON
 cmake -S "$work/tested" -B "$work/tested/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/output" 2>&1 &&
   cmake --build "$work/tested/build" >>"$work/output" 2>&1 ||
   { cat "$work/output"; fail "examples/testing does not build against the installed hapax"; }
