@@ -75,8 +75,8 @@ hapax demo >out 2>&1 || { tail -n 30 out; fail "the demo"; }
 tail -n 1 out
 
 # A project with a test, which needs what libhapax-dev recommends.
-install pkgconf libcpp-httplib-dev libpq-dev libpqxx-dev prometheus-cpp-dev librdkafka-dev \
-  libspdlog-dev libssl-dev libgtest-dev
+# shellcheck disable=SC2046  # words
+install $(dpkg-deb -f "$debs"/libhapax-dev_*.deb Recommends | tr -d ,) libgtest-dev
 install sudo
 # Types what docs/tutorial.md shows under a heading, in a folder.
 type_section() {
