@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hapax::detail {
 
@@ -14,12 +16,68 @@ namespace hapax::detail {
   return !integer.is_number_unsigned() && integer.get<std::int64_t>() < 0;
 }
 
-[[gnu::visibility("hidden")]] inline bool same_number(const nlohmann::json& a,
-                                                      const nlohmann::json& b) {
+// Equal numbers have equal texts, also an integer and a float. nlohmann compares these as doubles, of
+// which an integer above 2^53 may have the neighbour's value.
+[[gnu::visibility("hidden")]] inline std::string number_text(const nlohmann::json& number) {
+  if (!number.is_number_float()) return number.dump();
+  const double value = number.get<double>();
+  const bool is_integer = std::floor(value) == value && value >= -0x1p63 && value < 0x1p64;
+  if (!is_integer) return number.dump();
+  return value < 0 ? std::to_string(static_cast<std::int64_t>(value))
+                   : std::to_string(static_cast<std::uint64_t>(value));
+}
+
+// What a member of type float makes of a fraction; integers stay exact.
+[[gnu::visibility("hidden")]] inline double as_float(double value) {
+  const bool is_fraction = std::floor(value) != value;
+  return is_fraction ? static_cast<double>(static_cast<float>(value)) : value;
+}
+
+// If `read` is what a type keeps of `document`.
+[[gnu::visibility("hidden")]] inline bool same_number(const nlohmann::json& document,
+                                                      const nlohmann::json& read) {
+  if (document.is_number_float() && read.is_number_float())
+    return document == read || as_float(document.get<double>()) == read.get<double>();
+  if (document.is_number_float() != read.is_number_float())
+    return number_text(document) == number_text(read);
   // nlohmann takes 2^64 - 1 for -1 when it compares.
-  if (a.is_number_integer() && b.is_number_integer() && is_negative(a) != is_negative(b))
+  if (document.is_number_integer() && read.is_number_integer() &&
+      is_negative(document) != is_negative(read))
     return false;
-  return a == b;
+  return document == read;
+}
+
+// Adds the numbers in `value`, each with the names of the members that lead to it.
+[[gnu::visibility("hidden")]] inline void add_numbers(const nlohmann::json& value,
+                                                      const std::string& names,
+                                                      std::vector<std::string>& numbers) {
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.items())
+      add_numbers(member, names + name + '\0', numbers);
+  } else if (value.is_array()) {
+    for (const auto& element : value) add_numbers(element, names, numbers);
+  } else if (value.is_number_float()) {
+    numbers.push_back(names + number_text(as_float(value.get<double>())));
+  } else if (value.is_number()) {
+    numbers.push_back(names + value.dump());
+  }
+}
+
+// If the array `read` holds numbers of the array `document` in another order, as a set and a map
+// make one. A set drops equal elements, too.
+[[gnu::visibility("hidden")]] inline bool is_in_other_order(const nlohmann::json& document,
+                                                            const nlohmann::json& read) {
+  std::vector<std::string> before, after;
+  add_numbers(document, {}, before);
+  add_numbers(read, {}, after);
+  std::ranges::sort(before);
+  std::ranges::sort(after);
+  if (!std::ranges::includes(before, after)) return false;
+  const auto is_number = [](const nlohmann::json& element) { return element.is_number(); };
+  if (!std::ranges::all_of(document, is_number)) return true;
+  return std::ranges::all_of(before, [&](const std::string& number) {
+    return std::ranges::binary_search(after, number);
+  });
 }
 
 // One number of `document` that is another one in `read`, which a type made of the document. The
@@ -36,7 +94,10 @@ namespace hapax::detail {
     }
   } else if (read.is_array() && document.is_array()) {
     for (std::size_t i = 0; i < std::min(read.size(), document.size()); ++i)
-      if (auto changed = changed_number(document[i], read[i], at / i)) return changed;
+      if (auto changed = changed_number(document[i], read[i], at / i)) {
+        if (is_in_other_order(document, read)) return std::nullopt;
+        return changed;
+      }
   } else if (read.is_number() && (document.is_number() || document.is_boolean()) &&
              !same_number(document, read)) {
     return at.to_string() + " is " + document.dump() + ", which its type would make " + read.dump();

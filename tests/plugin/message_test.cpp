@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace hapax {
@@ -91,6 +93,53 @@ TEST(TypedPayload, NumbersThatTheirMembersCannotHoldAreRefused) {
       {R"({"votes": {"a/b": 40000}})", "/votes/a~1b is 40000"}};
   for (const auto& [payload, why] : refused)
     EXPECT_THAT(refusal<Order>(payload), HasSubstr(why)) << payload;
+}
+
+struct Sets {
+  std::set<int> ids;
+  std::map<int, int> votes;
+  std::set<std::vector<int>> groups;
+  std::unordered_map<int, Item> items;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Sets, ids, votes, groups, items)
+
+TEST(TypedPayload, ElementsThatATypePutsInAnotherOrderAreTaken) {
+  EXPECT_EQ(as<Sets>(R"({"ids": [3, 1, 2.0]})").ids, (std::set<int>{1, 2, 3}));
+  EXPECT_EQ(as<Sets>(R"({"ids": [1, 1, 3]})").ids, (std::set<int>{1, 3}));
+  EXPECT_EQ(as<Sets>(R"({"votes": [[2, 5], [1, 7]]})").votes.at(2), 5);
+  EXPECT_EQ(as<Sets>(R"({"groups": [[4, 5], [1, 9]]})").groups.size(), 2U);
+  const std::string items = R"({"items": [[3, {"what": "a", "count": 1, "x": 0.5}],
+                                          [1, {"what": "b", "count": 2}],
+                                          [2, {"what": "c", "count": 3}]]})";
+  EXPECT_EQ(as<Sets>(items).items.at(1).count, 2);
+}
+
+TEST(TypedPayload, AnotherOrderHidesNoChangedNumber) {
+  const std::map<std::string, std::string> refused = {
+      {R"({"ids": [3, 1.5, 1]})", "/ids/0 is 3"},
+      {R"({"ids": [1.5, 1]})", "/ids/0 is 1.5"},
+      {R"({"votes": [[2, 5], [1, 5.5]]})", "/votes/0/0 is 2"},
+      {R"({"groups": [[4.5, 5], [1, 4]]})", "/groups/0/0 is 4.5"},
+      {R"({"items": [[1, {"what": "a", "count": 2.5, "x": 2}]]})", "/items/0/1/count is 2.5"}};
+  for (const auto& [payload, why] : refused)
+    EXPECT_THAT(refusal<Sets>(payload), HasSubstr(why)) << payload;
+}
+
+struct Rates {
+  double rate = 0;
+  float share = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Rates, rate, share)
+
+TEST(TypedPayload, IntegersAreExactInFloats) {
+  EXPECT_EQ(as<Rates>(R"({"rate": 9007199254740992})").rate, 0x1p53);
+  EXPECT_EQ(as<Rates>(R"({"rate": -9223372036854775808})").rate, -0x1p63);
+  EXPECT_EQ(as<Rates>(R"({"share": 0.1})").share, 0.1F) << "as close as a float comes";
+  EXPECT_THAT(refusal<Rates>(R"({"rate": 9007199254740993})"),
+              HasSubstr("/rate is 9007199254740993"));
+  EXPECT_THAT(refusal<Rates>(R"({"rate": 18446744073709551615})"), HasSubstr("/rate is 1844"));
+  EXPECT_THAT(refusal<Rates>(R"({"share": 16777217})"), HasSubstr("/share is 16777217"));
+  EXPECT_THAT(refusal<Rates>(R"({"share": 16777217.0})"), HasSubstr("/share is 16777217.0"));
 }
 
 }  // namespace
