@@ -71,6 +71,16 @@ TEST(Plugin, MayUseAnotherLayoutOfJson) {
   EXPECT_EQ(context.stored, sent);
 }
 
+// As a shadow run does: both in one process.
+TEST(Plugin, KeepsTheVariablesOfItsStaticLibrariesToItself) {
+  for (const int fee : {1, 2}) {
+    const auto factories = load_plugin(library("fees_" + std::to_string(fee)));
+    Keeping context;
+    factories[0].make()->handle(Message({.payload = "10"}), context);
+    EXPECT_EQ(context.stored, 10 + fee);
+  }
+}
+
 TEST(Plugin, OfAnotherAbiIsRefusedBeforeItsCodeRuns) {
   EXPECT_THAT(refusal(library("other_abi")),
               AllOf(HasSubstr("was built for hapax ABI 1, this hapax has " HAPAX_TEXT(HAPAX_ABI)),
