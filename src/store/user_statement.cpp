@@ -6,6 +6,7 @@
 namespace hapax::store {
 namespace {
 
+constexpr std::size_t kLongestName = 63;      // bytes; PostgreSQL cuts off the rest
 constexpr std::size_t kLongestJoined = 4096;  // bytes; std::regex needs stack for each
 
 // The words and signs of an SQL text, without its comments and the contents of its strings.
@@ -85,8 +86,12 @@ class Tokens {
       const char c = text_[at_];
       token.text += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
     }
-    if (is_at("'") && token.text == "e") return string('\'', true), Token{"'"};
-    return token;
+    if (!is_at("'") || token.text != "e") return token;
+    while (is_at("'")) {  // on a new line it goes on, with escapes
+      string('\'', true);
+      skip_space();
+    }
+    return {"'"};
   }
 
   // $tag$ … $tag$; not a parameter.
@@ -139,9 +144,14 @@ UserText read_user_text(std::string_view text) {
   Tokens::Token before;
   for (; !token.text.empty() || token.is_word; before = std::move(token), token = tokens.next()) {
     if (token.text == "(" && before.is_word) read.calls.push_back(before.text);
+    // `row.function`
+    if (token.is_word && before.text == "." && !before.is_word) read.calls.push_back(token.text);
     if (token.text == "(" && !token.is_word) selects.push_back(false);
     if (token.text == ")" && !token.is_word && selects.size() > 1) selects.pop_back();
     if (!token.is_word) continue;
+    // Its rule sets settings.
+    if (token.text == "pg_settings" || token.text.size() > kLongestName)
+      read.leaves = Leaves::settings;
     if (token.is_quoted) {  // U&"…" is a name written with escapes
       if (before.text == "&") read.leaves = Leaves::settings;
     } else if (token.text == "select") {

@@ -16,9 +16,9 @@ enum class Leaves { nothing, settings, prepared_statements };
 struct UserText {
   // Decided by the text alone. Only a plain query leaves nothing.
   Leaves leaves = Leaves::nothing;
-  // The names that may be functions which a plain query calls: each name before a parenthesis, in
-  // PostgreSQL's spelling. Keywords are among them, and tables with a list of columns. Emptied once
-  // hapax has asked PostgreSQL about them.
+  // The names that may be functions which a plain query calls: each name before a parenthesis or
+  // behind a point, in PostgreSQL's spelling. Keywords are among them, and tables with a list of
+  // columns. Emptied once hapax has asked PostgreSQL about them.
   std::vector<std::string> calls;
   // Whether it may end the transaction that it runs in, or make or use savepoints.
   bool controls_transaction = false;

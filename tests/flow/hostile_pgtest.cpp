@@ -147,12 +147,22 @@ TEST_F(Hostile, LeavesNoSettingRoleOrLockToItsNeighbour) {
   database.run(
       "CREATE SCHEMA tools; GRANT USAGE ON SCHEMA tools TO hapax_worker;"
       "CREATE FUNCTION tools.aside() RETURNS text LANGUAGE sql AS "
-      "$$ SELECT set_config('search_path', 'elsewhere', false) $$");
+      "$$ SELECT set_config('search_path', 'elsewhere', false) $$;"
+      "CREATE TABLE tools.rows (n int); INSERT INTO tools.rows VALUES (1);"
+      "GRANT SELECT ON tools.rows TO hapax_worker;"
+      "CREATE FUNCTION tools.of_row(tools.rows) RETURNS text LANGUAGE sql AS "
+      "$$ SELECT tools.aside() $$;"
+      "CREATE FUNCTION tools." +
+      std::string(63, 'a') + "() RETURNS text LANGUAGE sql AS $$ SELECT tools.aside() $$");
+  const std::string cut_off = "SELECT tools." + std::string(64, 'a') + "()";
   std::int64_t offset = 0;
   for (const char* text :
        {"SELECT pg_catalog . set_config ('search_path', 'elsewhere', false)",
         "SELECT \"set_config\"('search_path', 'elsewhere', false)",
         "SELECT U&\"set\\005fconfig\"('search_path', 'elsewhere', false)", "SELECT tools.aside()",
+        cut_off.c_str(), "SELECT r.of_row FROM tools.rows r", "SELECT (r).of_row FROM tools.rows r",
+        "SELECT E'x'\n'b\\'c', tools.aside(), ' '",
+        "UPDATE pg_settings SET setting = 'elsewhere' WHERE name = 'search_path'",
         "SELECT count(*) FROM tools.aside()",
         "SELECT query_to_xml('SELECT tools.aside()', true, true, '')",
         "/**/ SET search_path TO elsewhere", "--\nSET search_path TO elsewhere"}) {

@@ -26,6 +26,12 @@ TEST(UserText, OfPlainQueriesLeavesNothingAndCallsWhatItNames) {
   EXPECT_THAT(read_user_text("SELECT Foo(1), s . \"Bar\" (2), 'baz(3)', $1 /* no (4) */").calls,
               ElementsAre("Bar", "foo"));
   EXPECT_THAT(read_user_text("SELECT a FROM t WHERE b = $1").calls, IsEmpty());
+  EXPECT_THAT(read_user_text("SELECT row.aside, (row) . \"Aside\", 1.5 FROM t row").calls,
+              ElementsAre("Aside", "aside"));
+  EXPECT_THAT(read_user_text("SELECT E'x'\n'b\\'c', aside(1), ' '").calls, ElementsAre("aside"));
+  EXPECT_THAT(read_user_text("SELECT E'x' --'\n'b\\'c', aside(1), ' '").calls,
+              ElementsAre("aside"));
+  EXPECT_THAT(read_user_text("SELECT 'x'\n'b\\', aside(1), ' '").calls, ElementsAre("aside"));
 }
 
 TEST(UserText, OfAnythingElseLeavesSomething) {
@@ -51,8 +57,11 @@ TEST(UserText, OfAnythingElseLeavesSomething) {
                            ";",
                            "CREATE TEMP TABLE t (a int)",
                            "LISTEN a",
+                           "UPDATE pg_catalog.pg_settings SET setting = 1",
                            "EXPLAIN SELECT 1"})
     EXPECT_NE(read_user_text(text).leaves, Leaves::nothing) << text;
+  EXPECT_EQ(read_user_text("SELECT " + std::string(63, 'a') + "()").leaves, Leaves::nothing);
+  EXPECT_NE(read_user_text("SELECT " + std::string(64, 'a') + "()").leaves, Leaves::nothing);
   for (const char* text : {"PREPARE a AS SELECT 1", "deallocate a", "DISCARD ALL"})
     EXPECT_EQ(read_user_text(text).leaves, Leaves::prepared_statements) << text;
 }
