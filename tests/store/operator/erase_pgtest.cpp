@@ -41,6 +41,20 @@ TEST_F(Erase, ALetterIsKnownToHaveLostItsBytes) {
             "erased bob");
 }
 
+// Else a client that asks for its operation hears that it took effect.
+TEST_F(Erase, WhatEndedWithoutAnEffectStaysSo) {
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at, error, result) SELECT key, 's', 'completed', 'g', 't', "
+      "1, 0, 7, 'infinity', error, '{}' FROM (VALUES ('p0', 'given up by ann: Bob'), "
+      "('p1', 'refused: Bob'), ('p2', NULL)) AS k (key, error)");
+  erase("{}", "{p0,p1,p2}");
+  const std::string erased = database.value(
+      "SELECT string_agg(coalesce(error, 'none'), ', ' ORDER BY key) FROM hapax.idempotency_keys "
+      "WHERE result IS NULL");
+  EXPECT_EQ(erased, "given up by an operator (erased), erased, none");
+}
+
 TEST_F(Erase, TheOperatorsLogHoldsNothingOfAKeyThatIsNamed) {
   for (const char* const key : {"p0", "p1"})
     database.run(std::string("INSERT INTO hapax.operator_log (who, action, target, why, facts) "
