@@ -1,11 +1,12 @@
 -- An operation before an operator decides about it. $1 key, $2 scope, $3 tenant. One row as JSON, or
--- none. lock_call.sql comes first. As list_calls.sql. `comes_no_more`: why its message does not come
+-- none. lock_call.sql comes first. As list_calls.sql. `called_by`: a worker calls now, under a lease; an
+-- answer needs no call any more. `comes_no_more`: why its message does not come
 -- again by itself, or ''.
 SELECT to_json(r) FROM (
   SELECT k.key, k.scope, k.tenant, k.status, k.topic, k.generation, k.partition, k.kafka_offset,
          k.group_id, k.token, k.calls, k.called_at, k.answer::text AS answer, k.error, k.updated_at,
          (SELECT h.worker FROM hapax.holders h
-          WHERE h.id = k.holder AND h.until > clock_timestamp()) AS called_by,
+          WHERE h.id = k.holder AND h.until > clock_timestamp() AND k.status = 'started') AS called_by,
          (SELECT d.id FROM hapax.dead_letters d
           WHERE d.group_id = k.group_id AND d.topic = k.topic AND d.generation = k.generation
             AND d.partition = k.partition AND d.kafka_offset = k.kafka_offset

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "store/message/replays.hpp"
+#include "store/operator/inspect.hpp"
 #include "store/outside/calls.hpp"
 #include "support/database.hpp"
 
@@ -108,6 +109,27 @@ TEST_F(CallOrders, ThatGiveUpAreRefusedWhileAReplayRuns) {
   ASSERT_TRUE(claim_replay(worker, "g", {"t"}, "w", std::chrono::hours(1)));
   EXPECT_THAT(decide(What::give_up), testing::HasSubstr("a worker runs a replay"));
   EXPECT_EQ(state(), "unknown|null|open");
+}
+
+// Its worker lives, and goes on to renew its lease, but has nothing of it in hand any more.
+TEST_F(CallOrders, AreTakenForAnAnswerWhoseMessageComesNoMore) {
+  database.run(
+      "INSERT INTO hapax.holders (group_id, worker, until) VALUES ('g', 'w', 'infinity');"
+      "UPDATE hapax.idempotency_keys SET status = 'answered', answer = '{}', "
+      "holder = (SELECT id FROM hapax.holders);"
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, key_spec, scope, next_offset) "
+      "VALUES ('g', 't', 0, '', 's', 7)");
+  const auto listed = [&] {
+    const Json open = count_open_calls(*session, {"s"});
+    EXPECT_EQ(open.at("abandoned"), list_calls(*session, {"s"}, {{}, true}, 10).size());
+    return open.at("abandoned").get<int>();
+  };
+  EXPECT_EQ(listed(), 0) << "the message comes again";
+  database.run("UPDATE hapax.checkpoints SET next_offset = 8");
+  EXPECT_EQ(listed(), 1);
+  replay();
+  EXPECT_EQ(listed(), 0) << "a replay books it";
+  EXPECT_EQ(decide(What::give_up), "");
 }
 
 // The discard has not committed when the decision looks at the letter.
