@@ -16,8 +16,8 @@ namespace hapax::detail {
   return !integer.is_number_unsigned() && integer.get<std::int64_t>() < 0;
 }
 
-// Equal numbers have equal texts, also an integer and a float. nlohmann compares these as doubles, of
-// which an integer above 2^53 may have the neighbour's value.
+// Equal numbers have equal texts, also an integer and a float. nlohmann compares these as doubles,
+// of which an integer above 2^53 may have the neighbour's value.
 [[gnu::visibility("hidden")]] inline std::string number_text(const nlohmann::json& number) {
   if (!number.is_number_float()) return number.dump();
   const double value = number.get<double>();
@@ -75,9 +75,8 @@ namespace hapax::detail {
   if (!std::ranges::includes(before, after)) return false;
   const auto is_number = [](const nlohmann::json& element) { return element.is_number(); };
   if (!std::ranges::all_of(document, is_number)) return true;
-  return std::ranges::all_of(before, [&](const std::string& number) {
-    return std::ranges::binary_search(after, number);
-  });
+  return std::ranges::all_of(
+      before, [&](const std::string& number) { return std::ranges::binary_search(after, number); });
 }
 
 // One number of `document` that is another one in `read`, which a type made of the document. The
