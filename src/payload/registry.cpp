@@ -187,21 +187,21 @@ Registry::Document Registry::document(const std::string& path) const {
   return read;
 }
 
-// Reads a schema with all that it refers to, depth first. If two refer to one schema, it is read
-// once.
+// With what it refers to, depth first. What is referred to twice is read once. Of two versions
+// under one name, Avro takes the first, as Confluent's clients do: a producer may have written by
+// it.
 std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
     const std::string& path) const {
   SchemaText schema;
   struct Open {
     json document;
     std::string name;
-    std::string path;
+    std::string seen_as;
     std::size_t next = 0;
   };
   std::vector<Open> open;
   std::map<std::string, std::size_t> seen;  // the place in schema.references, once it is known
-  std::string wanted = path;
-  std::string name;
+  std::string wanted = path, wanted_as = path, name;
   const auto began = now_();
   for (;;) {
     if (!wanted.empty()) {
@@ -211,25 +211,28 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
       auto read = document(wanted);
       if (std::holds_alternative<Missing>(read)) return Missing{};
       if (auto* const away = std::get_if<Away>(&read)) return std::move(*away);
-      open.push_back({std::get<json>(std::move(read)), name, wanted});
+      open.push_back({std::get<json>(std::move(read)), name, wanted_as});
       wanted.clear();
     }
+    const bool is_avro = string_of(open.front().document, "schemaType", "AVRO") == "AVRO";
     Open& last = open.back();
     const json& references = last.document["references"];
     if (references.is_array() && last.next < references.size()) {
       const json& reference = references[last.next++];
       const std::string its = path_of(reference);
       if (its.empty()) throw NotDecodable("the schema has a reference that names no subject");
-      if (const auto known = seen.find(its); known != seen.end()) {
+      name = string_of(reference, "name", "");
+      const std::string one = is_avro && !name.empty() ? name : its;
+      if (const auto known = seen.find(one); known != seen.end()) {
         if (open.size() == 1) schema.references[known->second].is_direct = true;
         continue;
       }
-      seen.emplace(its, 0);
+      seen.emplace(one, 0);
       if (seen.size() > kMaxReferences)
         throw NotDecodable("the schema refers to more than " + std::to_string(kMaxReferences) +
                            " others");
       wanted = its;
-      name = string_of(reference, "name", "");
+      wanted_as = one;
       continue;
     }
     std::string text = string_of(last.document, "schema", "");
@@ -238,7 +241,7 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
       schema.text = std::move(text);
       return schema;
     }
-    seen[last.path] = schema.references.size();
+    seen[last.seen_as] = schema.references.size();
     schema.references.push_back({last.name, std::move(text), open.size() == 2});
     open.pop_back();
   }

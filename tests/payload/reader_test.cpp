@@ -57,6 +57,31 @@ TEST(PayloadReader, DecodesEachPayloadByTheSchemaThatItNames) {
   EXPECT_EQ(read(reader, {.payload = std::nullopt}), "");  // a tombstone
 }
 
+TEST(PayloadReader, DecodesAvroThatRefersToTwoVersionsOfOneType) {
+  const auto schema = [](const std::string& name, const std::string& fields,
+                         const std::string& references) {
+    const std::string text = R"({"type": "record", "name": "a.)" + name +
+                             R"(", "fields": [{"name": "id", "type": "string"})" + fields + "]}";
+    return HttpAnswer{
+        200,
+        nlohmann::json{{"schema", text}, {"references", nlohmann::json::parse(references)}}.dump()};
+  };
+  const Reader reader(payload(Format::avro), [&](const std::string& path) {
+    if (path.starts_with("/subjects/C/versions/1")) return schema("C", "", "[]");
+    if (path.starts_with("/subjects/C/versions/2"))
+      return schema("C", R"(, {"name": "vip", "type": "boolean"})", "[]");
+    if (path.starts_with("/subjects/P/"))
+      return schema("P", R"(, {"name": "payer", "type": "C"})",
+                    R"([{"name": "a.C", "subject": "C", "version": 1}])");
+    return schema("O", R"(, {"name": "buyer", "type": "C"}, {"name": "pays", "type": "P"})",
+                  R"([{"name": "a.C", "subject": "C", "version": 2},
+                      {"name": "a.P", "subject": "P", "version": 1}])");
+  });
+  EXPECT_EQ(read(reader, {.payload = "\0\0\0\0\1\2o\2b\1\2p\2c\0"s}),
+            R"({"id":"o","buyer":{"id":"b","vip":true},"pays":{"id":"p","payer":)"
+            R"({"id":"c","vip":false}}})");
+}
+
 TEST(PayloadReader, DecodesProtobufByTheMessageThatTheIndexesName) {
   const Reader reader(payload(Format::protobuf), [](const std::string& path) {
     if (path != "/schemas/ids/1" && path != "/schemas/guids/01000000-0000-0000-0000-000000000002")

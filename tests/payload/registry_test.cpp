@@ -56,13 +56,28 @@ TEST(Registry, GivesASchemaAfterAllThatItRefersTo) {
 
 TEST(Registry, TellsWhatTheSchemaNamesItself) {
   Double a;
-  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S", "references": [
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S", "schemaType": "PROTOBUF", "references": [
       {"name": "b", "subject": "b", "version": 1}, {"name": "c", "subject": "c", "version": 2}]})"};
   a.answers["/subjects/b/versions/1"] = {200, R"({"schema": "B", "references": [
       {"name": "c", "subject": "c", "version": 1}]})"};
   a.answers["/subjects/c/versions/1"] = {200, R"({"schema": "C1"})"};
   a.answers["/subjects/c/versions/2"] = {200, R"({"schema": "C2"})"};
-  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S c=C1 b=B! c=C2!");
+  EXPECT_EQ(a.find("/schemas/ids/1"), "PROTOBUF:S c=C1 b=B! c=C2!");
+}
+
+// As Confluent's clients do. Two would declare one type twice.
+TEST(Registry, GivesAvroTheFirstVersionOfEachName) {
+  Double a;
+  const std::string b = R"({"name": "b", "subject": "b", "version": 1})";
+  const std::string c = R"({"name": "c", "subject": "c", "version": 2})";
+  a.answers["/schemas/ids/1"] = {200, R"({"schema": "S", "references": [)" + c + ", " + b + "]}"};
+  a.answers["/schemas/ids/2"] = {200, R"({"schema": "S", "references": [)" + b + ", " + c + "]}"};
+  a.answers["/subjects/b/versions/1"] = {200, R"({"schema": "B", "references": [
+      {"name": "c", "subject": "c", "version": 1}]})"};
+  a.answers["/subjects/c/versions/1"] = {200, R"({"schema": "C1"})"};
+  a.answers["/subjects/c/versions/2"] = {200, R"({"schema": "C2"})"};
+  EXPECT_EQ(a.find("/schemas/ids/1"), "AVRO:S c=C2! b=B!");
+  EXPECT_EQ(a.find("/schemas/ids/2"), "AVRO:S c=C1! b=B!");
 }
 
 TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndByNobodyMeanwhile) {
@@ -205,8 +220,8 @@ TEST(Registry, RefusesASchemaThatRefersToTooMuch) {
       {"name": "n", "subject": "s", "version": 0}]})"};
   for (int i = 0; i < 200; ++i)
     a.answers["/subjects/s/versions/" + std::to_string(i)] = {
-        200, R"({"schema": "S", "references": [{"name": "n", "subject": "s", "version": )" +
-                 std::to_string(i + 1) + "}]}"};
+        200, R"({"schema": "S", "references": [{"name": "n)" + std::to_string(i) +
+                 R"(", "subject": "s", "version": )" + std::to_string(i + 1) + "}]}"};
   EXPECT_THROW(a.find("/schemas/ids/1"), NotDecodable);
   EXPECT_LE(a.questions, 102);
 }
