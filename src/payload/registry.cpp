@@ -124,11 +124,14 @@ Registry::Found Registry::unknown(const std::string& path) {
   const Unknown refused{"the registry does not know " + path};
   auto asked = unknown_.find(path);
   if (asked == unknown_.end()) {
-    if (unknown_.size() >= kMaxUnknown)
-      std::erase_if(unknown_, [&](const auto& entry) {
-        return now > entry.second.last + 2 * (unknown_timeout_ + kAskAgain);
-      });
-    if (unknown_.size() >= kMaxUnknown) return refused;
+    if (unknown_.size() >= kMaxUnknown) {
+      const auto oldest = std::ranges::min_element(
+          unknown_, {}, [](const auto& entry) { return entry.second.first; });
+      // It may become known meanwhile: it must not pay for the others.
+      if (now < oldest->second.first + unknown_timeout_)
+        return NotNow{refused.why + " yet, nor many others", kAskAgain};
+      unknown_.erase(oldest);
+    }
     asked = unknown_.try_emplace(path, Asked{now, now}).first;
     if (now >= tell_not_before_) {  // a message may hold any id
       tell_not_before_ = now + kTellAgain;

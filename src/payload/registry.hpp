@@ -34,8 +34,8 @@ class Registry {
   // Every registry answers this path, even an empty one.
   static constexpr const char* kProbe = "/schemas/types";
   static constexpr std::chrono::milliseconds kAskAgain{5'000};
-  // How many unknown schemas are remembered. One more is refused at once. The same number with
-  // trouble is remembered.
+  // Unknown schemas that are remembered. One more waits until the time of another one is over. As
+  // many with trouble.
   static constexpr std::size_t kMaxUnknown = 10'000;
 
   struct NotNow {

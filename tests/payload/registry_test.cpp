@@ -209,9 +209,17 @@ TEST(Registry, RemembersABoundedNumberOfUnknownSchemas) {
   Double a;
   for (std::size_t i = 0; i < Registry::kMaxUnknown; ++i)
     EXPECT_EQ(a.find("/schemas/ids/" + std::to_string(i)), "wait 5000");
-  EXPECT_EQ(a.find("/schemas/ids/100000"), "unknown");
-  a.now += std::chrono::minutes(5);
-  EXPECT_EQ(a.find("/schemas/ids/100000"), "wait 5000");
+  EXPECT_EQ(a.find("/schemas/ids/100000"), "wait 5000") << "it is no dead letter at once";
+  a.now += seconds(5);
+  EXPECT_EQ(a.find("/schemas/ids/1"), "wait 5000");
+  a.answers["/schemas/ids/100000"] = {200, R"({"schema": "S"})"};
+  EXPECT_EQ(a.find("/schemas/ids/100000"), "AVRO:S");
+  a.now += seconds(55);
+  EXPECT_EQ(a.find("/schemas/ids/1"), "unknown");
+  EXPECT_EQ(a.find("/schemas/ids/100001"), "wait 5000");
+  EXPECT_EQ(a.find("/schemas/ids/0"), "wait 5000") << "the oldest was forgotten";
+  a.now += seconds(60);
+  EXPECT_EQ(a.find("/schemas/ids/100001"), "unknown");
 }
 
 TEST(Registry, RefusesASchemaThatRefersToTooMuch) {
