@@ -28,13 +28,32 @@ std::string string_of(const json& document, const char* member, const char* othe
   return found != document.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
-// The path of a schema that another one refers to; empty if the reference names none.
+// The path of what a schema refers to; empty if it names nothing. A version that was deleted is
+// still what messages were written by.
 std::string path_of(const json& reference) {
   if (!reference.is_object()) return {};
   const std::string subject = string_of(reference, "subject", "");
   const auto version = reference.find("version");
   if (subject.empty() || version == reference.end() || !version->is_number_integer()) return {};
-  return "/subjects/" + url_escape(subject) + "/versions/" + version->dump();
+  return "/subjects/" + url_escape(subject) + "/versions/" + version->dump() + "?deleted=true";
+}
+
+// A rule by which Confluent's clients change or check what they read, as decryption does. Nothing
+// if there is none.
+std::optional<std::string> rule_of_reading(const json& document) {
+  const auto rules = document.find("ruleSet");
+  if (rules == document.end() || !rules->is_object()) return std::nullopt;
+  for (const char* const phase : {"domainRules", "encodingRules"}) {
+    const auto found = rules->find(phase);
+    if (found == rules->end() || !found->is_array()) continue;
+    for (const json& rule : *found) {
+      if (!rule.is_object() || rule.value("disabled", json()) == true) continue;
+      const bool is_check = string_of(rule, "kind", "TRANSFORM") == "CONDITION";
+      if (string_of(rule, "mode", is_check ? "WRITE" : "WRITEREAD") != "WRITE")
+        return string_of(rule, "name", "") + " (" + string_of(rule, "type", "") + ")";
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -241,6 +260,9 @@ std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
     std::string text = string_of(last.document, "schema", "");
     if (open.size() == 1) {
       schema.type = string_of(last.document, "schemaType", "AVRO");
+      if (const auto rule = rule_of_reading(last.document))
+        throw NotDecodable("the schema has the rule " + *rule +
+                           ", which acts on what is read; hapax carries out no rules");
       schema.text = std::move(text);
       return schema;
     }
