@@ -41,10 +41,13 @@ void note_literal_secret(Reader& reader, const std::string& name, const Value& v
 
 void read_property(Reader& reader, const std::string& name, const Value& value, Kafka& kafka) {
   note_literal_secret(reader, name, value);
+  if (is_secret(name) && !value.json->is_string())
+    return reader.problem(value.path, "must be a string (its value is not shown)");
   const auto text = Property()(reader, value);
   if (!text) return;
   if (const auto why = kafka_refusal(name, *text)) {
-    reader.problem(value.path, "found " + value.json->dump(-1, ' ', true) + "; " + *why);
+    const std::string found = value.json->dump(-1, ' ', true);
+    reader.problem(value.path, "found " + redacted(name, found) + "; " + *why);
     return;
   }
   kafka.properties[name] = *text;

@@ -32,11 +32,24 @@ struct RegistryUrl {
   }
 };
 
+struct Password {
+  std::optional<std::string> operator()(Reader& reader, const Value& value) const {
+    std::optional<std::string> text;
+    if (value.json->is_string()) {
+      text = reader.text(value, "");
+      if (!text || (!text->empty() && text->size() <= Text{}.longest)) return text;
+    }
+    reader.problem(value.path,
+                   "must be a string that is not empty, better \"@/path/to/it\" (its value is not "
+                   "shown)");
+    return std::nullopt;
+  }
+};
+
 void read_registry(Object& section, Registry& registry) {
   section.require("url", registry.url, RegistryUrl{}, "the address of the schema registry");
   section.read("user", registry.user, Text{"the name of a user"});
-  const bool has_password =
-      section.read("password", registry.password, Text{"a password; better \"@/path/to/it\""});
+  const bool has_password = section.read("password", registry.password, Password{});
   section.read("ca_file", registry.ca_file, Text{"the path of a file with certificates (PEM)"});
   section.read("unknown_timeout", registry.unknown_timeout, Duration{0ms, 24h});
   section.finish();

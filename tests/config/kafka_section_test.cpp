@@ -26,6 +26,15 @@ TEST(KafkaSection, PassesLibrdkafkasPropertiesAsText) {
                                                 {"debug", "cgrp"}}));
 }
 
+// As `"sasl.password": 4711`, which would be seen in what is shown of the file.
+TEST(KafkaSection, TakesSecretsAsStringsOnlyAndShowsNone) {
+  for (const char* const secret : {"sasl.password", "ssl.key.password"}) {
+    EXPECT_TRUE(has(refusal(secret, 4711), "must be a string"));
+    EXPECT_FALSE(has(refusal(secret, 4711), "4711"));
+    EXPECT_EQ(refusal(secret, "4711"), "");
+  }
+}
+
 TEST(KafkaSection, RefusesWhatWouldBreakThePromise) {
   const std::vector<std::pair<std::string, std::vector<nlohmann::json>>> refused = {
       {"enable.auto.commit", {true, "true", "True", "t", "1", 1, "", " false"}},

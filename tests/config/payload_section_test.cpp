@@ -76,6 +76,12 @@ TEST(PayloadSection, KeepsAPasswordOffTheNetworkAndOutOfMessages) {
   EXPECT_TRUE(has(problem(with_registry({{"user", "ann"}}), ".registry"), "belong together"));
   const json both = {{"user", "ann"}, {"password", "secret"}};
   EXPECT_EQ(route(with_registry(both)).payload.registry.password, "secret");
+  for (const json& password : {json(4711), json(""), json(std::string(5'000, '4'))}) {
+    const std::string message =
+        problem(with_registry({{"user", "ann"}, {"password", password}}), ".registry.password");
+    EXPECT_TRUE(has(message, "must be a string"));
+    EXPECT_FALSE(has(message, "47") || has(message, "44")) << message;
+  }
   json plain = with_registry(both);
   plain["registry"]["url"] = "http://registry:8081";
   EXPECT_TRUE(has(problem(plain, ".registry.password"), "unencrypted"));
