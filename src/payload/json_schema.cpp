@@ -14,6 +14,7 @@
 
 #include "config/file_text.hpp"
 #include "hapax/message.hpp"
+#include "key/exact_json.hpp"
 #include "payload/schema_keywords.hpp"
 
 namespace hapax::payload {
@@ -123,6 +124,10 @@ JsonSchema::JsonSchema(std::string_view text) : compiled_(std::make_unique<Compi
     if (why.starts_with("the payload")) why.replace(0, 11, "it");
     throw std::runtime_error(why);
   }
+  // Of two members of one name, only the last would be checked.
+  const auto exact = key::parse_exact(text);
+  if (const auto* const error = std::get_if<key::NotJson>(&exact))
+    throw std::runtime_error("it is not JSON that can be checked: " + error->why);
   compiled_->document = std::move(checked.schema);
   compiled_->compares_elements = checked.compares_elements;
   for (const std::string& pattern : checked.patterns) try {

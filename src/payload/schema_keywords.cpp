@@ -214,7 +214,10 @@ class Walk {
       refuse_schema(at,
                     "must be a whole number above 0: fractions are compared as doubles, and 19.99 "
                     "would be no multiple of 0.01");
-    if (name == "uniqueItems") into_.compares_elements |= value == true;
+    if (name == "uniqueItems") {
+      if (!value.is_boolean()) refuse_schema(at, "must be true or false");
+      into_.compares_elements |= value == true;
+    }
     if (name != "pattern" && name != "$ref") return;
     if (!value.is_string()) refuse_schema(at, "must be a string");
     const std::string& text = value.get_ref<const std::string&>();

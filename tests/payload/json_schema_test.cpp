@@ -82,6 +82,15 @@ TEST(JsonSchema, RefusesWhatItWouldNotCheck) {
 }
 
 // Its author means no harm; a payload would.
+TEST(JsonSchema, RefusesUniqueItemsThatAreNoFlag) {
+  const std::string why = refusal(R"({"items": {"uniqueItems": "true"}})");
+  EXPECT_NE(why.find("/items/uniqueItems\": must be true or false"), std::string::npos) << why;
+}
+
+TEST(JsonSchema, RefusesAMemberThatComesTwice) {
+  EXPECT_NE(refusal(R"({"properties": {"a": {"minimum": 5, "minimum": 0}}})"), "");
+}
+
 TEST(JsonSchema, RefusesWhatAPayloadCouldKeepBusyForEver) {
   EXPECT_NE(refusal(R"({"allOf": [{"$ref": "#"}]})").find("would not end"), std::string::npos);
   const std::string branch = R"({"properties": {"n": {"$ref": "#"}}, "required": ["n"]})";
