@@ -46,6 +46,17 @@ std::map<std::string, const char*> files_of(const NewOptions& options) {
   return files;
 }
 
+// payments_eu → PaymentsEu
+std::string class_name(const std::string& name) {
+  std::string joined;
+  bool upper = true;
+  for (const char c : name) {
+    if (c != '_') joined += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = c == '_';
+  }
+  return joined;
+}
+
 // CMake, PostgreSQL and C++ all use the name, so it is a word in each of them.
 void require_name(const std::string& name) {
   static constexpr std::array kTaken{
@@ -63,17 +74,11 @@ void require_name(const std::string& name) {
                    "_, a letter first, such as payments");
   if (std::ranges::find(kTaken, name) != kTaken.end())
     throw Stop(kUsage, "CMake has a target called " + name + "; choose another name");
-}
-
-// payments_eu → PaymentsEu
-std::string class_name(const std::string& name) {
-  std::string joined;
-  bool upper = true;
-  for (const char c : name) {
-    if (c != '_') joined += upper ? static_cast<char>(std::toupper(c)) : c;
-    upper = c == '_';
-  }
-  return joined;
+  // Class names that the project's test uses.
+  static constexpr std::array kClasses{"double", "harness", "options", "record", "result"};
+  if (std::ranges::find(kClasses, name) != kClasses.end())
+    throw Stop(kUsage, "the test kit has a class called " + class_name(name) +
+                           "; choose another name, such as " + name + "s");
 }
 
 std::string filled(std::string text, const std::string& name) {
