@@ -42,6 +42,23 @@ void check_retention(const config::Config& config, const config::Route& route, F
   }
 }
 
+// Who encodes payloads by a registry may encode keys so, too, and their bytes hold an id.
+void warn_of_record_keys(const config::Route& route, Findings& findings) {
+  const auto is_record_key = [](const key::Source& source) {
+    return source.kind == key::Source::Kind::record_key;
+  };
+  if (route.payload.format == config::Payload::Format::plain ||
+      (std::ranges::none_of(route.key.sources, is_record_key) &&
+       !(route.key.tenant && is_record_key(*route.key.tenant))))
+    return;
+  findings.warn("keys of topic " + route.topic,
+                "are made of record keys. If the producer writes these with a serializer of a "
+                "schema registry, they hold a schema's id. An operation that comes again under "
+                "another id then takes effect twice",
+                "right if record keys are plain text; else take the key from the payload or from "
+                "a header");
+}
+
 void check_topic(const config::Config& config, const KafkaReader& reader,
                  const config::Route& route, Findings& findings) {
   const std::string what = "topic " + route.topic;
@@ -51,6 +68,7 @@ void check_topic(const config::Config& config, const KafkaReader& reader,
                    partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
                    "create it; if kafka.wait_for_topics is true, a worker waits for it");
     if (partitions > 0) check_retention(config, route, findings);
+    warn_of_record_keys(route, findings);
     if (key::may_be_coordinates(route.key))
       findings.ok("keys of topic " + route.topic,
                   "may be made of coordinates, which name a message of this log only. A mirror "

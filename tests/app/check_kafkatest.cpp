@@ -95,6 +95,24 @@ TEST(CheckKeys, TellThatCoordinatesNameAMessageOfOneLogOnly) {
   EXPECT_THAT(hapax({"check"}, file).text, HasSubstr(kTold));
 }
 
+TEST(CheckKeys, WarnThatRecordKeysMayHoldASchemasId) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  const auto check = [&](const nlohmann::json& route) {
+    nlohmann::json config = site.options("w").config;
+    config["routes"][0].update(route);
+    std::ofstream(file) << config;
+    return hapax({"check"}, file).text;
+  };
+  const nlohmann::json framed = {{"format", "json"}};
+  const auto told = HasSubstr("they hold a schema's id");
+  EXPECT_THAT(check({{"key", "record_key"}, {"payload", framed}}), told);
+  EXPECT_THAT(check({{"tenant", "record_key"}, {"payload", framed}}), told);
+  EXPECT_THAT(check({{"key", "record_key"}}), testing::Not(told));
+  EXPECT_THAT(check({{"payload", framed}}), testing::Not(told));
+}
+
 TEST(CheckBatch, IsAdvisedIfTheHandlerMayOnlyInsert) {
   Site site = Site::on_mock_cluster(1);
   const sandbox::TemporaryFolder folder("check");
