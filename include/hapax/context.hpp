@@ -52,6 +52,10 @@ struct Response {
 // plain query that called only PostgreSQL's own functions. Plain are SELECT without INTO, INSERT,
 // UPDATE, DELETE, MERGE and VALUES. Messages of one batch share the connection's state.
 //
+// Isolation: READ COMMITTED, and messages of other order keys run at the same time. A handler that
+// selects a value and writes what it computed from it can lose their updates. Write
+// `SET balance = balance - $1`, or read with `SELECT … FOR UPDATE`. See docs/guarantees.md.
+//
 // Not undone:
 // - Plain queries move sequences, so lastval and currval may give the number of an earlier message.
 //   Use INSERT … RETURNING.

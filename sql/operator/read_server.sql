@@ -12,6 +12,8 @@ SELECT to_json(r) FROM (
            AS default_read_only,
          (SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only')
            AS default_read_only_by,
+         (SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation')
+           AS default_isolation,
          (SELECT reset_val FROM pg_settings WHERE name = 'session_replication_role')
            AS replication_role,
          current_setting('max_connections')::int AS max_connections,

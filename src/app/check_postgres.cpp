@@ -67,6 +67,15 @@ void check_role(const Json& server, Findings& findings) {
                  "seal off");
 }
 
+void check_isolation(const Json& server, Findings& findings) {
+  const std::string level = cell(server.at("default_isolation"));
+  if (level.starts_with("read ")) return;
+  findings.warn("isolation",
+                "default_transaction_isolation is " + level + " for " + cell(server.at("role")) +
+                    ", and hapax runs handlers at read committed all the same",
+                "see docs/guarantees.md#isolation: lock what a handler reads before it changes it");
+}
+
 void check_connections(const config::Config& config, const Json& server, const config::Gate* gate,
                        Findings& findings) {
   // Three of the keeper, the report, retention, replays. Of a gate: retention, outcomes. The relay
@@ -354,6 +363,7 @@ void check_server(const config::Config& config, const config::Gate* gate, Findin
     check_transport(config, server, findings);
     check_durability(config, server, gate, findings);
     check_role(server, findings);
+    check_isolation(server, findings);
     check_connections(config, server, gate, findings);
     check_pooler(config, session, server, findings);
     findings.attempt("schema", kRoles, [&] { check_schema(config, session, gate, findings); });

@@ -113,6 +113,18 @@ TEST(CheckKeys, WarnThatRecordKeysMayHoldASchemasId) {
   EXPECT_THAT(check({{"payload", framed}}), testing::Not(told));
 }
 
+TEST(CheckIsolation, WarnsOfALevelThatHapaxOverrules) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w").config;
+  const auto told = HasSubstr("default_transaction_isolation is serializable for hapax_worker");
+  EXPECT_THAT(hapax({"check"}, file).text, testing::Not(told));
+  site.database().run("ALTER DATABASE " + site.database().name() +
+                      " SET default_transaction_isolation = 'serializable'");
+  EXPECT_THAT(hapax({"check"}, file).text, told);
+}
+
 TEST(CheckBatch, IsAdvisedIfTheHandlerMayOnlyInsert) {
   Site site = Site::on_mock_cluster(1);
   const sandbox::TemporaryFolder folder("check");
