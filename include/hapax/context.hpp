@@ -72,7 +72,7 @@ class Context {
   // connection, so pass values as parameters ($1, $2 …), never inside the text.
   // It first sends the statements that `write` deferred, so a handler reads its own writes.
   // Throws: SqlError. Do not catch it, and the route's policy tries the message again. To go on
-  //   after an expected error, use a pqxx::subtransaction on pqxx().
+  //   after an expected error, use a pqxx::subtransaction; see pqxx().
   // Blocks: one round trip, bounded by postgres.statement_timeout and postgres.lock_timeout.
   template <class... Values>
   Rows sql(std::string_view text, const Values&... values) {
@@ -164,6 +164,8 @@ class Context {
   // SAVEPOINT, by which hapax recognises its transaction.
   // While a pqxx::subtransaction is open, use only that: `sql`, `write` and `insert` then throw, or
   // are rolled back with it.
+  // With libpqxx 6 (Debian 12), begin a subtransaction with an `exec`, such as exec("SELECT 1").
+  // Only `exec` makes its savepoint. Without one, abort() does not take back what exec_params did.
   // Throws: SqlError of a deferred statement.
   // Blocks: until PostgreSQL has answered these.
   template <class Transaction = pqxx::dbtransaction>

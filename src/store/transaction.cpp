@@ -260,7 +260,8 @@ void Transaction::rethrow_named(std::string statement) {
     }
     fault.text =
         "the handler caught an SQL error and went on, but PostgreSQL had aborted the "
-        "transaction (a pqxx::subtransaction is how to go on after one): " +
+        "transaction. To go on after one, use a pqxx::subtransaction; with libpqxx 6 begin it with "
+        "an exec. The error: " +
         (first_error_.empty() ? fault.text : first_error_);
     throw DatabaseError(fault, error.statement());
   }

@@ -148,6 +148,23 @@ TEST_F(Ending, AnErrorInASubtransactionCanBeSurvived) {
   EXPECT_EQ(effects(), "k1=10 inner=kept");
 }
 
+// libpqxx 6 makes the savepoint at the first exec, and exec_params makes none.
+TEST_F(Ending, ASubtransactionThatBeginsWithAnExecTakesBackItsParametersToo) {
+  const Outcome outcome = process({}, [](const Message& message, Context& context) {
+    book(message, context);
+    pqxx::subtransaction inner(context.pqxx());
+    inner.exec("SELECT 1");
+    inner.exec_params("INSERT INTO effects (key, note) VALUES ($1, 'lost')", "inner");
+    inner.abort();
+    pqxx::subtransaction failing(context.pqxx());
+    failing.exec("SELECT 1");
+    EXPECT_THROW(failing.exec_params("SELECT 1 / $1::int", 0), pqxx::sql_error);
+    failing.abort();
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 // It would be sent with the completion, and stand though the subtransaction is rolled back.
 TEST_F(Ending, NothingIsDeferredBesideASubtransaction) {
   const Outcome outcome = process({}, [](const Message& message, Context& context) {
