@@ -116,8 +116,9 @@ enum class CrashPoint {
 
 struct Options {
   // The worker's configuration file. The harness tests its route for this handler: key, retry
-  // policy, options …. It refuses a file that a worker refuses. It connects to none of its servers,
-  // so their variables need not be set, nor those in the options of other handlers.
+  // policy, options …. It refuses a file that a worker refuses. It connects neither to
+  // its Kafka nor to its PostgreSQL, so their variables need not be set, nor those in the options
+  // of other handlers. But it asks the route's schema registry.
   std::string config = {};
   // That route's topic, if the file has several routes for the handler.
   std::string topic = {};
