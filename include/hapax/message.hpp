@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -126,28 +127,40 @@ class Message {
 
   // The payload as a T, by T's from_json. NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Payment, id, amount)
   // writes one for a struct, with a to_json.
-  // Throws: BadPayload as json() does, and if a member is missing or of another type. If T has a
-  //   to_json, the text names the place of such a member. Then a number that its member cannot
-  //   hold, such as 12.7 for an integer, is refused, too. Also what else T's from_json throws.
+  // Throws: BadPayload as json() does, and if a member is missing or of another type. The text
+  // names
+  //   the place of such a member (JSON pointer), for which T's from_json is called again and again.
+  //   It does not if that takes too long: in payloads of more than 1 MiB, and in maps of thousands.
+  //   If T has a to_json, a number that its member cannot hold, such as 12.7 for an integer, is
+  //   refused, too. Also what else T's from_json throws.
   template <class T>
   [[gnu::visibility("hidden")]] T as() const {
     static_assert(
         requires(const nlohmann::json& value) { value.template get<T>(); },
         "message.as<T>() needs NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(T, member…) below T, with a "
         "default constructor and members that JSON can hold; or a from_json for T");
-    constexpr bool has_to_json = std::is_constructible_v<nlohmann::json, const T&>;
     const nlohmann::json document = json();
     try {
       T read = document.get<T>();
-      if constexpr (has_to_json)
+      if constexpr (std::is_constructible_v<nlohmann::json, const T&>)
         if (const auto changed = detail::changed_number(document, nlohmann::json(read)))
           throw BadPayload("the payload does not fit: " + *changed);
       return read;
     } catch (const nlohmann::json::exception& error) {
-      std::string place;
-      if constexpr (has_to_json && std::is_default_constructible_v<T>)
-        if (const auto other = detail::other_kind(document, nlohmann::json(T())))
-          place = " at \"" + *other + "\"";
+      const auto read_again = [](const nlohmann::json& changed) -> std::string {
+        try {
+          (void)changed.get<T>();
+        } catch (const nlohmann::json::exception& other) {
+          return other.what();
+        } catch (const std::exception&) {  // T's own
+        }
+        return {};
+      };
+      constexpr std::size_t most_bytes = 32 << 20;  // that are read again: at most some 0.2 s
+      std::string place =
+          detail::FailedPlace(document, error.what(), most_bytes / json_text()->size(), read_again)
+              .find();
+      if (!place.empty()) place = " at \"" + place + "\"";
       throw BadPayload("the payload does not fit" + place + ": " + error.what());
     }
   }

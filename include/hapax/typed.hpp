@@ -5,10 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 namespace hapax::detail {
 
@@ -104,20 +107,111 @@ namespace hapax::detail {
   return std::nullopt;
 }
 
-// A place (JSON pointer) at which `document` has another kind of value than `example`; nothing if
-// there is none. `example` is what an empty T becomes. Elements of arrays have no example.
-[[gnu::visibility("hidden")]] inline std::optional<std::string> other_kind(
-    const nlohmann::json& document, const nlohmann::json& example,
-    const nlohmann::json::json_pointer& at = nlohmann::json::json_pointer()) {
-  if (example.is_object() && document.is_object()) {
-    for (const auto& [name, member] : example.items())
-      if (const auto there = document.find(name); there != document.end())
-        if (auto other = other_kind(*there, member, at / name)) return other;
-    return std::nullopt;
+// Finds the member that a type's from_json could not read, which nlohmann's exceptions do not tell.
+//
+// It puts a kind of value that no text can hold into one place of the document and reads again. If
+// the error names that kind, the type reads this place, and no later than the one that failed. So
+// the last such place on each level holds the one that failed.
+class [[gnu::visibility("hidden")]] FailedPlace {
+ public:
+  using json = nlohmann::json;
+  // The text of the exception that the type's from_json throws for a document; empty if it throws
+  // none of nlohmann's.
+  using Read = std::function<std::string(const json&)>;
+
+  // Reads `document` at most `tries` times.
+  FailedPlace(json document, std::string error, std::size_t tries, Read read)
+      : document_(std::move(document)),
+        error_(std::move(error)),
+        tries_(tries),
+        read_(std::move(read)) {}
+
+  // The place (JSON pointer) of the member, which may be missing. Empty if it was not found, and if
+  // it is the whole document.
+  std::string find() {
+    json::json_pointer at;
+    json* node = &document_;
+    while (json* const child = last_read(*node, at)) node = child;
+    constexpr std::string_view before = "key '", after = "' not found";
+    if (const auto begin = error_.find(before); begin != error_.npos && error_.ends_with(after))
+      return missing(at, error_.substr(begin + before.size(),
+                                       error_.size() - begin - before.size() - after.size()));
+    const std::string kind = node->type_name();
+    const bool is_it =
+        error_.ends_with(kind) && error_with(*node, json::value_t::discarded) ==
+                                      error_.substr(0, error_.size() - kind.size()) + kDiscarded;
+    return is_it ? at.to_string() : "";
   }
-  const bool same = example.is_null() || document.type() == example.type() ||
-                    (document.is_number() && example.is_number());
-  return same ? std::nullopt : std::optional(at.to_string());
-}
+
+ private:
+  static constexpr auto kDiscarded = "discarded", kBinary = "binary";  // nlohmann's names
+
+  std::string error_with(json & place, json::value_t kind) {
+    if (tries_ == 0) return "";
+    --tries_;
+    json value = std::exchange(place, json(kind));
+    std::string error = read_(document_);
+    place = std::move(value);
+    return error;
+  }
+
+  bool is_read(json & place) {
+    return error_with(place, json::value_t::discarded).ends_with(kDiscarded);
+  }
+
+  bool is_read_after(json & place, json & other) {
+    json value = std::exchange(other, json(json::value_t::binary));
+    const bool after = error_with(place, json::value_t::discarded).ends_with(kBinary);
+    other = std::move(value);
+    return after;
+  }
+
+  // The element or member of `node` that was read last, and its place; nothing if none was.
+  json* last_read(json & node, json::json_pointer & at) {
+    json* last = nullptr;
+    std::string name;
+    if (node.is_array() && node.size() > 16) {  // they are read one after the other
+      const auto unread = std::partition_point(node.begin(), node.end(),
+                                               [this](json& element) { return is_read(element); });
+      if (unread == node.begin()) return nullptr;
+      last = &*std::prev(unread);
+      name = std::to_string(unread - node.begin() - 1);
+    } else if (node.is_structured()) {
+      for (auto& child : node.items()) {
+        if (!is_read(child.value()) || (last && !is_read_after(child.value(), *last))) continue;
+        last = &child.value();
+        name = child.key();
+      }
+    }
+    if (last) at /= name;
+    return last;
+  }
+
+  // The place of the member `name`, which an object that holds `at`, or is it, lacks. A member that
+  // need not be there can have the same name: its place is read, too, but earlier.
+  std::string missing(json::json_pointer at, const std::string& name) {
+    std::string found;
+    json* last = nullptr;
+    for (bool more = true; more; at = at.parent_pointer()) {
+      more = !at.empty();
+      json& node = document_.at(at);
+      if (!node.is_object() || node.contains(name)) continue;
+      if (is_read(node[name]) && (!last || is_read_after(node[name], (*last)[name]))) {
+        if (last) last->erase(name);
+        last = &node;
+        found = (at / name).to_string();
+      } else if (last) {
+        last->erase(name);
+      }
+      node.erase(name);
+    }
+    return tries_ == 0 ? "" : found;
+  }
+
+  json document_;
+  std::string error_;
+  std::size_t tries_;
+  Read read_;
+};
 
 }  // namespace hapax::detail

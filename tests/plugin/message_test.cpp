@@ -39,6 +39,14 @@ struct ReadOnly {
 };
 void from_json(const nlohmann::json& json, ReadOnly& into) { json.at("count").get_to(into.count); }
 
+struct Basket {
+  Order first;  // none of its members must be there
+  Item one;
+  std::vector<Item> more;
+  std::string id;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Basket, first, one, more, id)
+
 template <class T>
 T as(const std::string& payload) {
   Message::Parts parts;
@@ -78,6 +86,49 @@ TEST(TypedPayload, ThatDoesNotFitNamesTheMember) {
   EXPECT_THAT(refusal<Item>("[]"), HasSubstr("does not fit"));
   EXPECT_THAT(refusal<Item>("{"), HasSubstr("is not JSON"));
   EXPECT_THROW(Message(Message::Parts()).as<Item>(), BadPayload);
+}
+
+TEST(TypedPayload, ThatDoesNotFitNamesThePlaceInArraysMapsAndMembers) {
+  const std::map<std::string, std::string> orders = {
+      {R"({"items": [{"what": "a", "count": 1}, {"what": 1, "count": 1}, {"what": 1, "count": 1}]})",
+       R"(at "/items/1/what": [json.exception.type_error.302])"},
+      {R"({"items": [{"what": "a", "count": 1}, {"what": "b"}, {"what": "c"}]})",
+       R"(at "/items/1/count": [json.exception.out_of_range.403])"},
+      {R"({"id": "o", "items": [{"what": "a", "count": 1}, 7]})", R"(at "/items/1": )"},
+      {R"({"items": {"what": 1}})", R"(at "/items": )"},
+      {R"({"votes": {"a": 1, "b/c": "2", "d": "3"}})", R"(at "/votes/b~1c": )"}};
+  for (const auto& [payload, place] : orders)
+    EXPECT_THAT(refusal<Order>(payload), HasSubstr(place)) << payload;
+  // Each has members before and behind the place that have, or lack, the same as it does.
+  const std::map<std::string, std::string> baskets = {
+      {R"({"first": {}, "one": {"what": "a"}, "more": [{}], "id": "b"})", R"(at "/one/count": )"},
+      {R"({"first": {}, "one": {"count": 1, "what": 1}, "more": [1], "id": 2})",
+       R"(at "/one/what": )"},
+      {R"({"first": {}, "one": {"what": "a", "count": 1}, "more": []})", R"(at "/id": )"},
+      {R"({"first": {"items": [{"what": "a", "count": 1}]}, "id": "b", "more": []})",
+       R"(at "/one": )"},
+      {R"({"first": [], "id": "b"})", R"(at "/first": )"}};
+  for (const auto& [payload, place] : baskets)
+    EXPECT_THAT(refusal<Basket>(payload), HasSubstr(place)) << payload;
+  EXPECT_THAT(refusal<ReadOnly>(R"({"count": "many"})"), HasSubstr(R"(at "/count": )"));
+  EXPECT_THAT((refusal<std::map<std::string, ReadOnly>>(R"({"a": {"count": 1}, "b": {}})")),
+              HasSubstr(R"(at "/b/count": )"));
+}
+
+TEST(TypedPayload, ThatIsLongNamesThePlaceTooOrNoneAtAll) {
+  nlohmann::json items = nlohmann::json::array();
+  for (int i = 0; i < 20'000; ++i) items.push_back({{"what", "pen"}, {"count", i}});
+  for (const std::size_t at : {0U, 1U, 12'345U, 19'999U}) {
+    nlohmann::json with_one_text = items;
+    with_one_text[at]["count"] = "many";
+    EXPECT_THAT(refusal<Order>(nlohmann::json{{"items", with_one_text}}.dump()),
+                HasSubstr("at \"/items/" + std::to_string(at) + "/count\": "));
+  }
+  nlohmann::json votes;
+  for (int i = 0; i < 50'000; ++i) votes[std::to_string(i)] = i % 100;
+  votes["45678"] = "yes";
+  EXPECT_THAT(refusal<Order>(nlohmann::json{{"votes", votes}}.dump()),
+              HasSubstr("does not fit: [json.exception.type_error.302]"));
 }
 
 TEST(TypedPayload, NumbersThatTheirMembersCannotHoldAreRefused) {
