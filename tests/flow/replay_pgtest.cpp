@@ -80,6 +80,33 @@ TEST_F(Replay, MakesARedeliveryADuplicate) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+TEST_F(Replay, PublishesOnceAndUnderTheKeysOfTheMessage) {
+  auto publishing = std::make_shared<Publishing>();
+  publishing->topics = {{"receipts", 10'000}};
+  route.publishing = publishing;
+  const Body publish = [](const Message& message, Context& context) {
+    for (const char* name : {"receipt", ""})
+      context.publish("receipts", {.payload = std::string(*message.payload()), .name = name});
+  };
+  constexpr const char* kRecords =
+      "SELECT string_agg(concat_ws(' ', topic, convert_from(payload, 'UTF8'), source_offset, "
+      "idempotency_key), ', ' ORDER BY id) FROM hapax.outbox";
+  EXPECT_EQ(process({}, publish).result, flow::Result::completed);
+  const std::string of_the_message = database.value(kRecords);
+  database.run("DELETE FROM hapax.outbox; DELETE FROM hapax.idempotency_keys");  // a lost tail
+  const auto letter = dead({}, [&](const Message& message, Context& context) {
+    publish(message, context);
+    throw Reject("no");
+  });
+  EXPECT_EQ(count("hapax.outbox"), 0);
+  want(letter);
+  EXPECT_EQ(run_next(publish).result, ReplayResult::completed);
+  EXPECT_EQ(database.value(kRecords), of_the_message);
+  order(letter);
+  EXPECT_EQ(run_next(publish).result, ReplayResult::refused) << "it has ended";
+  EXPECT_EQ(database.value(kRecords), of_the_message);
+}
+
 TEST_F(Replay, GivesTheHandlerTheMessageAsItWas) {
   want(dead({.payload = std::string("\0\xff", 2),
              .offset = 42,
