@@ -118,6 +118,31 @@ TEST(OutboxChain, RepeatsNothingThroughOrderlyRestarts) {
   expect_leaves(*receiver);
 }
 
+// The way to send what waits while no worker may run.
+TEST(OutboxChain, HapaxRelaySendsWhatWaitsAndLeaves) {
+  HAPAX_NEEDS_KAFKA();
+  constexpr int kPayments = 500;
+  Chain chain;
+  Site& site = chain.site();
+  // Held by nobody who lives, so that the worker sends nothing.
+  site.database().run("INSERT INTO hapax.leases (name, holder, until) VALUES ('outbox of " +
+                      site.group() + "', 'nobody', now() + interval '1 hour')");
+  const auto payer = chain.payer("payer");
+  chain.pay(0, kPayments);
+  site.await_booked(kPayments);
+  payer->kill();
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.outbox"), kPayments);
+  site.end_leases();
+  chain.pay(kPayments, 1);  // it consumes nothing
+  WorkerOptions options = site.options("relay", {{"publish", {{"topics", {chain.receipts()}}}}});
+  options.command = "relay";
+  WorkerProcess relay(std::move(options));
+  chain.await_sent();
+  expect_leaves(relay);
+  EXPECT_EQ(chain.expect_topic_exact(kPayments), 0);
+  site.expect_exact(kPayments);
+}
+
 // The frozen relay wakes with records in hand that its successor has sent. It also gets answers to
 // records that are not its own any more.
 TEST(OutboxChain, StandsARelayThatIsFrozenBeyondItsLease) {
