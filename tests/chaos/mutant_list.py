@@ -9,6 +9,7 @@ INCARNATION = ("(SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch
                "pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid\n{0}FROM hapax.incarnation")
 POSITIONS = "migrations/0014_add_positions.up.sql"
 ZOMBIES = "worker-zombie,zombies-in-turn,backend-frozen"
+PLAIN = {"batch": 1, "transactions": False}  # of the world publish
 POSTGRES = "postgres-kill,backend-kill,backends-ended,connections-cut"
 
 
@@ -146,11 +147,10 @@ MUTANTS = {
         "src/store/worker/outbox_lease.cpp", 'transaction.add("SET LOCAL synchronous_commit = on");\n'
         '  transaction.add("SET LOCAL idle', 'transaction.add("SET LOCAL synchronous_commit = off");\n'
         '  transaction.add("SET LOCAL idle')],
-        POSTGRES, {"batch": 1, "lose_tail": True}, world="publish"),
-    "relay-without-fence": Mutant([
-        (f"sql/worker/{statement}.sql", "WHERE name = $1 AND holder = $2 AND epoch = $3",
-         "WHERE name = $1 AND $2 <> '' AND $3 > 0")
-        for statement in ("fence_outbox", "renew_outbox_lease")], "relay-frozen", world="publish"),
+        POSTGRES, PLAIN | {"lose_tail": True}, world="publish"),
+    "relay-without-fence": Mutant([(
+        "sql/worker/fence_outbox.sql", "WHERE name = $1 AND holder = $2 AND epoch = $3",
+        "WHERE name = $1 AND $2 <> '' AND $3 > 0")], "relay-frozen", PLAIN, world="publish"),
     "outbox-ids-drawn-early": Mutant([
         ("sql/message/claim.sql", "AND set_config('lock_timeout', $13, true) IS NOT NULL",
          "AND set_config('lock_timeout', $13, true) IS NOT NULL AND nextval('hapax.outbox_id_seq') > 0"),
@@ -158,14 +158,18 @@ MUTANTS = {
          "INSERT INTO hapax.outbox (id, group_id,"),
         ("sql/message/insert_outbox.sql", "SELECT $1,",
          "OVERRIDING SYSTEM VALUE SELECT currval('hapax.outbox_id_seq'), $1,")],
-        "worker-pause", {"batch": 1, "ordering": "none"}, world="publish"),
+        "worker-pause", PLAIN | {"ordering": "none"}, world="publish"),
     "published-key-of-the-row": Mutant([(
         "sql/message/insert_outbox.sql", "r.headers::json, r.idempotency_key,",
-        "r.headers::json, md5(r.n::text || clock_timestamp()),")], world="publish"),
+        "r.headers::json, md5(r.n::text || clock_timestamp()),")], WORKERS, PLAIN, world="publish"),
     "outbox-mark-passes-writers": Mutant([(
         "src/outbox/low_water.cpp", "if (candidate_ && !candidate_->writers.empty()) {",
         "next_ = upto;\n  if (candidate_ && !candidate_->writers.empty()) {")],
-        "worker-pause", {"batch": 1, "lose_tail": False, "ordering": "none"}, world="publish"),
+        "worker-pause", PLAIN | {"lose_tail": False, "ordering": "none"}, world="publish"),
+    "marker-ignored": Mutant([(
+        "src/outbox/transaction.cpp", "if (held->token == open->token) return Verdict::sent;",
+        "if (held->token == open->token) return Verdict::unsent;")],
+        "worker-kill", {"transactions": True}, world="publish"),
     "write-with-an-older-token": Mutant([
         ("sql/outside/keep_answers.sql", "'answered') AND k.token = l.token",
          "'answered') AND k.token >= l.token"),
