@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "hapax/handler.hpp"
 
@@ -67,16 +68,36 @@ class Call {
   Parts parts_;
 };
 
+namespace detail {
+
+// An answer as hapax keeps it. Without recursion until its depth is known, because a few thousand
+// levels would use up the stack. Throws: std::invalid_argument if it nests too deep.
+[[gnu::visibility("hidden")]] inline std::string answer_text(const nlohmann::json& answer) {
+  std::vector<std::pair<const nlohmann::json*, std::size_t>> left = {{&answer, 1}};
+  while (!left.empty()) {
+    const auto [at, depth] = left.back();
+    left.pop_back();
+    if (at->is_structured() && depth > kMaxJsonDepth)
+      throw std::invalid_argument("the answer nests deeper than " + std::to_string(kMaxJsonDepth) +
+                                  " levels");
+    for (const nlohmann::json& part : *at)
+      if (part.is_structured()) left.emplace_back(&part, depth + 1);
+  }
+  // A text that is not UTF-8 is no reason to lose the answer.
+  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace detail
+
 // What `reconcile` found out about an earlier call.
 class Verdict {
  public:
   enum class Kind : std::uint8_t { done, not_done, unknown };
 
   // It happened, with this answer: `book` runs with it. A text in it that is not UTF-8 is kept with
-  // replacement characters.
+  // replacement characters. Throws: std::invalid_argument if it nests deeper than kMaxJsonDepth.
   [[gnu::visibility("hidden")]] static Verdict done(const nlohmann::json& answer) {
-    return Verdict(Kind::done,
-                   answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return Verdict(Kind::done, detail::answer_text(answer));
   }
   // It did not happen and cannot happen any more: hapax calls again.
   static Verdict not_done() { return Verdict(Kind::not_done, {}); }
@@ -136,9 +157,7 @@ class OutsideHandler {
   // nlohmann_json.
   [[gnu::visibility("hidden")]] virtual std::string call_for_text(const Message& message,
                                                                   const Call& about) {
-    return call(message, about)
-        .dump(-1, ' ', false,
-              nlohmann::json::error_handler_t::replace);  // an answer must not be lost
+    return detail::answer_text(call(message, about));
   }
   [[gnu::visibility("hidden")]] virtual void book_text(const Message& message,
                                                        const std::string& answer,

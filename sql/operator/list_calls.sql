@@ -2,7 +2,7 @@
 -- them. $1 scopes, $2 statuses, $3 whether also the abandoned ones of other statuses, $4 limit. Rows as
 -- JSON; `may_call`: their holder's lease lasts; `dead_letter`: of the message, if it is one.
 -- Abandoned: no worker has it under a lease. An answer is abandoned, too, if its message does not come
--- again by itself and no replay of it is open: its worker may live, but does not book it any more.
+-- again by itself and no replay of it is open. Its worker may live, but does not book it any more.
 SELECT to_json(r) FROM (
   SELECT k.key, k.scope, k.tenant, k.status, k.topic, k.generation, k.partition, k.kafka_offset,
          k.group_id, k.token, k.calls, k.called_at, k.answer::text AS answer, k.error, k.updated_at,

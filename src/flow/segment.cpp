@@ -99,6 +99,7 @@ Tried Segment::run_segment() {
     outcomes[claims.jobs[n]].result = Result::completed;
   }
   if (std::ranges::none_of(claim.keys, &store::BatchClaim::Key::ours)) return {};  // all known
+  claimed(transaction);
   crash_point("batch_claimed");
 
   const Effects effects = run_handlers(ours, requests, claim.nonce, transaction);

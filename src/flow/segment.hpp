@@ -69,6 +69,8 @@ class Segment {
   virtual bool settle(std::size_t /*job*/, const store::StoredAnswer& /*stored*/) { return false; }
   // Adds to the claim.
   virtual void begin(store::Transaction& /*transaction*/) {}
+  // Adds behind the claim, before the first handler.
+  virtual void claimed(store::Transaction& /*transaction*/) {}
   virtual void handle(std::size_t job, store::Transaction& transaction, LentContext& context);
   // The source under which the job publishes records, if `claimed` claimed its key.
   virtual const store::Source& publishes_as(std::size_t /*job*/,

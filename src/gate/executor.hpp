@@ -111,6 +111,9 @@ class Executor {
  private:
   friend class BatchSegment;
 
+  using Clock = std::chrono::steady_clock;
+
+  bool has_deferred();
   std::vector<std::size_t> try_batch(std::span<BatchMember> all, std::vector<std::size_t> left,
                                      Handler& handler, BatchPace& pace,
                                      std::vector<BatchAnswer>& answers);
@@ -143,6 +146,8 @@ class Executor {
   flow::LaneSession session_;
   std::mt19937_64 random_;
   HandlerTime time_;
+  bool has_deferred_ = false;
+  Clock::time_point ask_for_deferred_at_{};
   std::unique_ptr<Run> ahead_;  // of the following request, in a transaction of session_
 };
 

@@ -19,14 +19,17 @@
 #include "gate/desk.hpp"
 #include "gate/executor.hpp"
 #include "gate/run.hpp"
+#include "sql_statements.hpp"
 
 namespace hapax::gate {
 namespace {
 
 using Then = flow::Tried::Then;
 
-// For a key or a row that another transaction has: its neighbours should not wait for it.
+// For a key that another transaction has: its neighbours should not wait for it.
 constexpr std::chrono::milliseconds kBatchWait{50};
+
+constexpr std::chrono::seconds kAskForDeferred{10};
 
 // Those that stood in the way leave one after the other; with more of them it is cheaper alone.
 constexpr int kTries = 3;
@@ -42,6 +45,7 @@ struct BatchMember {
 
 // What a segment refers to; made before it.
 struct BatchParts {
+  HandlerTime::Tickets tickets = {};  // that have no answer, also of those that left
   std::vector<BatchMember*> members = {};
   std::vector<flow::Job> jobs = {};
   std::vector<std::optional<key::Identity>> identities = {};
@@ -63,8 +67,6 @@ class BatchSegment final : private BatchParts, private flow::Segment {
         executor_(executor) {}
 
   flow::Tried run() {
-    HandlerTime::Tickets tickets;
-    for (const BatchMember* member : members) tickets.push_back(member->ticket);
     executor_.time_.serve_batch(std::move(tickets), executor_.setup_.batch_time,
                                 [this] { executor_.session_->cut(); });
     return Segment::run();
@@ -88,6 +90,7 @@ class BatchSegment final : private BatchParts, private flow::Segment {
   static BatchParts made(Executor& executor, Handler& handler, std::span<BatchMember> all,
                          std::span<const std::size_t> these) {
     BatchParts made;
+    for (const BatchMember& member : all) made.tickets.push_back(member.ticket);
     for (const std::size_t i : these) {
       const Run& run = *made.members.emplace_back(&all[i])->run;
       all[i].stored.reset();
@@ -121,7 +124,7 @@ class BatchSegment final : private BatchParts, private flow::Segment {
     const auto bound = [&](const char* setting, std::chrono::milliseconds configured,
                            std::chrono::milliseconds most) {
       const auto least = configured.count() > 0 ? std::min(configured, most) : most;
-      transaction.add("SET LOCAL " + std::string(setting) + " TO " + std::to_string(least.count()));
+      set(transaction, setting, std::to_string(least.count()));
     };
     const store::Session& session = transaction.session();
     bound("lock_timeout", std::chrono::milliseconds(std::stoll(session.lock_timeout())),
@@ -129,10 +132,21 @@ class BatchSegment final : private BatchParts, private flow::Segment {
     bound("statement_timeout", session.statement_timeout(), executor_.setup_.batch_time);
   }
 
+  // A trigger may catch 55P03 and go on, so rows are waited for as long as alone. What ends a
+  // statement that waits is statement_timeout, which nothing catches.
+  void claimed(store::Transaction& transaction) override {
+    set(transaction, "lock_timeout", transaction.session().lock_timeout());
+  }
+
+  static void set(store::Transaction& transaction, const char* setting, const std::string& ms) {
+    transaction.add("SET LOCAL " + std::string(setting) + " TO " + ms);
+  }
+
   void handle(std::size_t job, store::Transaction& transaction,
               flow::LentContext& context) override {
     BatchMember& member = *members[job];
     executor_.time_.next(member.ticket);
+    transaction.close_rows();  // or a trigger for each row would see the rows of those behind it
     try {
       executor_.handle(*member.run, context);
       if (transaction.has_refused()) throw store::NotPlain();
@@ -166,12 +180,33 @@ std::vector<BatchAnswer> Executor::execute_batch(std::span<const std::shared_ptr
   const flow::Route& route = setup_.routes[tickets.front()->request.route];
   if (setup_.status.is_known_away() || setup_.status.is_closed(route.topic)) return answers;
   std::vector<BatchMember> all;
+  if (has_deferred()) {
+    pace.cannot_share();
+    return answers;
+  }
   for (const auto& ticket : tickets) all.push_back({ticket, begin(ticket->request, handler)});
   std::vector<std::size_t> left(all.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
   for (int tries = 0; left.size() > 1 && tries < kTries; ++tries)
     left = try_batch(all, std::move(left), handler, pace, answers);
   return answers;
+}
+
+// Whether something of the user's tables waits for COMMIT. It would judge all requests together.
+// Asked again from time to time, because a migration may add it.
+bool Executor::has_deferred() {
+  std::string why;
+  if (Clock::now() < ask_for_deferred_at_) return has_deferred_;
+  if (!session_.is_reachable(why)) return false;  // the batch tells it
+  try {
+    store::Transaction transaction(*session_);
+    has_deferred_ = transaction.run(sql::kHasDeferred, {})[0][0].as<bool>();
+    ask_for_deferred_at_ = Clock::now() + kAskForDeferred;
+  } catch (const store::DatabaseError&) {
+    session_.drop();
+    return true;
+  }
+  return has_deferred_;
 }
 
 // One try of those that are left. Who may try again.
@@ -183,7 +218,7 @@ std::vector<std::size_t> Executor::try_batch(std::span<BatchMember> all,
   if (time_.is_broken_up() || time_.is_given_up()) {
     pace.contended();
     session_.drop();
-    for (const std::size_t i : left)
+    for (std::size_t i = 0; i < all.size(); ++i)
       answers[i].is_taken =
           all[i].ticket == time_.current() ? time_.is_given_up() : time_.is_broken_up();
     return {};

@@ -247,8 +247,7 @@ pqxx::result Transaction::exchange_text(std::string text) {
   }
 }
 
-// Inside a catch block only. If the transaction was aborted before, the error names what aborted
-// it.
+// Inside a catch block only. If the transaction was aborted before, names the error that did it.
 void Transaction::rethrow_named(std::string statement) {
   try {
     rethrow(session_.state_->connection, std::move(statement));

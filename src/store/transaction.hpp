@@ -58,6 +58,9 @@ class Transaction {
   void insert(std::string_view table, std::span<const std::string_view> columns,
               std::span<Parameter> values);
 
+  // Rows that come after this join none from before.
+  void close_rows();
+
   // Runs a handler's statement now, and returns its rows.
   Rows query(std::string_view text, const std::vector<Parameter>& values);
 
@@ -137,7 +140,6 @@ class Transaction {
                   std::span<const std::string_view> columns = {});
   [[noreturn]] void rethrow_named(std::string statement);
   void append(const std::string& statement);
-  void close_rows();
   Rows send(const std::string& statement);
   pqxx::result exchange(const std::string& statement);
   pqxx::result exchange_text(std::string text);

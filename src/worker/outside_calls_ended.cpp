@@ -29,6 +29,7 @@ void OutsideCalls::keep_ended() {
       ++flight;
       continue;
     }
+    renew();  // these may be a thousand
     try {
       flow::Attempt attempt(flight->task, session_, random_, flight->identity);
       Outcome outcome = flow::account_for_call(attempt, flight->taken, flight->end, flight->failed);

@@ -124,7 +124,7 @@ TEST(OutboxChain, HapaxRelaySendsWhatWaitsAndLeaves) {
   constexpr int kPayments = 500;
   Chain chain;
   Site& site = chain.site();
-  // Held by nobody who lives, so that the worker sends nothing.
+  // No living relay holds it, so the worker sends nothing.
   site.database().run("INSERT INTO hapax.leases (name, holder, until) VALUES ('outbox of " +
                       site.group() + "', 'nobody', now() + interval '1 hour')");
   const auto payer = chain.payer("payer");

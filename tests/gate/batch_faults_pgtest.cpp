@@ -112,6 +112,28 @@ TEST_F(GateBatchFaults, NoRequestWaitsForTheSlowHandlerOfAnother) {
             "k1 k2 k3 k4 k5 k6");
 }
 
+// It left the batch before the handler of another one hung.
+TEST_F(GateBatchFaults, ARequestThatLeftItsBatchDoesNotWaitForTheHandlerOfAnother) {
+  config.gate.lanes = 2;
+  config.gate.batch_time = 250ms;
+  config.gate.handler_timeout = 1s;
+  auto door = std::make_shared<Door>();
+  body = [door, tries = std::make_shared<std::atomic<int>>(0)](const Message& message,
+                                                               Context& context) {
+    const auto key = *message.header("idempotency-key");
+    if (key == "k1") throw Reject("no");
+    if (key == "k2" && ++*tries == 1) door->pass();
+    book(message, context);
+  };
+  const auto clients = send_batch({{"k1"}, {"k2"}, {"k3"}});
+  EXPECT_EQ(clients[0]->read().status, 422);
+  EXPECT_EQ(clients[2]->read().status, 201);
+  EXPECT_EQ(clients[1]->read().status, 503);
+  door->open();
+  await_metric("hapax_gate_lost_lanes 0");
+  EXPECT_EQ(database.value("SELECT string_agg(key, ' ' ORDER BY key) FROM effects"), "k3");
+}
+
 TEST_F(GateBatchFaults, AHandlerThatDoesNotComeBackCostsItsOwnRequest) {
   config.gate.lanes = 2;
   config.gate.batch_time = 250ms;

@@ -101,6 +101,55 @@ TEST_F(GateBatch, OneWhoseStatementFailsLeavesEvenIfItsHandlerGoesOn) {
   EXPECT_EQ(effects(), "k1=10 k3=10 k4=10");
 }
 
+// It would judge all requests of a transaction together.
+TEST_F(GateBatch, NoneSharesIfAConstraintWaitsForTheCommit) {
+  database.run(
+      "CREATE FUNCTION even() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF (SELECT count(*) % 2 = 1 FROM effects) THEN RAISE EXCEPTION 'odd' "
+      "USING ERRCODE = '23514'; END IF; RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+      "FOR EACH ROW EXECUTE FUNCTION even()");
+  for (const Reply& reply : ask_batch({{"k1"}, {"k2"}})) EXPECT_EQ(reply.status, 500);
+  EXPECT_EQ(effects(), "");
+}
+
+TEST_F(GateBatch, ATriggerSeesOnlyTheRowsOfRequestsBefore) {
+  database.run(
+      "CREATE FUNCTION number() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "UPDATE effects SET note = (SELECT count(*) FROM effects) WHERE id = new.id; "
+      "RETURN NULL; END $$;"
+      "CREATE TRIGGER numbered AFTER INSERT ON effects FOR EACH ROW EXECUTE FUNCTION number()");
+  body = [](const Message& message, Context& context) {
+    context.insert("effects", {"key"}, *message.header("idempotency-key"));
+  };
+  ask_batch({{"k1"}, {"k2"}, {"k3"}});
+  EXPECT_EQ(effects(), "k1=1 k2=2 k3=3");
+  EXPECT_EQ(database.value("SELECT count(DISTINCT xmin::text) FROM effects"), "1");
+}
+
+// Within a transaction that is shared it would give up sooner than alone, and the total be wrong.
+TEST_F(GateBatch, ATriggerThatCatchesALockTimeoutWaitsAsLongAsAlone) {
+  database.run(
+      "CREATE TABLE total (n int); INSERT INTO total VALUES (0);"
+      "GRANT SELECT, UPDATE ON total TO hapax_worker;"
+      "CREATE FUNCTION add() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "BEGIN UPDATE total SET n = n + 1; EXCEPTION WHEN OTHERS THEN NULL; END; "
+      "RETURN NULL; END $$;"
+      "CREATE TRIGGER added AFTER INSERT ON effects FOR EACH ROW EXECUTE FUNCTION add()");
+  options.lock_timeout = options.statement_timeout = 600s;
+  store::Session other(database.owner());
+  store::Transaction holding(other);
+  holding.run(std::string("UPDATE total SET n = n"));
+  const auto clients = send_batch({{"k1"}, {"k2"}});
+  database.wait_until(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event_type = 'Lock' AND query_start < clock_timestamp() - interval '200 ms'",
+      "1");
+  holding.rollback();
+  for (const auto& client : clients) EXPECT_EQ(client->read().status, 201);
+  EXPECT_EQ(database.value("SELECT n FROM total"), "2");
+}
+
 TEST_F(GateBatch, OneThatFailsAtTheCommitFailsAlone) {
   database.run(
       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "

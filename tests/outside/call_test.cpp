@@ -27,6 +27,13 @@ struct Scripted final : OutsideHandler {
   std::function<void()> during_reconcile = [] {};
 };
 
+// With 200,000 levels a writer that recurses ends the process.
+nlohmann::json nested(int levels) {
+  nlohmann::json value;
+  for (int level = 0; level < levels; ++level) value = nlohmann::json::array({std::move(value)});
+  return value;
+}
+
 struct MakeCall : testing::Test {
   Ended make(Step step = Step::call) {
     const Message message({.payload = "{"});
@@ -37,6 +44,10 @@ struct MakeCall : testing::Test {
   Scripted handler;
   bool may_call = true;
 };
+
+TEST(Verdict, OfAnAnswerThatNestsTooDeepThrows) {
+  EXPECT_THROW(Verdict::done(nested(200'000)), std::invalid_argument);
+}
 
 TEST_F(MakeCall, TellsWhatTheEndMeans) {
   struct Row {
@@ -51,6 +62,9 @@ TEST_F(MakeCall, TellsWhatTheEndMeans) {
       {[]() -> nlohmann::json { return Message({}).json(); }, How::no_call},
       {[]() -> nlohmann::json { throw Retry("x"); }, How::failed},
       {[]() -> nlohmann::json { throw std::runtime_error("x"); }, How::failed},
+      {[] { return nested(512); }, How::answered},
+      {[] { return nested(513); }, How::failed},
+      {[] { return nested(200'000); }, How::failed},
       {[]() -> nlohmann::json { throw 1; }, How::failed}};
   for (const Row& row : table) {
     handler.does = row.does;
