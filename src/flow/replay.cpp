@@ -27,6 +27,14 @@ constexpr std::size_t kMaxRemembered = 1000;  // replays whose uncounted runs ar
 // meanwhile, another worker claims the replay so much later.
 constexpr std::chrono::seconds kAsking{120};
 
+// Then it goes on, whatever a schema says that came later.
+bool has_begun_call(const Route& route, const store::ClaimRequest& request,
+                    store::Transaction& transaction) {
+  if (!route.outside) return false;
+  const auto holder = store::read_holder(transaction, request);
+  return holder && store::is_begun_call(*holder);
+}
+
 store::ReplayNote put_back(std::chrono::milliseconds wait, const store::Fault& fault = {}) {
   return {.what = What::put_back, .text = fault.text, .sqlstate = fault.sqlstate, .wait = wait};
 }
@@ -211,15 +219,15 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   if (read && !read->reading.is_readable()) return unread(read->reading);
   const Message& message = read ? read->message : original;
   const key::Derived derived = key::identify(route.key, message, current.generation);
-  if (auto note =
-          refused_message(derived, current.answered ? nullptr : route.payload.get(), message))
-    return note;
+  if (auto note = refused_message(derived, nullptr, message)) return note;
   const key::Identity& identity = std::get<key::Identity>(derived);
   const store::ClaimRequest request{.identity = identity,
                                     .scope = route.key.scope,
                                     .source = letter->source,
                                     .retention = route.retention,
                                     .prepares_late = ran_again(current.claimed)};
+  if (!current.answered && !has_begun_call(route, request, transaction))
+    if (auto note = refused_message(derived, route.payload.get(), message)) return note;
   begin_span(current, message);
   std::string nonce;
   if (route.outside && !current.answered) {

@@ -262,7 +262,7 @@ void OutsideCalls::prepare(Flights& flights) {
     }
     key::Derived derived = key::identify(task.route.key, task.message, task.generation);
     auto* const identity = std::get_if<key::Identity>(&derived);
-    if (task.skip != nullptr || identity == nullptr || flow::violation(task)) {
+    if (task.skip != nullptr || identity == nullptr) {
       flight = pass_to_lane(flights, flight);
       continue;
     }
@@ -286,13 +286,16 @@ void OutsideCalls::prepare(Flights& flights) {
     throw store::DatabaseError({store::Fault::Kind::connection, "", why});
 }
 
-// Whether it is remembered, or must be and is not: a lane finds that out from its key, too.
+// Whether it is remembered, or must be and is not: a lane finds that out from its key, too. Or
+// whether it violates a schema, unless its call began before the schema was there.
 bool OutsideCalls::is_for_lane(Flight& flight) {
   const flow::Task& task = flight.task;
   const bool is_below = task.message.offset() < task.guard_below;
-  if (!is_below && !task.remembered) return false;
+  const bool violates = flow::violation(task).has_value();
+  if (!is_below && !task.remembered && !violates) return false;
   // A key that is known tells more than coordinates.
   const auto holder = store::read_holder(*session_, flight.claim());
+  if (violates) return !holder || !store::is_begun_call(*holder);
   if (holder && holder->status != "failed") return false;
   store::Transaction transaction(*session_);
   const store::Known known = store::known_coordinates(transaction, flight.source,

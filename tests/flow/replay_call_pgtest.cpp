@@ -2,10 +2,13 @@
 // a worker goes on with each key.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <thread>
 
 #include "flow/booking.hpp"
 #include "flow/replay_case.hpp"
+#include "payload/reader.hpp"
+#include "sandbox/temporary_folder.hpp"
 #include "store/operator/operator.hpp"
 #include "store/operator/outside_orders.hpp"
 
@@ -143,6 +146,21 @@ TEST_F(CallOfAReplay, NoDecisionIsTakenWhileAReplayEnds) {
   before_its_end = {};
   want(letter, "99");  // of another operator, too early, with another payload
   EXPECT_EQ(decide(What::happened), "");
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(CallOfAReplay, BooksWhatHappenedThoughASchemaThatCameLaterRefusesItsMessage) {
+  ended = {outside::Ended::How::failed, "cut"};
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  const sandbox::TemporaryFolder folder("schema");
+  config::Payload rules;
+  rules.schema = folder.path() / "none.json";
+  std::ofstream(rules.schema) << R"({"type": "null"})";
+  route.payload = std::make_shared<const payload::Reader>(rules);
+  want(letter);
+  EXPECT_EQ(replay().result, ReplayResult::refused) << "nobody knows whether it happened";
+  EXPECT_EQ(decide(store::CallDecision::What::happened), "");
   EXPECT_EQ(replay().result, ReplayResult::completed);
   EXPECT_EQ(effects(), "k1=10");
 }

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <future>
 
 #include "outside/shop.hpp"
 #include "sandbox/free_port.hpp"
+#include "sandbox/temporary_folder.hpp"
 
 namespace hapax::support {
 namespace {
@@ -145,6 +147,31 @@ TEST(Charges, OfAWorkerThatIsKilledInTheCallAreTakenOver) {
               rules == kNever ? "1" : "0");
     if (rules != kNever) shop.expect_exact(2);
   }
+}
+
+TEST(Charges, ThatHaveBegunGoOnThoughASchemaThatCameLaterRefusesTheirMessage) {
+  HAPAX_NEEDS_KAFKA();
+  Shop shop(kIdempotent);
+  const auto before = shop.worker("w");
+  std::promise<void> killed;
+  shop.gateway.set_watch([&](const std::string&, bool is_charged) {
+    if (!is_charged) return;
+    shop.gateway.set_watch({});
+    before->kill();
+    killed.set_value();
+  });
+  shop.send(0);
+  killed.get_future().get();
+  nlohmann::json patch = shop.patch();
+  const sandbox::TemporaryFolder folder("schema");
+  std::ofstream(folder.path() / "none.json") << R"({"maxProperties": 0})";
+  patch["route"]["payload"] = {{"schema", (folder.path() / "none.json").string()}};
+  const auto after = shop.site.worker("after", patch);
+  shop.await_charges(1);
+  shop.send(1);
+  shop.site.await("SELECT string_agg(reason, ' ') FROM hapax.dead_letters", "schema_violation");
+  shop.site.await_no_lag();
+  EXPECT_EQ(shop.gateway.charges().size(), 1U);
 }
 
 TEST(Charges, OfAFrozenWorkerAreTakenOverOnceItsLeaseIsOver) {

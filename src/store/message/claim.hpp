@@ -49,6 +49,11 @@ struct KeyHolder {
   bool is(const Source& source) const;
 };
 
+// Of an operation that calls to the outside and goes on: called, or answered and not booked.
+inline bool is_begun_call(const KeyHolder& holder) {
+  return holder.status == "started" || holder.status == "answered";
+}
+
 // What is stored with a key, for a client that sends its request again.
 struct StoredAnswer {
   KeyHolder holder;
