@@ -27,7 +27,7 @@ constexpr std::size_t kMaxRemembered = 1000;  // replays whose uncounted runs ar
 // meanwhile, another worker claims the replay so much later.
 constexpr std::chrono::seconds kAsking{120};
 
-// Then it goes on, whatever a schema says that came later.
+// Such a call goes on, even if a later schema refuses its message.
 bool has_begun_call(const Route& route, const store::ClaimRequest& request,
                     store::Transaction& transaction) {
   if (!route.outside) return false;

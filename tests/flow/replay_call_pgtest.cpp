@@ -157,7 +157,7 @@ TEST_F(CallOfAReplay, BooksWhatHappenedThoughASchemaThatCameLaterRefusesItsMessa
   config::Payload rules;
   rules.schema = folder.path() / "none.json";
   std::ofstream(rules.schema) << R"({"type": "null"})";
-  route.payload = std::make_shared<const payload::Reader>(rules);
+  route.payload = payload::make_reader(rules);
   want(letter);
   EXPECT_EQ(replay().result, ReplayResult::refused) << "nobody knows whether it happened";
   EXPECT_EQ(decide(store::CallDecision::What::happened), "");
