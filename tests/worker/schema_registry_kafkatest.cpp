@@ -1,8 +1,10 @@
 // Whole workers whose schema registry goes away, comes back, or has trouble with one schema.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "support/command.hpp"
 #include "support/schema_registry.hpp"
 #include "support/site.hpp"
 
@@ -11,6 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
 
 std::string varint(std::int64_t value) {
   std::string bytes;
@@ -144,6 +148,25 @@ TEST_F(RegistryOutage, IsNoneIfDecodingKillsAndTheMessageIsGivenUp) {
   EXPECT_EQ(site.database().value("SELECT reason, handler FROM hapax.dead_letters"),
             "crashed|scripted");
   site.await_no_lag();
+  // Operators read the payload all the same, and a registry that is away hides nothing else.
+  const std::string read = R"({"id":"p0","account":"a0","amount_minor":1})",
+                    which = site.topic() + "/0/0";
+  const auto shown = [&](std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"dead", "show", which});
+    const Said said = hapax(more, worker->config());
+    EXPECT_EQ(said.code, 0) << said.text;
+    return said.text;
+  };
+  EXPECT_THAT(shown(), HasSubstr("\ndecoded      " + json(read).dump() + "\n"));
+  const auto decoded = [&] {
+    const std::string text = shown({"--json"});  // behind lines of the log
+    return json::parse(text.substr(text.find('{'))).at("decoded");
+  };
+  EXPECT_EQ(decoded().at("json"), read);
+  registry.go_away();
+  EXPECT_THAT(shown(),
+              AllOf(HasSubstr("\ndecoded      not: "), HasSubstr("\nreason       crashed\n")));
+  EXPECT_THAT(decoded().at("error").get<std::string>(), HasSubstr("registry"));
   expect_leaves(*worker);
 }
 
