@@ -2,6 +2,7 @@
 // process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -16,6 +17,9 @@ namespace {
 
 constexpr int kEach = 333;
 constexpr int kAllPartitions = 3 * kEach;
+// What a worker takes at rest (docs/performance.md), and 50 kB a partition. It takes a third of
+// that.
+constexpr double kMostMemory = 20e6 + 50e3 * kAllPartitions;
 
 // The three topics are the site's own, with one partition, and these.
 class ManyPartitions : public testing::Test {
@@ -38,6 +42,12 @@ class ManyPartitions : public testing::Test {
     return {{"routes", routes}, {"kafka", {{"session.timeout.ms", 6000}}}};
   }
 
+  int sessions_of_others() const {
+    return std::stoi(site_->database().value(
+        "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+        "AND datname = current_database() AND backend_type = 'client backend'"));
+  }
+
   // One payment into each partition.
   void pay(int first) {
     // On a busy machine Kafka takes longer than 30 s to lead 999 new partitions.
@@ -56,6 +66,11 @@ class ManyPartitions : public testing::Test {
   std::unique_ptr<Site> site_;
 };
 
+double number_in(const std::string& metrics, const std::string& name) {
+  const auto at = metrics.find("\n" + name + " ");
+  return at == metrics.npos ? 0 : std::stod(metrics.substr(at + name.size() + 2));
+}
+
 double seconds_between(const nlohmann::json& first, const nlohmann::json& last) {
   const auto seconds = [](const nlohmann::json& line) {
     const std::string time = line.at("time");  // 2025-11-21T09:05:00.123456Z
@@ -70,10 +85,24 @@ TEST_F(ManyPartitions, StartInOneGoAndTellHowLongItTook) {
   pay(0);
   const auto worker = site_->worker("w", patch());
   const auto assigned = worker->await("assigned");
+  int sessions = 0;  // the most at a time
+  for (int started = 100; started < kAllPartitions; started += 100) {
+    worker->await("partition_started", {}, started);
+    sessions = std::max(sessions, sessions_of_others());
+  }
   const auto last = worker->await("partition_started", {}, kAllPartitions);
   const double taken = seconds_between(assigned, last);
   RecordProperty("seconds", std::to_string(taken));
   site_->await_booked(kAllPartitions);
+  sessions = std::max(sessions, sessions_of_others());
+  RecordProperty("sessions", sessions);
+  const int lanes = site_->options("w").config.at("worker").at("lanes");
+  EXPECT_GT(sessions, lanes);
+  EXPECT_LE(sessions, lanes + 6);  // docs/performance.md promises it
+  const double memory = number_in(worker->get("/metrics").body, "process_resident_memory_bytes");
+  RecordProperty("megabytes", static_cast<int>(memory / 1e6));
+  EXPECT_GT(memory, 10e6);
+  EXPECT_LE(memory, kMostMemory);
   site_->expect_exact(kAllPartitions);
   expect_leaves(*worker);
   const Said audit = hapax({"audit", "--topic", topic("-a")}, worker->config());
