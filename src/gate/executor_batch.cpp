@@ -19,7 +19,6 @@
 #include "gate/desk.hpp"
 #include "gate/executor.hpp"
 #include "gate/run.hpp"
-#include "sql_statements.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -199,8 +198,7 @@ bool Executor::has_deferred() {
   if (Clock::now() < ask_for_deferred_at_) return has_deferred_;
   if (!session_.is_reachable(why)) return false;  // the batch tells it
   try {
-    store::Transaction transaction(*session_);
-    has_deferred_ = transaction.run(sql::kHasDeferred, {})[0][0].as<bool>();
+    has_deferred_ = store::has_deferred(*session_);
     ask_for_deferred_at_ = Clock::now() + kAskForDeferred;
   } catch (const store::DatabaseError&) {
     session_.drop();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <utility>
 
 #include "store/operator/migrate.hpp"
 #include "support/read_records.hpp"
@@ -13,7 +14,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kMockPartitions = 4;  // of a topic that the mock cluster makes by itself
+constexpr int kPartitions = 4;  // of the topic of dead letters
 // Those that wait for the relay, and those that it has not sent.
 constexpr const char* kUnpublished =
     "SELECT (SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL) + "
@@ -24,6 +25,7 @@ using Headers = std::vector<std::pair<std::string, std::optional<std::string>>>;
 class DeadLetterTopic : public testing::Test {
  protected:
   std::unique_ptr<WorkerProcess> worker(const std::string& name, const std::string& crash_at = {}) {
+    if (!std::exchange(is_made_, true)) Site::mock_cluster().create_topic(topic, kPartitions);
     return site.worker(name, {{"route", {{"dead_letter_topic", topic}}}}, crash_at);
   }
 
@@ -36,7 +38,7 @@ class DeadLetterTopic : public testing::Test {
   // What stands in the topic; records of one key are in one partition.
   std::vector<Incoming> published() const {
     std::vector<Incoming> all;
-    for (int partition = 0; partition < kMockPartitions; ++partition)
+    for (int partition = 0; partition < kPartitions; ++partition)
       for (Incoming& record : read_records(site.bootstrap(), topic, partition))
         all.push_back(std::move(record));
     return all;
@@ -58,6 +60,9 @@ class DeadLetterTopic : public testing::Test {
 
   Site site = Site::on_mock_cluster(2);
   std::string topic = site.topic() + ".dead";
+
+ private:
+  bool is_made_ = false;
 };
 
 TEST_F(DeadLetterTopic, HasTheMessageByteForByteAndWhatBecameOfIt) {
@@ -193,6 +198,7 @@ TEST_F(DeadLetterTopic, ThatRefusesHoldsUpNoOther) {
   const std::string other = site.topic() + ".other";
   kafka::MockCluster& cluster = Site::mock_cluster();
   cluster.create_topic(other, 1);
+  cluster.create_topic(other + ".dead", 1);
   cluster.create_topic(topic, 1);
   cluster.set_led(topic, 0, false);
   nlohmann::json routes = site.options("").config.at("routes");

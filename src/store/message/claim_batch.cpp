@@ -97,4 +97,9 @@ void add_results(Transaction& transaction, std::span<const ClaimRequest> request
   transaction.add("SET LOCAL enable_seqscan TO DEFAULT");
 }
 
+bool has_deferred(Session& session) {
+  Transaction transaction(session);
+  return transaction.run(sql::kHasDeferred, {})[0][0].as<bool>();
+}
+
 }  // namespace hapax::store

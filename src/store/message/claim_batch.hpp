@@ -36,4 +36,8 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
 void add_results(Transaction& transaction, std::span<const ClaimRequest> requests,
                  std::span<const std::pair<std::size_t, std::string>> results);
 
+// Whether a table outside of hapax has a constraint or trigger that waits for COMMIT. It judges all
+// operations of a transaction together. Throws: DatabaseError. Blocks: a round trip.
+bool has_deferred(Session& session);
+
 }  // namespace hapax::store
