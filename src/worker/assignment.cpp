@@ -11,7 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 namespace log = observe::log;
 
-// So long a partition that another worker has taken is left to the group to sort out.
+// If another worker has taken a partition, this one waits so long before it takes it again.
+// Meanwhile the group decides whose it is.
 constexpr milliseconds kTakeAgainFromAnother{3000};
 
 store::Halt halt_in(const Partition& partition, store::Halt halt) {
@@ -65,12 +66,14 @@ std::vector<std::shared_ptr<Partition>> Assignment::drop(const std::vector<Topic
 }
 
 void Assignment::revoked(const TopicPartition& id) {
-  // Ended, or the keeper would go on to take one that a notice has just asked for again.
+  // End the old assignment. Otherwise the keeper would go on to take a partition that a notice has
+  // just asked for again.
   if (const auto found = partitions_.find(id); found != partitions_.end()) {
     found->second->end();
     remember_last(*found->second);
   }
-  seen_wal_.erase(id);  // another worker may go on; Kafka's offset tells what it has seen
+  // Another worker may go on with it, and Kafka's offset then tells what that one has seen.
+  seen_wal_.erase(id);
   partitions_.erase(id);
   fetches_.forget_start(id);
   halted_.erase(id);
@@ -91,7 +94,7 @@ void Assignment::halt(const HaltWanted& wanted) {
       stopping.push_back(partition);
   if (std::ranges::find(stopping, wanted.partition) == stopping.end()) {
     if (!wanted.halt.whole_route) return;  // stopped already
-    // A route's halt stands even if the partition is not ours by now, or another assignment's.
+    // A route's halt is kept even if the partition is not ours by now, or has another assignment.
     if (!wanted.recorded) keeper_.halted(halt_in(*wanted.partition, wanted.halt), false);
     if (stopping.empty()) return;
   }
@@ -125,7 +128,7 @@ void Assignment::fenced(const Fenced& fenced) {
   take(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0), 0);
 }
 
-// A copy: the caller's may stand in the table, which forgets it.
+// `partition` is a copy, because the caller's may be the one in the table, which is erased here.
 void Assignment::start_again(std::shared_ptr<Partition> partition, milliseconds after) {
   const std::int64_t read_below = partition->progress().next;
   stop(partition);

@@ -1,4 +1,4 @@
-// Before a worker joins its group: Kafka must have the topics of its routes.
+// Before a worker joins its group, looks whether Kafka has the topics of its routes.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ using StopSignal = std::atomic<int>;
 
 struct AwaitedTopics {
   const std::vector<std::string>& topics;
-  bool waits;  // kafka.wait_for_topics; else Kafka is asked once
+  bool waits;  // kafka.wait_for_topics; if false, asks Kafka once
   kafka::Consumer& consumer;
   KafkaHealth& kafka_health;
   observe::Health& health;

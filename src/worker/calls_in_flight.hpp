@@ -1,4 +1,4 @@
-// The calls that callers' threads make now: of Kafka's messages, and of one replay. It watches over
+// The calls that callers' threads make now, for messages of Kafka and for one replay. It watches
 // their time and their lease, and never waits for PostgreSQL.
 //
 // Thread safety: all of it, from any thread; one thread begins and collects.
@@ -44,7 +44,8 @@ struct Flight : outside::CallToMake {
   key::Identity identity = {};
   store::TakenCall taken = {};
   std::optional<store::FailedRuns> failed = {};  // its failed attempt is recorded
-  Clock::time_point account_at = {};             // not before, as PostgreSQL refused it
+  // PostgreSQL refused it, so it is tried again at this time.
+  Clock::time_point account_at = {};
 };
 using Flights = std::list<Flight>;
 
@@ -65,10 +66,10 @@ class CallsInFlight {
   // How many calls of the route may run at once; 0: it does not call.
   std::size_t threads(std::size_t route) const;
 
-  // Has it called, beside the others. It is moved out of `flights`.
+  // Starts the call, beside the others. Moves it out of `flights`.
   void begin(Flights& flights, Flights::iterator flight);
 
-  // Moves those that have come back to the end of `done`.
+  // Moves the calls that have come back to the end of `done`.
   void collect(Flights& done);
 
   // Makes a replay's call; does not begin it after stop().
@@ -76,17 +77,17 @@ class CallsInFlight {
   void make_for_replay(const flow::Route& route, const store::Source& source,
                        outside::CallToMake& call, const std::function<void()>& meanwhile);
 
-  // Whether there are any that are not collected; of replays, that have not come back.
+  // Whether calls of messages are not collected, or calls of replays have not come back.
   bool any() const;
 
-  // Begins no more of them.
+  // From now on, begins no call.
   void stop();
-  // Asks those that run to stop.
+  // Asks the running calls to stop.
   void ask_to_stop();
-  // Asks calls to stop whose time is over, or whose lease is.
+  // If a call's time or its lease is over, asks it to stop.
   void watch();
 
-  // Whether a call did not come back though it was asked to: the process must end.
+  // Whether a call did not come back though it was asked to stop. Then the process must end.
   bool hangs() const { return hangs_; }
 
   struct Running {

@@ -1,4 +1,4 @@
-// Caution: a message that kills the process runs alone, so that it names itself.
+// Caution: after a crash, messages run alone, so that the one that kills the process is known.
 //
 // Owned by the poll thread.
 #pragma once
@@ -13,7 +13,7 @@ namespace hapax::worker {
 
 class Caution {
  public:
-  // `lanes`: so many messages run at once. `queue`: so many offsets a checkpoint moves before
+  // `lanes`: how many messages run at once. `queue`: if a checkpoint has moved by so many offsets,
   // caution ends anyway.
   Caution(Dispatcher& dispatcher, std::size_t lanes, std::size_t queue)
       : dispatcher_(dispatcher), lanes_(lanes), queue_(queue) {}

@@ -1,5 +1,6 @@
-// Writes the checkpoints of the partitions that this worker holds, and gives them back. Finds those
-// that were taken or moved, and serves halts in between. A thread of its own.
+// Writes the checkpoints of the partitions that this worker holds, and gives the partitions back.
+// Finds partitions that another worker took or an operator moved. In between it serves halts. It
+// has a thread of its own.
 #pragma once
 
 #include <atomic>
@@ -29,14 +30,14 @@ class Checkpointer {
   // Ends it. Blocks: until PostgreSQL has answered what it was asked.
   void stop() { thread_ = {}; }
 
-  // A halt is to be recorded, at once. Any thread.
+  // A new halt waits to be recorded: does it at once. Any thread.
   void wake();
 
   // See Keeper::release(), which has these partitions' halts forgotten first. One thread at a time.
   bool release(const HeldPartitions::List& partitions, bool idle,
                std::chrono::milliseconds timeout);
 
-  // For so long its thread has had no answer from PostgreSQL. Any thread.
+  // How long its thread has had no answer from PostgreSQL. Any thread.
   std::chrono::steady_clock::duration silence() const;
 
  private:

@@ -8,7 +8,8 @@ namespace hapax::worker {
 store::ConnectOptions connect_options(const config::Config& config) {
   store::ConnectOptions options;
   options.url = config.postgres.url;
-  // What cannot be read now may be on its way: then the last value that is known.
+  // If the file cannot be read now, it may be about to be replaced. Then the last known value
+  // counts.
   const auto file = config::read_value(config.postgres.url_file);
   if (const auto* now = std::get_if<config::FileText>(&file); now != nullptr && !now->text.empty())
     options.url = now->text;

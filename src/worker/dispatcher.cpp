@@ -52,15 +52,15 @@ Dispatcher::Coordinates Dispatcher::coordinates_of(const Partition& partition,
   return {partition.id(), partition.beginning().generation, offset};
 }
 
-// Precondition: no lane has anything of it, and it has a message. It becomes ready, or waits until
-// its first message may run.
+// Makes the strand ready, or lets it wait until its first message may run. Precondition: it has a
+// message, and no lane has one of it.
 void Dispatcher::line_up(Entry& entry) {
   const Clock::time_point not_before = entry.second.items.front().not_before;
   if (not_before == Clock::time_point{}) return make_ready(entry);
   entry.second.state = State::waiting;
   const auto due = waiting_.emplace(not_before, &entry);
-  // It is due first, so threads that sleep until a later time must sleep again. All of them do,
-  // because a single one could be busy with other work when it is due.
+  // This strand is due first, so threads that sleep until a later time must sleep again. All are
+  // woken, because a single one could be busy with other work when the strand is due.
   if (due == waiting_.begin()) wake_all();
 }
 
@@ -228,7 +228,7 @@ Work Dispatcher::take_from(Entry& entry, std::size_t limit, Clock::time_point no
   return work;
 }
 
-// What is settled is freed after the lock.
+// Settled messages are freed after the lock.
 void Dispatcher::finish(std::vector<Work> works) {
   const sync::Lock lock(mutex_);
   for (Work& work : works) finish_locked(work);
@@ -283,7 +283,7 @@ void Dispatcher::drop(Partition& partition) {
       keep_lost(partition, strand.items);
       strand.items.clear();
     }
-    // A running one is erased when it finishes.
+    // A running strand is erased when it finishes.
     entry = dropped && strand.state != State::running ? strands_.erase(entry) : std::next(entry);
   }
 }

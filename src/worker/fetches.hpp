@@ -1,7 +1,7 @@
-// Which of the started partitions librdkafka fetches: it starts them, pauses them and goes on.
+// Decides which of the started partitions librdkafka fetches: starts, pauses and resumes them.
 //
-// A pause is expensive: it drops what librdkafka has fetched ahead, and fetching that again takes a
-// turn with the broker.
+// A pause is expensive, because librdkafka drops the records that it has fetched ahead. To fetch
+// them again takes a round trip to the broker.
 //
 // Owned by the poll thread.
 #pragma once
@@ -25,20 +25,20 @@ class Fetches {
   // The start of this partition is agreed: fetch it at the next turn. A look at it is over.
   void started(const TopicPartition& partition);
 
-  // Before it starts: fetches this record, and what follows, until stop().
+  // Before the partition starts: fetches this record and later ones, until stop().
   void look(Partition& partition, const ReadRecord& record) {
     partition.polling.looks_for = record;
     to_start_.insert(partition.id());
   }
-  // Whether what comes of it was fetched for that.
+  // Whether records of this partition were fetched for a look.
   bool looks(const Partition& partition) const {
     return partition.polling.looks_for && !to_start_.contains(partition.id());
   }
 
-  // Kafka does not let us read it, and why. It is started again after a while.
+  // Kafka does not let us read the partition, for the reason `why`. It starts again after a while.
   void refused(Partition& partition, const std::string& why);
 
-  // Starts what is to be started. Does nothing while all are paused.
+  // Starts the partitions that wait for it. Does nothing while all are paused.
   // Blocks: about a second at most.
   void turn();
 
@@ -53,7 +53,7 @@ class Fetches {
 
   // The partition is over: fetches no more of it.
   void stop(Partition& partition);
-  // The same of one that the consumer itself gives up.
+  // The same for a partition that the consumer itself gives up.
   void forget_pause(Partition& partition);
   void forget_start(const TopicPartition& partition) { to_start_.erase(partition); }
 

@@ -37,7 +37,8 @@ void GroupMembership::turn() {
   }
 }
 
-// A killed worker stays a member until its session ends, and the group waits for it.
+// If the group assigns nothing for long, logs a reason. A killed worker stays a member until its
+// session ends, and the group waits for it.
 void GroupMembership::tell_if_slow() {
   if (!waits_since_ || now_() - *waits_since_ < kGroupIsSlow) return;
   waits_since_.reset();

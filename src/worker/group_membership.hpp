@@ -1,4 +1,4 @@
-// Whether the group has assigned anything yet, and whether this worker must join it again.
+// Knows whether the group has assigned partitions yet, and whether this worker must join it again.
 //
 // Owned by the poll thread.
 #pragma once
@@ -26,7 +26,7 @@ class GroupMembership {
   // No member has this partition.
   void has_no_owner(const TopicPartition& partition);
 
-  // Joins again if that is wanted. Not inside of the group's callbacks.
+  // Joins again if that is wanted. Precondition: not inside of the group's callbacks.
   void turn();
 
   // Logs once that the group assigns nothing, if it has not for five seconds.

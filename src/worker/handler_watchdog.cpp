@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 namespace log = observe::log;
 
 constexpr milliseconds kRecordTimeout{5000};
-constexpr milliseconds kQuiet{2000};  // of PostgreSQL: a handler may wait for the same
+constexpr milliseconds kQuiet{2000};  // if PostgreSQL is silent longer, a handler may wait for it
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void HandlerWatchdog::give_up(const Lane::Running& running) {
 void HandlerWatchdog::look(const std::vector<std::unique_ptr<Lane>>& lanes, const Replays& replays,
                            Clock::duration silence) {
   if (postgres_.is_down() || silence > kQuiet) watched_from_ = Clock::now();
-  // Its row is locked by the run; but it was counted when it began.
+  // The run has locked the replay's row. But the run was counted when it began.
   if (const auto replay = replays.running();
       is_overdue(replay) && postgres_answers([](store::Session&) {}))
     return give_up(*replay);
@@ -49,16 +49,17 @@ void HandlerWatchdog::look(const std::vector<std::unique_ptr<Lane>>& lanes, cons
       const auto counted = store::record_attempt(
           session, {run.source, "the handler ran longer than worker.handler_timeout", "",
                     run.handler, milliseconds(0), run.epoch});
-      // It has named itself. As a crash, too, it would be given up before its attempts are used up.
-      // If the partition is another worker's, the announcement there may be that worker's.
+      // The failed run is counted. If the announcement stayed, the run would count as a crash, too,
+      // and the message could be given up before its attempts are used up. If the partition is
+      // another worker's, the announcement may be that worker's, so it stays.
       if (counted) store::withdraw_run(session, run.source, run.epoch);
     };
     if (postgres_answers(record)) return give_up(*running);
   }
 }
 
-// Asks on a thread of its own, because PostgreSQL itself may hang. If it does, the watchdog waits
-// as long again.
+// Asks on a thread of its own, because PostgreSQL itself may hang. If it does, the handler's time
+// begins to count again.
 bool HandlerWatchdog::postgres_answers(std::function<void(store::Session&)> question) {
   const auto given_up = std::make_shared<std::atomic<bool>>(false);
   std::packaged_task<void()> ask([connect = connect_, question = std::move(question), given_up] {

@@ -1,9 +1,9 @@
 // Ends the process if a handler does not come back.
 //
-// Such a handler holds its key, its lane and its order key for ever. The attempt is recorded and
-// the process ended; PostgreSQL rolls back, and the message runs again elsewhere.
+// Such a handler holds its key, its lane and its order key for ever. The watchdog records the
+// attempt and ends the process. PostgreSQL rolls back, and another process runs the message again.
 //
-// Only the handler's own time counts, and not while PostgreSQL does not answer.
+// Only the handler's own time counts, and no time in which PostgreSQL does not answer.
 //
 // Owned by the poll thread.
 #pragma once
@@ -26,7 +26,7 @@ class HandlerWatchdog {
                   const PostgresState& postgres)
       : timeout_(timeout), connect_(std::move(connect)), postgres_(postgres) {}
 
-  // Looks at what runs. `silence`: so long PostgreSQL has not answered the keeper.
+  // Looks at running handlers. `silence`: how long PostgreSQL has not answered the keeper.
   // Blocks: 5 s, if a handler ran too long.
   void look(const std::vector<std::unique_ptr<Lane>>& lanes, const Replays& replays,
             Clock::duration silence);

@@ -1,5 +1,5 @@
-// The partitions that this worker holds: their start is agreed, and they are neither released nor
-// taken by another.
+// The partitions that this worker holds. Their start is agreed, this worker has not released them,
+// and no other has taken them.
 //
 // Thread safety: all of it.
 #pragma once
@@ -19,7 +19,7 @@ class HeldPartitions {
  public:
   using List = std::vector<std::shared_ptr<Partition>>;
 
-  // In place of an older assignment of the same partition, if there is one.
+  // Replaces an older assignment of the same partition, if there is one.
   void add(const std::shared_ptr<Partition>& partition) {
     const sync::Lock lock(mutex_);
     held_[partition->id()] = partition;

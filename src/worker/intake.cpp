@@ -13,14 +13,15 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr microseconds kLookForSpace{500};
-// So long the group and everything else may wait for the poll thread; then the partition is paused.
+// The poll thread waits so long for space. Then it pauses the partition, because the group and
+// other work wait for the poll thread.
 constexpr milliseconds kMostForSpace{50};
-// So many times worker.queue.messages a partition may be ahead of its watermark.
+// A partition may be ahead of its watermark by so many times worker.queue.messages.
 constexpr std::size_t kReach = 10;
-// Quarters of the queue: all are paused, and go on.
+// In quarters of the queue. At kFull all partitions are paused, and below kGoOn they go on.
 constexpr std::size_t kFull = 8, kGoOn = 7;
 
-// With what PostgreSQL knows of runs of this message before the partition started.
+// Adds what PostgreSQL knew of this message's runs when the partition started.
 Item item_of(const Partition& partition, std::unique_ptr<kafka::Record> record, const Now& now) {
   Item item;
   item.received = now();
@@ -80,7 +81,8 @@ std::uint64_t Intake::order_key(const Message& message) {
   switch (settings_.ordering) {
     case config::Ordering::partition: return 0;
     case config::Ordering::key:
-      // Two keys of one hash only wait for each other. A null key orders nothing.
+      // If two keys have one hash, they only wait for each other. Messages with a null key have no
+      // order.
       if (message.key()) return order_hash_(*message.key());
       [[fallthrough]];
     case config::Ordering::none: break;
@@ -98,24 +100,24 @@ Intake::QueueUse Intake::count_use() const {
   return all;
 }
 
-// More than one of so many shares of the queue.
+// Whether `use` has reached the queue divided by `shares`.
 bool Intake::is_over(const QueueUse& use, std::size_t shares) const {
   return use.messages >= std::max<std::size_t>(1, settings_.queue.messages / shares) ||
          use.bytes >= settings_.queue.bytes / shares;
 }
 
-// Ahead of its watermark by more than one of so many parts of the reach.
+// Whether a partition is as far ahead of its watermark as the reach divided by `parts`.
 bool Intake::is_too_far_ahead(const Partition::Progress& progress, std::size_t parts) const {
   return progress.span >= std::max(kReach, kReach * settings_.queue.messages / parts);
 }
 
-// So many quarters of the queue, or more.
+// Whether the messages in hand are so many quarters of the queue, or more.
 bool Intake::fills(std::size_t quarters) const {
   return 4 * use_.messages >= quarters * settings_.queue.messages ||
          4 * use_.bytes >= quarters * settings_.queue.bytes;
 }
 
-// Waits while the lanes are busy anyway. False if that frees no room.
+// Waits while the lanes are busy. False if that frees no room.
 bool Intake::wait_for_queue_space() {
   const auto until = now_() + kMostForSpace;
   while (is_over(use_ = count_use(), 1)) {
@@ -131,7 +133,8 @@ void Intake::bound_queue(Partition& partition) {
   const Partition::Progress progress = partition.progress();
   if (!is_too_far_ahead(progress, 1)) {
     const std::size_t shares = std::max<std::size_t>(1, partitions_.size());
-    // Within its share it never waits: another's messages may fill the queue for hours.
+    // Within its share a partition never waits, because another one's messages may fill the queue
+    // for hours.
     if (!is_over(use_, 1) || !is_over({progress.messages, progress.bytes}, shares) ||
         wait_for_queue_space())
       return;

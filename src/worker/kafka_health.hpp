@@ -1,5 +1,5 @@
-// Whether Kafka answers, as its client's errors and questions to a broker show it; and the password
-// that the client uses.
+// Knows whether Kafka answers, by the client's errors and by questions to a broker. Also renews the
+// password that the client uses.
 //
 // Owned by the poll thread.
 #pragma once
@@ -26,15 +26,16 @@ class KafkaHealth {
   // Kafka does not let this user into the group. The client goes on asking.
   void refused_by_group(const std::string& why);
 
-  // While an error is in doubt: reads the credentials again and asks whether a broker answers.
+  // If there was an error since a broker last answered, reads the credentials again and asks a
+  // broker.
   // Blocks: 50 ms.
   void turn();
 
-  // Takes over a user name or a password that has changed in its @file. Only new connections need
-  // it. Blocks: on the file.
+  // If a user name or password has changed in its @file, gives it to the client for new
+  // connections. Blocks: on the file.
   void renew_credentials();
 
-  // No broker answered a question about topics. Tells the board of health.
+  // No broker answered a question about topics. Writes that to the board of health.
   void does_not_answer();
 
   bool is_fatal() const { return is_fatal_; }
@@ -57,8 +58,8 @@ class KafkaHealth {
   std::map<std::string, std::string> credentials_;  // sasl.username and sasl.password, as last read
 };
 
-// The settings with what their @files hold now. A file that cannot be read may be on its way: its
-// value stays.
+// The settings with the current values of their @files. If a file cannot be read, it may be about
+// to be replaced, so its last value stays.
 kafka::Properties current_properties(const config::Kafka& settings);
 
 }  // namespace hapax::worker

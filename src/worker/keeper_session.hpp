@@ -1,4 +1,4 @@
-// The session of one thread of the keeper, and what its loss tells of PostgreSQL.
+// The session of one thread of the keeper. If it is lost, decides whether PostgreSQL is away.
 //
 // Thread safety: none; each thread has its own.
 #pragma once

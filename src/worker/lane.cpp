@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstReconnectWait{100};
 constexpr milliseconds kMaxReconnectWait{2000};
-// For so long a batch asks for schemas. Messages that are left then take another turn.
+// How long a batch asks for schemas. The other messages take another turn.
 constexpr milliseconds kMaxAsking{2000};
 
 }  // namespace
@@ -80,7 +80,7 @@ bool must_be_read(const flow::Route& route, const Item& item) {
   return item.read == nullptr;
 }
 
-// Decoded, if its schema is known. The registry is not asked.
+// Decodes the message if its schema is known. Does not ask the registry.
 bool read_at_once(const flow::Route& route, Item& item) {
   if (!must_be_read(route, item)) return true;
   auto reading = route.payload->read_at_once(item.record->message());
@@ -89,7 +89,8 @@ bool read_at_once(const flow::Route& route, Item& item) {
   return true;
 }
 
-// Decoded. If it may not ask the registry, the schema is known or the message waits.
+// Decodes the message. If it may not ask the registry and does not know the schema, the message
+// waits.
 void decode(const flow::Route& route, Item& item, bool may_ask) {
   item.read = payload::read_message(route.payload.get(), item.record->message(), may_ask);
   flow::crash_point("message_decoded");
@@ -97,7 +98,8 @@ void decode(const flow::Route& route, Item& item, bool may_ask) {
 
 }  // namespace
 
-// Decodes what the route decodes. A cautious message is decoded later, once its run is announced.
+// Makes the jobs of a batch, and decodes their payloads if the route decodes. A cautious message is
+// decoded later, when its run is announced.
 std::vector<flow::Job> Lane::jobs_of(Batch& batch) {
   const flow::Route& route = batch.works.front().partition->route();
   Handler* const handler = handlers_[batch.works.front().partition->route_index()].get();
@@ -147,7 +149,8 @@ bool Lane::run_batch(Batch batch, const std::stop_token& stop) {
   if (setup_.tracer != nullptr) end_run(outcomes, ended);
   const bool postgres_away = settler_.settle(batch.works, outcomes, ended, jobs.front().task.trace);
   for (Work& work : batch.works)
-    for (Item& item : work.items) item.read.reset();  // it may wait for long
+    // Free the decoded payload, because the message may wait long.
+    for (Item& item : work.items) item.read.reset();
   setup_.dispatcher.finish(std::move(batch.works));
   return postgres_away;
 }
@@ -171,10 +174,11 @@ void Lane::end_run(std::span<const Outcome> outcomes, Clock::time_point now) {
   runs_.end(ends, now);
 }
 
-// What the processor shall take the key of with the COMMIT of `current`.
+// The next message, whose key the processor takes with the COMMIT of `current`. Null: none.
 const flow::Task* Lane::prefetch(const Work& current) {
   next_ = setup_.dispatcher.prefetch(current, Clock::now());
-  // One that has waited, for a key or for a retry, may well wait again; `current` must not.
+  // If the next message has waited for a key or a retry, it may wait again. `current` must not wait
+  // for it.
   if (!next_ || next_->items.front().not_before != Clock::time_point{}) return nullptr;
   if (!read_at_once(next_->partition->route(), next_->items.front())) return nullptr;
   next_task_.emplace(task_of(setup_, *next_, next_->items.front(), false));
@@ -203,7 +207,7 @@ void Lane::set_running(const flow::Task* task) {
 void Lane::watch(const flow::Task* task, Clock::time_point now) {
   const sync::Lock lock(running_mutex_);
   handler_since_.reset();
-  if (task == nullptr) return;  // the handler is back, its message is not done
+  if (task == nullptr) return;  // the handler is back, but its message is not done
   running_.emplace(current_of(*task));
   handler_since_ = now;
 }

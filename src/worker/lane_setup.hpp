@@ -26,15 +26,15 @@ struct LaneSetup {
   observe::Metrics& metrics;
   std::vector<observe::RouteMetrics> route_metrics;  // by route index
   std::deque<flow::Breaker> breakers;                // by route index
-  // Called by the lane for each message once its fate is committed; for measuring. May be empty.
+  // Called by the lane for each message when its outcome is committed; for measuring. May be empty.
   // Blocks the lane, and must not throw.
   std::function<void(const Message&)> settled = {};
   bool log_error_text = false;       // log.error_text: errors may quote messages
   traces::Tracer* tracer = nullptr;  // null: traces are off
 };
 
-// What the processor is told of the first message of `work`. It refers to what `work` owns, and
-// stays valid if `work` is moved.
+// Makes the processor's task of the first message of `work`. It refers to objects that `work` owns,
+// and stays valid if `work` is moved.
 flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool cautious);
 
 }  // namespace hapax::worker

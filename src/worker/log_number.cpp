@@ -10,13 +10,15 @@ using Generation = std::optional<std::int32_t>;
 
 struct Found {
   Generation generation;
-  bool by_id = false;              // known by the cluster and the topic's id
-  bool agreed = false;             // and hapax.logs has it under this very name
-  std::int64_t reached = 0;        // the highest checkpoint of another group in it
-  std::optional<ReadRecord> last;  // that another group read last: the highest that can stand here
+  bool by_id = false;        // known by the cluster and the topic's id
+  bool agreed = false;       // and hapax.logs has it under this very name
+  std::int64_t reached = 0;  // the highest checkpoint of another group in it
+  // The highest that another group read last and that this log can hold.
+  std::optional<ReadRecord> last;
 };
 
-// Another id has this number in the same cluster: a client that could not tell ids meant that one.
+// Whether another id has this number in the same cluster. Then a client that could not tell ids
+// meant that log.
 bool is_anothers(const std::vector<KnownLog>& known, const KnownLog& unnamed,
                  const std::string& topic_id) {
   return std::ranges::any_of(known, [&](const KnownLog& other) {
@@ -25,7 +27,7 @@ bool is_anothers(const std::vector<KnownLog>& known, const KnownLog& unnamed,
   });
 }
 
-// What other groups tell of the log that has the number.
+// Adds what other groups have read of the log with this number.
 void add_readings(Found& found, const std::vector<KnownLog>& known, const LogFacts& facts) {
   for (const KnownLog& log : known) {
     if (log.cluster_id != facts.cluster_id || log.generation != found.generation) continue;
@@ -37,7 +39,7 @@ void add_readings(Found& found, const std::vector<KnownLog>& known, const LogFac
   }
 }
 
-// What is known under this name. Without an id it is the cluster's newest.
+// What is known of the log with this name. Without an id, that is the cluster's newest log.
 Found find(const std::vector<KnownLog>& known, const LogFacts& facts) {
   Found found;
   const auto newer = [&](const KnownLog& log) {
@@ -69,19 +71,19 @@ std::vector<KnownLog> of_scope(const LogFacts& facts) {
   return known;
 }
 
-// One that no log of this partition has ever had, in any scope. A group may change its scope, and
-// its dead letters keep their numbers.
+// A number that no log of this partition has ever had, in any scope. A group may change its scope,
+// and its dead letters keep their numbers.
 LogNumber unused(const LogFacts& facts) {
   std::int32_t generation = facts.row ? facts.row->generation : 1;
   for (const KnownLog& log : facts.known) generation = std::max(generation, log.generation + 1);
   return {generation, true};
 }
 
-// The other groups have read on further than this log goes: theirs was another one.
+// Whether other groups have read further than this log goes. Then theirs was another log.
 bool is_shorter(const LogFacts& facts, const Found& found) { return found.reached > facts.log_end; }
 
-// A topic that was made again may have grown past all that was read of the old one. Then no
-// offset tells, but the record does that another group read last.
+// A topic that was made again may have grown past all that was read of the old one. Then no offset
+// shows that, but the record does that another group read last.
 enum class Proof { none_needed, wanted, refuted };
 
 Proof proof(const LogFacts& facts, const Found& found) {
@@ -122,7 +124,7 @@ NumberedLog first_number(const LogFacts& facts, const std::vector<KnownLog>& kno
   return unused(facts);
 }
 
-// An operator decided that the topic was made again; perhaps for another group before this one.
+// An operator decided that the topic was made again, perhaps for another group before this one.
 NumberedLog next_number(const LogFacts& facts, const std::vector<KnownLog>& known) {
   const std::int32_t before = facts.row->generation - 1;  // the decision raised it
   const Found found = find(known, facts);
@@ -152,19 +154,20 @@ NumberedLog number_of_log(const LogFacts& facts) {
   const std::int32_t own = facts.row->generation;
   const Found found = find(known, facts);
   if (!found.generation) return LogNumber{own, true};
-  // Under another scope all keys are new; what this group alone knows of the log stays behind.
+  // Under another scope all keys are new, so what only this group knows of the log does not count.
   if (facts.row->scope != facts.scope) {
     NumberedLog number = first_number(facts, known);
     const auto* const disputed = std::get_if<LogDisputed>(&number);
-    // The checkpoint is of this log: the others' was another one.
+    // The checkpoint is of this log, so the other groups read another one.
     if (disputed != nullptr && !disputed->is_of_short_log) return unused(facts);
     return number;
   }
   if (*found.generation == own) return LogNumber{own, !found.agreed};
-  // `same_topic` leaves out which cluster and topic the checkpoint is of.
+  // After `same_topic` the checkpoint does not name its cluster and topic.
   if (facts.row->start_as == "checkpoint" && !facts.row->cluster_id)
     return LogNumber{*found.generation, !found.agreed, true};
-  if (*found.generation < own) return LogNumber{own, true};  // by a worker of the schema before
+  // Written by a worker of an older schema.
+  if (*found.generation < own) return LogNumber{own, true};
   return LogDisputed{
       "another group of scope \"" + facts.scope + "\" has this topic as generation " +
           std::to_string(*found.generation) +

@@ -1,9 +1,9 @@
-// Which number ("generation") a partition's log has. A key made of coordinates holds it, so all
-// groups of a scope must give one log one number, and two logs two.
+// Decides which number ("generation") a partition's log has. A key made of coordinates holds it. So
+// all groups of a scope must give one log the same number, and two logs different ones.
 //
 // A log is known by its cluster and the topic's id. If the client cannot tell the id, it is known
 // by what operators decided, and by the records that other groups read last. A number is kept for
-// good: keys and dead letters are found by it.
+// good, because keys and dead letters are found by it.
 //
 // Pure.
 #pragma once
@@ -33,20 +33,21 @@ struct LogFacts {
 
 struct LogNumber {
   std::int32_t generation = 1;
-  bool learns = false;   // others must get to know of it
-  bool renamed = false;  // the checkpoint stays, its log's number does not: an operator decided so
+  bool learns = false;  // the number must be written for other groups
+  // An operator decided that the checkpoint stays and its log gets another number.
+  bool renamed = false;
   bool operator==(const LogNumber&) const = default;
 };
 
-// A sentence on why the group's number and the others' do not go together.
+// A sentence that tells how the group's number contradicts the other groups' facts.
 struct LogDisputed {
   std::string why;
-  std::int32_t generation = 1;  // that of the log that this one is not
+  std::int32_t generation = 1;  // of the log that this one is not
   bool is_of_short_log = false;
 };
 
-// The log would get a number by its name alone. Whether this record, which another group read last
-// under that number, stands in it must be looked at before.
+// The log would get a number only by its name. First the worker must look whether the log holds
+// this record, which another group read last under that number.
 struct LogUnproven {
   ReadRecord last;
 };

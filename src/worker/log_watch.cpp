@@ -13,10 +13,11 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenLooks{5000};
 constexpr milliseconds kLookTimeout{2000};
-// Longer ago, the process may have stood still since, and the topic been made again meanwhile.
+// A look holds only so long. The process may have stood still since, and the topic may have been
+// made again meanwhile.
 constexpr milliseconds kLookHolds{1000};
 
-// Without an answer the group's offsets tell alone: those of a topic that is gone are gone, too.
+// Without an answer only the group's offsets tell: if a topic is gone, its offsets are gone, too.
 std::string id_or_nothing(const kafka::Consumer& consumer, const std::string& topic,
                           steady_clock::time_point until) {
   const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
@@ -29,8 +30,8 @@ std::string id_or_nothing(const kafka::Consumer& consumer, const std::string& to
 
 }  // namespace
 
-// Without topic ids only the group's offsets tell, so this worker commits none before a look has
-// shown that they are still there.
+// Without topic ids only the group's offsets tell whether a topic was made again. So this worker
+// commits none before a look has shown that they are still there.
 bool LogWatch::looked_at(steady_clock::time_point since) {
   const auto began = looked_.load();  // written last
   const auto answered = answered_.load();

@@ -1,6 +1,7 @@
-// Whether each partition that runs still reads the log that it began with. Kafka forgets the
-// group's offsets when a topic is deleted. librdkafka goes on in a topic that is made again under
-// the same name. It reports nothing if it was disconnected meanwhile.
+// Looks whether each running partition still reads the log that it began with. If a topic is
+// deleted and made again under the same name, librdkafka goes on in the new one. If it was
+// disconnected meanwhile, it reports nothing. But Kafka forgets the group's offsets of a deleted
+// topic.
 //
 // Thread safety: all of it but look(), which one thread calls.
 #pragma once
@@ -19,7 +20,7 @@ class LogWatch {
   LogWatch(const HeldPartitions& held, kafka::Consumer& consumer, Notices& notices)
       : held_(held), consumer_(consumer), notices_(notices) {}
 
-  // See KeeperInterface. The caller has look() called soon if it is false.
+  // See KeeperInterface. If it is false, the caller makes the thread call look() soon.
   bool looked_at(std::chrono::steady_clock::time_point since);
 
   // See KeeperInterface::with_another_log().
@@ -34,12 +35,12 @@ class LogWatch {
   kafka::Consumer& consumer_;
   Notices& notices_;
   std::atomic<bool> wanted_{false};
-  // The last look that found no fault: when it began, and when Kafka had answered all of it.
+  // The last look that found nothing wrong: when it began, and when Kafka had answered all of it.
   std::atomic<std::chrono::steady_clock::time_point> looked_{
       std::chrono::steady_clock::time_point{}};
   std::atomic<std::chrono::steady_clock::time_point> answered_{
       std::chrono::steady_clock::time_point{}};
-  std::chrono::steady_clock::time_point next_{};  // of the thread that looks
+  std::chrono::steady_clock::time_point next_{};  // used by the thread that looks
 };
 
 }  // namespace hapax::worker

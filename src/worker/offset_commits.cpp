@@ -14,9 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 namespace log = observe::log;
 
-constexpr milliseconds kCommitAgain{500};         // after one that did not get through
+constexpr milliseconds kCommitAgain{500};         // after a commit that failed
 constexpr milliseconds kBetweenCommits{10};       // between two looks at all partitions
-constexpr milliseconds kLastCommitTimeout{2000};  // and of the look before it
+constexpr milliseconds kLastCommitTimeout{2000};  // also for the look before it
 
 bool has_id(const Partition& partition) { return !partition.beginning().topic_id.empty(); }
 
@@ -31,7 +31,7 @@ const char* error_of(kafka::CommitResult result) {
   return "fatal";
 }
 
-// Or the partition has started again since, and Kafka's offset tells of the run before.
+// If not, the partition has started again since, and the commit is of the run before.
 bool is_of_this_run(const kafka::Commit& commit, const Partition& partition) {
   const auto provenance = kafka::Provenance::parse(commit.metadata);
   return partition.polling.started && provenance &&
@@ -60,8 +60,8 @@ bool OffsetCommits::may_send() {
   const auto now = now_();
   if (now < not_before_) return false;
   not_before_ = now + kBetweenCommits;
-  // What is due is not known before the last commit is answered. It might be committed twice, the
-  // second time into a log that came meanwhile.
+  // Until the last commit is answered, it is not known what is due. Otherwise an offset might be
+  // committed twice, the second time into a log that was made meanwhile.
   if (consumer_.commits()) return false;
   if (due_.empty()) {
     std::vector<std::shared_ptr<Partition>> all;
@@ -77,7 +77,8 @@ bool OffsetCommits::may_send() {
   return have_ids || keeper_.logs_looked_at(due_since_);
 }
 
-// The notices may have stopped a partition, or started it again below what was due.
+// Notices may have stopped a partition, or started it again below the due offset. So each is
+// checked.
 void OffsetCommits::send() {
   std::erase_if(due_, [&](const kafka::Commit& commit) {
     const Partition* const partition = find(commit);
@@ -114,14 +115,14 @@ std::vector<kafka::Commit> OffsetCommits::due_of(
   return commits;
 }
 
-// At the end of partitions, when the keeper's next look would come too late.
+// Called at the end of partitions, when the keeper's next look would come too late.
 std::vector<kafka::Commit> OffsetCommits::last_of(
     std::vector<std::shared_ptr<Partition>> partitions, milliseconds timeout) const {
   std::erase_if(partitions, [](const auto& partition) { return !partition->polling.started; });
   try {
     std::vector<std::shared_ptr<Partition>> to_ask = partitions;
-    // If librdkafka itself does not bear another topic id, no halt may have been served: ask of
-    // all.
+    // If another topic id damages librdkafka, perhaps no halt has been served, so ask about all of
+    // them.
     if (!kafka::is_broken_by_another_topic_id())
       std::erase_if(to_ask, [](const auto& partition) { return has_id(*partition); });
     const auto changed = keeper_.with_another_log(to_ask, timeout);

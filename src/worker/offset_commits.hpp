@@ -1,7 +1,7 @@
-// Kafka's offsets follow the checkpoints; one commit is in flight at a time.
+// Commits Kafka's offsets, which follow the checkpoints. One commit is in flight at a time.
 //
-// If topics have no ids, an offset in a topic that was made again would hide that it was. So what
-// is due waits for a look at the group's offsets that began after it was read.
+// If topics have no ids and a topic is made again, a committed offset would hide that. So a due
+// offset waits for a look at the group's offsets that began after the offset became due.
 //
 // Owned by the poll thread.
 #pragma once
@@ -41,10 +41,10 @@ class OffsetCommits {
   void send_last_and_wait(const std::vector<std::shared_ptr<Partition>>& partitions,
                           Clock::time_point until);
 
-  // The group has taken partitions away: what is due is read again.
+  // The group has taken partitions away, so forgets which offsets are due, and collects them again.
   void forget_due() { due_.clear(); }
 
-  // The consumer's answer to what was sent.
+  // The consumer's answer to the last commit.
   void answered(const std::vector<kafka::Commit>& commits, kafka::CommitResult result,
                 const std::string& error);
 

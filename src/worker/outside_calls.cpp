@@ -81,7 +81,7 @@ void OutsideCalls::run(const std::stop_token& stop) {
   end_lease();
 }
 
-// Nothing is called any more, so others need not wait for the end of the lease.
+// No call begins any more. So other workers need not wait until the lease runs out.
 void OutsideCalls::end_lease() {
   holder_.lease.lost();
   try {
@@ -89,7 +89,7 @@ void OutsideCalls::end_lease() {
     holder_.keys.give_back(*session_);
     store::end_holder(*session_, holder_.id);
   } catch (const store::DatabaseError&) {
-    // Others wait for it.
+    // The lease runs out by itself, and other workers wait for that.
   }
 }
 
@@ -129,7 +129,7 @@ bool OutsideCalls::turn(bool takes) {
   }
 }
 
-// What it was about to do is done again with the next turn.
+// The next turn tries again.
 void OutsideCalls::delayed(const store::DatabaseError& error) {
   using store::FailureClass;
   session_.drop();
@@ -208,12 +208,12 @@ void OutsideCalls::take() {
     }
     throw;
   }
-  // What needed no call has left room, and nothing else wakes this thread.
+  // Messages that needed no call have left room, and nothing else wakes this thread.
   setup_.dispatcher.wake_calls();
 }
 
-// Those that another holder calls wait; those that are not taken for another reason are left
-// without a token.
+// If another holder calls a message's key, the message waits. If a key is not taken for another
+// reason, its flight has no token.
 void OutsideCalls::take_keys(Flights& flights, bool alone) {
   if (flights.empty()) return;
   std::vector<store::CallRequest> requests;
@@ -232,8 +232,8 @@ void OutsideCalls::take_keys(Flights& flights, bool alone) {
   auto take = takes.begin();
   for (auto flight = flights.begin(); flight != flights.end(); ++take) {
     if (take->is_held) {
-      // Left by a take whose COMMIT came after the key had been given back. What a server that lost
-      // its tail has forgotten of it is not known.
+      // An earlier take left it, whose COMMIT came after the key had been given back. If the server
+      // lost commits, it is not known what it has forgotten of that key.
       if (take->is_own) leave(*flight, false);
       flight = settle(flights, flight,
                       flow::to_call("key_started", flight->task.attempts, flow::kKeyHeldWait));
@@ -244,7 +244,7 @@ void OutsideCalls::take_keys(Flights& flights, bool alone) {
   }
 }
 
-// PostgreSQL may keep the key, though nothing here goes on with it.
+// PostgreSQL may keep the key, though this process does not go on with it.
 void OutsideCalls::leave(Flight& flight, bool uncalled) {
   holder_.keys.leave(std::exchange(flight.key, {}), {.identity = flight.identity,
                                                      .scope = flight.task.route.key.scope,
@@ -252,7 +252,7 @@ void OutsideCalls::leave(Flight& flight, bool uncalled) {
                                                      .uncalled = uncalled});
 }
 
-// Derives keys. What needs no call, or must be judged first, goes to a lane.
+// Derives keys. If a message needs no call, or must be judged first, it goes to a lane.
 void OutsideCalls::prepare(Flights& flights) {
   for (auto flight = flights.begin(); flight != flights.end();) {
     const flow::Task& task = flight->task;
@@ -281,7 +281,7 @@ void OutsideCalls::prepare(Flights& flights) {
     else
       flight = is_for_lane(*flight) ? pass_to_lane(flights, flight) : std::next(flight);
   }
-  // The last one may have dropped it.
+  // The last message may have dropped the session.
   if (std::string why; !flights.empty() && !session_.is_reachable(why))
     throw store::DatabaseError({store::Fault::Kind::connection, "", why});
 }
@@ -314,7 +314,7 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
   flow::Attempt attempt(task, session_, random_, flight->identity);
   auto next = flow::next_step(attempt, taken, history);
   if (auto* const ended = std::get_if<Outcome>(&next)) {
-    // What an earlier process has left is no sign of a broken deploy.
+    // An open call that an earlier process left is no sign of a broken deploy.
     settle(flights, flight, std::move(*ended), false);
   } else if (const Step step = std::get<Step>(next); step == Step::book) {
     flight->item().answered = waiting(flight->route(), taken.token, *taken.answer);
@@ -334,7 +334,7 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
 Flights::iterator OutsideCalls::settle(Flights& flights, Flights::iterator flight, Outcome outcome,
                                        bool tells_of_handler) {
   if (tells_of_handler) flight->task.breaker->learn(outcome);
-  outcome.announced = flight->item().announced;  // a lane's, which withdraws it
+  outcome.announced = flight->item().announced;  // a lane made the announcement, and withdraws it
   settler_.settle(std::span(&flight->work, 1), std::span(&outcome, 1), Clock::now(),
                   flight->task.trace);
   return finish(flights, flight);

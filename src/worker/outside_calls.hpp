@@ -1,10 +1,12 @@
-// The calls of outside routes: takes their keys, has them made, and keeps what came of them.
+// The calls of outside routes: takes their keys, lets callers make the calls, and keeps the
+// answers.
 //
 //   dispatcher ─take_calls─▶ key taken, committed ─▶ a caller's thread ─▶ answer committed ─▶ a
 //   lane
 //
-// One thread and one session for all of it: takes, answers and the lease are joined over messages.
-// What needs no call goes to a lane, which decides as for any other route.
+// One thread and one session do all of it, so many messages share one transaction for takes,
+// answers and the lease. If a message needs no call, it goes to a lane, which decides as for other
+// routes.
 #pragma once
 
 #include <atomic>
@@ -33,21 +35,21 @@ class OutsideCalls {
   // Blocks: until the calls that run have come back.
   ~OutsideCalls();
 
-  // Takes no more, and begins none that it has taken. It goes on to keep what came of calls. Any
-  // thread.
+  // From now on takes no key, and begins no call of a taken one. It still keeps the answers of
+  // running calls. Any thread.
   void stop();
 
-  // What PostgreSQL cannot be told now is left to the end of the lease. Any thread.
+  // If PostgreSQL does not take an answer now, leaves the key until the lease runs out. Any thread.
   void give_up();
 
-  // Whether a call runs, or PostgreSQL does not know yet what came of one. Any thread.
+  // Whether a call runs, or PostgreSQL does not know the answer of one yet. Any thread.
   bool is_busy() const { return unaccounted_ > 0 || in_flight_.any(); }
 
   // The calls that run now, and how to make and to stop them. Any thread.
   CallsInFlight& in_flight() { return in_flight_; }
   const CallsInFlight& in_flight() const { return in_flight_; }
 
-  // Under which replays call. Any thread.
+  // The holder under which replays call. Any thread.
   outside::Holder& holder() { return holder_; }
 
  private:
@@ -92,7 +94,7 @@ class OutsideCalls {
   std::string said_;                   // why PostgreSQL refuses
   Flights done_;                       // that came back, and are not accounted for yet
   std::vector<std::size_t> of_route_;  // flights, by route index
-  // Answers that wait for a lane, by route index; lanes count down.
+  // How many answers wait for a lane, by route index. Lanes count down.
   std::vector<std::shared_ptr<std::atomic<std::size_t>>> answers_;
   bool waits_for_lanes_ = false;
   std::atomic<std::size_t> unaccounted_ = 0;  // calls that were begun for messages

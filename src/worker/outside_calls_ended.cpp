@@ -19,8 +19,8 @@ constexpr const char* kLockNotAvailable = "55P03";
 
 }  // namespace
 
-// Accounts for the calls that came back: first the answers, in one transaction. One whose key is
-// locked waits, and holds up no other.
+// Accounts for the calls that came back: first the answers, in one transaction. If a call's key is
+// locked, that call waits, and holds up no other.
 void OutsideCalls::keep_ended() {
   collect_ended();
   keep_answers();
@@ -122,8 +122,9 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
             "lease was over)");
 }
 
-// What became of each of those that are `answered` after it. One that PostgreSQL cannot keep (too
-// large, nested too deep) is `failed` then, and keeps no other one from being kept.
+// Keeps the answers, and returns what became of each call that is still `answered`. If PostgreSQL
+// cannot keep an answer (too large, nested too deep), that call becomes `failed`, and the others
+// are kept.
 std::vector<store::Kept> OutsideCalls::keep(const std::vector<Flight*>& answered) {
   std::vector<store::KeptAnswer> answers;
   for (const Flight* const flight : answered)
@@ -144,7 +145,7 @@ std::vector<store::Kept> OutsideCalls::keep(const std::vector<Flight*>& answered
   return kept;
 }
 
-// It counts as waiting until a lane has booked it, or it is dropped.
+// The answer counts as waiting until a lane has booked it, or the message is dropped.
 flow::Answered OutsideCalls::waiting(std::size_t route, std::int64_t token,
                                      std::string answer) const {
   ++*answers_[route];

@@ -1,4 +1,4 @@
-// What metrics and readiness are told of the partitions.
+// Reports the partitions to metrics and readiness.
 //
 // Owned by the poll thread.
 #pragma once
@@ -27,7 +27,7 @@ class PartitionReports {
                    const Dispatcher& dispatcher, const kafka::ConsumerInterface& consumer,
                    observe::Health& health, observe::Metrics& metrics);
 
-  // Tells how far each partition is, and logs the one that a retry blocks.
+  // Reports the progress of each partition, and logs a partition that a retry blocks.
   void write(const std::vector<std::unique_ptr<Lane>>& lanes);
 
  private:

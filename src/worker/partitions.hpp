@@ -1,6 +1,6 @@
 // The partitions that the group has assigned to this worker and that are not halted.
 //
-// Owned by the poll thread. Assignment changes the table; the others only look into it.
+// Owned by the poll thread. Only Assignment changes the table.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace hapax::worker {
 
 using Partitions = std::map<TopicPartition, std::shared_ptr<Partition>, PartitionOrder>;
 
-// What tells a part of the poll thread the time, so that tests can turn the clock.
+// The clock of a part of the poll thread. Tests replace it.
 using Now = std::function<std::chrono::steady_clock::time_point()>;
 
 // `id`: a topic and a partition's number. Null if the start of that partition is not agreed yet,

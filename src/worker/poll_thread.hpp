@@ -1,5 +1,5 @@
-// What the poll thread decides: what follows from what the consumer hands out, from what others
-// posted, and from the time. Worker runs it on Kafka, the simulation on a consumer in memory.
+// Decides what follows from the consumer's events, from notices of other threads, and from the
+// time. Worker runs it with Kafka, and the simulation with a consumer in memory.
 //
 // Owned by the poll thread.
 #pragma once
@@ -54,10 +54,11 @@ class PollThread {
   // The worker has subscribed: the group will assign something.
   void subscribed() { membership_.waits(); }
 
-  // What the consumer hands out. Blocks: see Intake::receive().
+  // Serves an event of the consumer. Blocks: see Intake::receive().
   void serve(kafka::Event event);
 
-  // What is due beside messages: notices, starts, pauses, offset commits, the end of caution.
+  // Does all that is due beside messages: notices, starts, pauses, offset commits, the end of
+  // caution.
   void turn();
 
   // Tells metrics and readiness how far each partition is.
@@ -74,12 +75,14 @@ class PollThread {
     std::vector<std::shared_ptr<Partition>> partitions;
     bool idle = false;  // no lane runs a message of theirs any more
   };
-  // Drops what is queued of these, waits for what runs, and serves the halts that it asked for.
+  // Drops the queued messages of these, waits for running ones, and serves the halts that they
+  // asked for.
   // Blocks: at most `timeout`.
   Drained drain(const std::vector<TopicPartition>& ids, std::chrono::milliseconds timeout);
   Drained drain_all(std::chrono::milliseconds timeout);
 
-  // The last commit of these, with its answer, and no partition any more. Blocks: until `until`.
+  // Makes the last commit of these partitions and waits for its answer. Forgets all partitions.
+  // Blocks: until `until`.
   void leave(const Drained& drained, Clock::time_point until);
 
   std::size_t partitions() const { return partitions_.size(); }

@@ -1,9 +1,9 @@
-// Whether PostgreSQL is there, as all of a worker's threads see it: an outage is one line in the
-// log, however many connections notice it.
+// Whether PostgreSQL answers, for all threads of a worker. An outage is one line in the log, even
+// if many connections notice it.
 //
 // In some outages PostgreSQL answers: a full disk refuses writes, but connections and other work go
-// on. Such an outage is over only once nothing was refused for a while, because one statement that
-// succeeds tells nothing about the others.
+// on. Such an outage is over only if nothing was refused for a while. One statement that succeeds
+// tells nothing about the others.
 //
 // Thread safety: all of it.
 #pragma once
@@ -21,14 +21,16 @@ class PostgresState {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `quiet`: so long nothing was refused. More than the time between two tries of anything.
+  // `quiet`: the outage ends if nothing was refused for so long. It must be longer than the time
+  // between two tries of anything.
   PostgresState(observe::Health& health, observe::Metrics& metrics, std::chrono::milliseconds quiet)
       : health_(health), metrics_(metrics), quiet_(quiet) {}
 
   // A new connection works.
   void came_up();
   // `what`: what could not be done. `sqlstate` may be empty. `text`: of PostgreSQL or libpq.
-  // `tried_at`: when a try to connect began. It tells nothing if another one succeeded since.
+  // `tried_at`: when a try to connect began. If another one has succeeded since, this failure does
+  // not count.
   void went_down(const std::string& what, const std::string& sqlstate, const std::string& text,
                  Clock::time_point tried_at = Clock::time_point::max());
   bool is_down() const {

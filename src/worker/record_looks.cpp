@@ -9,7 +9,7 @@ namespace {
 
 using Kind = kafka::PartitionError::Kind;
 
-// The log has changed: its offsets are asked for again.
+// The log has changed, so its offsets are asked for again after this time.
 constexpr std::chrono::milliseconds kStartAgain{500};
 
 }  // namespace

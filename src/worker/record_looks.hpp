@@ -1,5 +1,5 @@
-// Looks at one record of a partition that has not started: whether the record that another group
-// read last still stands in the log. Its start is decided by that. Nothing that comes is run.
+// Looks whether the record that another group read last is still in the log of a partition that has
+// not started. The look decides the start. None of the fetched messages runs.
 //
 // Owned by the poll thread.
 #pragma once
@@ -24,10 +24,10 @@ class RecordLooks {
   // Fetches the record at the next turn. Kafka may take long, as for any start.
   void begin(const LookWanted& wanted);
 
-  // What the consumer hands out of a partition that has not started.
+  // Serves a record of a partition that has not started.
   void serve(const kafka::Record& record);
   void serve(const kafka::EndOfPartition& end);
-  // False if it is of no look, or of all partitions of the topic.
+  // False if the error belongs to no look, or to all partitions of the topic.
   bool serve(const kafka::PartitionError& error);
 
  private:

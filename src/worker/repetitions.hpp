@@ -1,4 +1,4 @@
-// Which of the lines that may repeat go to the log: each text the first time, and then each minute.
+// Decides which repeated lines go to the log: each text the first time, and then once a minute.
 // Thread safety: none.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Runs the dead letters that operators want replayed, one at a time. A thread, a session and
-// handler instances of its own: neither lanes nor checkpoints wait for it.
+// Runs the dead letters that operators want replayed, one at a time. It has a thread, a session and
+// handler instances of its own, so neither lanes nor checkpoints wait for it.
 //
-// Asks PostgreSQL once a second; not while it is away.
+// Asks PostgreSQL once a second, but not while it is away.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +30,7 @@ class Replays {
   // What it runs now, for the watchdog. Any thread.
   std::optional<Lane::Running> running() const;
 
-  // Begins no more of them. Any thread.
+  // From now on begins no replay. Any thread.
   void stop() { thread_.request_stop(); }
 
   // True when nothing runs any more. Blocks: until then, or `until`. Precondition: stop().

@@ -1,6 +1,6 @@
-// Removes expired keys, in the worker that holds the lease. In each worker it notes until when the
-// worker's partitions are settled, because that is what holds keys (store/worker/retention.hpp). A
-// thread and a session of its own: neither checkpoints nor claims wait for it.
+// Removes expired keys, in the worker that holds the lease. Each worker records until when its
+// partitions are settled, because that decides which keys are kept (store/worker/retention.hpp). It
+// has a thread and a session of its own, so neither checkpoints nor claims wait for it.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,8 @@ struct RetentionSetup {
   std::string worker_name;
   // The partitions that this worker has started, with their epochs.
   std::function<std::map<store::TopicPartition, std::int64_t>()> held;
-  // The ends of logs, asked now; without those that Kafka does not tell. Throws: std::exception.
+  // Asks for the ends of logs now. Leaves out those that Kafka does not tell. Throws:
+  // std::exception.
   std::function<std::map<store::TopicPartition, std::int64_t>(
       const std::vector<store::TopicPartition>&)>
       ends;
@@ -49,7 +50,8 @@ class Retention {
   static constexpr const char* kOldest = "-infinity";  // as PostgreSQL tells and takes it
 
   const RetentionSetup setup_;
-  // Of this process. A clock of the machine that jumps while it runs does not move their sum.
+  // When this process began, by two clocks. If the machine's clock jumps later, the time that is
+  // computed from these two does not.
   const std::chrono::system_clock::time_point began_{std::chrono::system_clock::now()};
   const std::chrono::steady_clock::time_point began_steady_{std::chrono::steady_clock::now()};
 

@@ -27,7 +27,7 @@ observe::SettledAs settled_as(Result result) {
   }
 }
 
-// How long the message and its order key wait; keeps what the next run must know.
+// How long the message and its order key wait. Also keeps in the item what the next run must know.
 milliseconds wait_after(Item& item, const Outcome& outcome) {
   if (outcome.result == Result::retry) {
     item.attempts = outcome.attempts;
@@ -43,10 +43,10 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
     item.answered.reset();
   }
   item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
-  // First of its order key for ever: nothing behind it may pass before the halt is served.
+  // The message stays first of its order key, so no later one passes it before the halt is served.
   if (flow::is_halt(outcome.result)) return std::chrono::hours(24);
   if (item.agains >= kMaxAgains) return kAgainsWait;
-  // Apart from each other, or the same two meet again.
+  // Each waits for another time, because otherwise the same two would collide again.
   if (item.agains > 0) return milliseconds(item.agains * (1 + item.record->message().offset() % 7));
   return outcome.wait;
 }
@@ -67,7 +67,7 @@ bool Settler::settle(std::span<Work> works, std::span<const Outcome> outcomes,
   return postgres_away;
 }
 
-// All at once: the poll thread wants the partition's lock, too.
+// Reports all settled messages at once, because the poll thread needs the partition's lock, too.
 void Settler::tell(Partition& partition) {
   partition.settle(settled_);
   settled_.clear();
@@ -145,7 +145,8 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
   }
 }
 
-// Without the detail by default: it may quote the message. `hapax dead show` and `status` have it.
+// Logs no detail by default, because it may quote the message. `hapax dead show` and `status` have
+// it.
 void Settler::log_outcome(const Work& work, const Item& item, const Outcome& outcome) const {
   const std::string_view handler = work.partition->route().handler.name;
   const std::string_view error =

@@ -30,7 +30,7 @@ Ended Shutdown::leave() {
   const auto drained_by = Clock::now() + std::min(left(), settings_.revoke_timeout);
   const auto drained = poll_.drain_all(std::min(left(), settings_.revoke_timeout));
   lanes_.dispatcher.stop();
-  // Also of partitions that were halted or taken away while a message of theirs ran.
+  // Also waits for messages of partitions that were halted or taken away meanwhile.
   const bool lanes_idle = threads_.calls_run() ? calls_end_until(until - kLeastForRelease)
                                                : lanes_.dispatcher.wait_all_idle(drained_by);
   const bool released =
@@ -38,7 +38,7 @@ Ended Shutdown::leave() {
   poll_.leave(drained, until);
   const bool closed = left().count() > 0 && consumer_.close(left());
   log::info("stopped", {{"left_group", closed}}, "stopped");
-  // A replay has as long as everything else; cut off, it counts as one run more.
+  // A replay has the same time. If it is cut off, it counts as one more run.
   const bool replays_idle = replays_end_until(until);
   if (threads_.call_hangs()) return Ended::handler_hangs;
   if (!lanes_idle) {
@@ -46,13 +46,13 @@ Ended Shutdown::leave() {
     if (threads_.handlers_run() && !lanes_.postgres.is_down()) return Ended::handlers_run;
     return Ended::gave_up_waiting;
   }
-  // Who waits for a PostgreSQL that does not answer would outlast shutdown_timeout.
+  // If PostgreSQL does not answer, to wait for it would take longer than shutdown_timeout.
   if (!closed || !replays_idle || !released || lanes_.postgres.is_down())
     return Ended::gave_up_waiting;
   return end_threads_until(until) ? Ended::stopped : Ended::gave_up_waiting;
 }
 
-// Calls have nearly all of the time; those that are left are asked to stop.
+// Calls have nearly all of the time. Then those that still run are asked to stop.
 bool Shutdown::calls_end_until(Clock::time_point until) {
   if (lanes_.dispatcher.wait_all_idle(until - kForStopping)) return true;
   threads_.ask_calls_to_stop();

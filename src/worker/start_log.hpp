@@ -1,4 +1,4 @@
-// What people should know of a start that was agreed.
+// Logs what an operator should know of an agreed start.
 #pragma once
 
 #include "worker/partition.hpp"
@@ -8,7 +8,7 @@ namespace hapax::worker {
 
 void log_beginning(const TopicPartition& id, const StartFacts& facts, const StartAt& at);
 
-// By position: whether the start waits for a transaction of an earlier owner. Then it is told, once
+// By position: whether the start waits for a transaction of an earlier owner. If so, logs that once
 // for each assignment.
 bool is_settling(Partition& partition, const store::Taken& taken);
 

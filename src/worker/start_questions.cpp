@@ -14,13 +14,13 @@ void StartQuestions::log_delayed(const std::exception& error) {
                         "Kafka did not tell or take the offsets of partitions; trying again");
 }
 
-// What one broker does not answer is asked again for each of its partitions, by facts_of().
+// If a broker does not answer, facts_of() asks it again for each of its partitions.
 StartQuestions::Answers StartQuestions::ask(const HeldPartitions::List& partitions,
                                             KeeperSession& session) {
   Answers answers;
   std::vector<TopicPartition> ids;
   for (const auto& partition : partitions) ids.push_back(partition->id());
-  // Before the ends of the logs, so that no other group can be further than those.
+  // Asked before the ends of the logs, so that no other group can have read further than those.
   std::vector<TopicPartition> of_coordinates;
   std::vector<TopicPartition> outside;
   for (const auto& partition : partitions) {

@@ -1,4 +1,4 @@
-// What Kafka and PostgreSQL tell of partitions that shall start: few questions for all of them.
+// Asks Kafka and PostgreSQL about partitions that are to start, with few questions for all of them.
 //
 // Thread safety: none; the thread of starts has it.
 #pragma once
@@ -32,7 +32,7 @@ class StartQuestions {
     store::KnownLogs logs;
     std::map<TopicPartition, store::Doubt> doubts;  // of routes that call to the outside
 
-    // Its broker was not among those that answered for many at once.
+    // Whether its broker did not answer for many partitions at once.
     bool was_asked_alone(const TopicPartition& id) const {
       return committed.contains(id) && topic_ids.contains(id.first) && !ranges.contains(id);
     }
@@ -45,8 +45,8 @@ class StartQuestions {
   // Blocks: until PostgreSQL has answered, and Kafka, or kKafkaTimeout for each question.
   Answers ask(const HeldPartitions::List& partitions, KeeperSession& session);
 
-  // All but which store and which cluster. If a broker did not answer for many partitions, asks it
-  // again for this one. Throws: std::runtime_error if Kafka does not tell. Blocks: likewise.
+  // All facts but the store and the cluster. If a broker did not answer for many partitions, asks
+  // it again for this one. Throws: std::runtime_error if Kafka does not tell. Blocks: likewise.
   StartFacts facts_of(const Partition& partition, const Answers& answers) const;
 
   // Logs that Kafka did not answer, so that partitions start later: once a minute for each cause,

@@ -29,7 +29,7 @@ class StaticGroup {
   // The group has assigned something.
   void joined();
 
-  // Once the group is stable, and once in a process: looks, and posts NobodyHas. Blocks: seconds if
+  // When the group is stable, looks once in a process, and posts NobodyHas. Blocks: seconds if
   // Kafka is away.
   void look();
 

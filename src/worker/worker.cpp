@@ -15,7 +15,8 @@ namespace log = observe::log;
 
 constexpr milliseconds kPollTimeout{100};
 constexpr milliseconds kTurn{1};  // between two looks at everything that is not a message
-constexpr milliseconds kPollTimeoutPaused{10};  // a paused partition waits for room, not for Kafka
+// If a partition is paused, it waits for room, not for Kafka.
+constexpr milliseconds kPollTimeoutPaused{10};
 // Longer than a lane waits between two tries, and twice a checkpoint's interval.
 constexpr milliseconds kRefusalsEnd{5000};
 
@@ -168,7 +169,7 @@ Ended Worker::run(const StopSignal& stop) {
   return kafka_health_.is_fatal() ? Ended::fatal : ended;
 }
 
-// What metrics, readiness and the watchdogs are told, twice a second.
+// Reports to metrics, readiness and the watchdogs, twice a second.
 void Worker::report() {
   const auto now = Clock::now();
   if (now - last_report_ < kReportInterval) return;

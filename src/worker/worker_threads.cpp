@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// For the ends of logs, asked by the thread of retention.
+// The time for the ends of logs, for which the thread of retention asks.
 constexpr milliseconds kEndsTimeout{2000};
 
 }  // namespace
@@ -41,7 +41,7 @@ WorkerThreads::Handlers WorkerThreads::make_handlers(observe::Health& health) co
   Handlers handlers;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     handlers.push_back(flow::start_handler(routes_[i], config_.routes[i].options));
-    health.poll_turned();  // there are many of them, one after the other
+    health.poll_turned();  // there may be many, and each takes a while
   }
   return handlers;
 }

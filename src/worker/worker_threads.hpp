@@ -22,7 +22,7 @@ namespace hapax::worker {
 
 class WorkerThreads {
  public:
-  // Makes the handlers and calls their on_start; starts nothing yet. All of it outlives this.
+  // Makes the handlers and calls their on_start. Starts no thread yet. All references outlive this.
   // Throws: std::runtime_error that names the handler whose on_start threw.
   WorkerThreads(const config::Config& config, const std::vector<flow::Route>& routes,
                 LaneSetup& setup, observe::Health& health);
@@ -35,7 +35,7 @@ class WorkerThreads {
 
   // Logs what each lane runs, and the calls to the outside.
   void tell_running() const;
-  // Whether a lane runs a handler, or a call runs; if not, what lanes have waits for PostgreSQL.
+  // Whether a lane runs a handler, or a call runs. If not, the lanes' messages wait for PostgreSQL.
   bool handlers_run() const;
   // Whether a call runs, or has come back and PostgreSQL does not know it yet.
   bool calls_run() const { return calls_ && calls_->is_busy(); }
@@ -45,12 +45,12 @@ class WorkerThreads {
     if (calls_) calls_->in_flight().ask_to_stop();
   }
 
-  // No replay and no call begins any more.
+  // From now on no replay and no call begins.
   void wind_down();
   // True when no replay runs any more. Blocks: until then, or `until`. Precondition: wind_down().
   bool replays_are_idle(Clock::time_point until) { return replays_->wait_idle(until); }
 
-  // Ends all. Blocks: until each has ended what it does.
+  // Ends all threads. Blocks: until each has finished its work.
   void end();
 
  private:
