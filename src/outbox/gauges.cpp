@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kMeasure = 2s;
-constexpr auto kMeasureLater = 60s;            // after one that took too long
+constexpr auto kMeasureLater = 60s;            // after a measurement that took too long
 constexpr const char* kTookTooLong = "57014";  // by statement_timeout
 
 }  // namespace
@@ -39,8 +39,9 @@ void Gauges::measure_letters(store::Session& session) {
   });
 }
 
-// Under a long snapshot it walks over all that was removed. Records must go on meanwhile, so it is
-// put off if it takes too long, and its gauges keep their values.
+// While another session holds an old snapshot, the measurement walks over all removed rows. Records
+// must go on meanwhile. So if it takes too long, the next one comes later, and the gauges keep
+// their values.
 void Gauges::measured(Clock::time_point& again, const std::function<void()>& measurement) {
   if (Clock::now() < again) return;
   again = Clock::now() + kMeasure;

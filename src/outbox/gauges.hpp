@@ -1,4 +1,4 @@
-// What waits for Kafka, as metrics show it.
+// Measures what waits for Kafka, for the metrics.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -22,12 +22,12 @@ class Gauges {
          const std::map<std::string, std::string>& letters);
 
   // These measure what is due. Throw: DatabaseError. Block: at most a second.
-  // `marks`: asked for the topics of records, with the ids behind which each is read.
+  // `marks`: returns the topics of records, each with the id behind which it is read.
   void measure(store::Session& session,
                const std::function<std::map<std::string, std::int64_t>()>& marks);
   void measure_letters(store::Session& session);
 
-  // Another relay measures the records now.
+  // Another relay measures the records from now on.
   void forget();
 
  private:

@@ -25,7 +25,7 @@ bool LetterMover::move(store::Session& session, milliseconds lease, const std::s
   bool any = false;
   for (const Portion& portion : portions(is_empty)) {
     if (std::chrono::steady_clock::now() - now > lease / 4) break;  // records wait for the relay
-    // Longer, and it outlasts the lease.
+    // A longer statement would outlast the lease.
     if (move(session, std::min(kLongest, lease / 4), store_id, portion)) any = true;
   }
   return any;
@@ -43,7 +43,8 @@ std::vector<LetterMover::Portion> LetterMover::portions(
       together.consumed.push_back(from);
   }
   if (!together.consumed.empty()) portions.push_back(std::move(together));
-  // Each failure may cost seconds, so that there is no time for all of them.
+  // Each failure may take seconds, so there may be no time for all. Those that failed least come
+  // first.
   std::ranges::sort(portions, {}, &Portion::failures);
   return portions;
 }
@@ -76,8 +77,8 @@ void LetterMover::moved(const Portion& portion, std::size_t count) {
   if (all || failed->second.most >= store::kMostLetters) failed_.erase(failed);
 }
 
-// The letter that cannot be moved is one of these. The next look moves each topic alone, and one
-// letter at first, so that those of other topics and those before it go on.
+// One of these letters cannot be moved. So the next look moves each topic alone, and at first one
+// letter. Then letters of other topics, and letters before that one, go on.
 void LetterMover::failed(const Portion& portion, const char* why) {
   const bool is_alone = portion.consumed.size() == 1;
   move_at_ = std::chrono::steady_clock::now() + kAskLetters;  // records wait for the relay

@@ -1,6 +1,6 @@
-// Moves dead letters whose routes name a topic from their committed rows into the outbox, also
-// those from before their route had a topic. It needs no lease: the relay that sends may be another
-// process, which does not know these topics.
+// If a route names a topic for dead letters, moves its letters from their committed rows into the
+// outbox. Letters from before the route had a topic move, too. It needs no lease, because the relay
+// that sends may be another process, which does not know these topics.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -25,9 +25,10 @@ class LetterMover {
   // Looks again at once.
   void look_again() { move_at_ = {}; }
 
-  // If it is due; whether it has moved some. `is_empty`: whether no letter waits for a topic. It
-  // gets more only then, so that a letter that is discarded meanwhile is not published. Throws:
-  // DatabaseError if the session is lost. Blocks: about half of `lease`.
+  // Moves letters if that is due. Returns whether it has moved some. `is_empty`: whether no letter
+  // waits for a topic. Only then the topic gets more, so that a letter which an operator discards
+  // meanwhile is not published. Throws: DatabaseError if the session is lost. Blocks: about half of
+  // `lease`.
   bool move(store::Session& session, std::chrono::milliseconds lease, const std::string& store_id,
             const std::function<bool(const std::string&)>& is_empty);
 

@@ -11,7 +11,7 @@ std::int64_t LowWater::mark() {
 
 void LowWater::read(std::int64_t upto, const std::set<std::string>& writers) {
   if (candidate_ && !candidate_->writers.empty()) {
-    // What those that have ended meanwhile left may be missing in this read; the next one sees it.
+    // If a writer has ended meanwhile, this read may lack its records. The next read sees them.
     std::erase_if(candidate_->writers,
                   [&](const std::string& writer) { return !writers.contains(writer); });
     return;

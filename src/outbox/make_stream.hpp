@@ -1,4 +1,4 @@
-// Which way the records of a topic go, and the producer's limits.
+// Makes the stream for the records of a topic, with the producer's limits.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 namespace hapax::outbox {
 
 inline constexpr std::size_t kMostRows = 5000;  // of a topic, in hand
-// The next portion is read while Kafka gets the one before: up to six times as fast.
+// The relay reads the next portion while Kafka gets the one before. That is up to six times as
+// fast.
 inline constexpr std::size_t kPortionRows = kMostRows / 2;
 
 struct StreamSetup {
@@ -23,7 +24,7 @@ struct StreamSetup {
   std::optional<std::size_t> largest;  // record that the topic takes, if that is known
   bool letters_wait = false;
   bool transactions = false;
-  std::optional<store::OpenBatch> open = {};  // settled in any case before anything is sent
+  std::optional<store::OpenBatch> open = {};  // settled before anything is sent
 };
 // `endings` outlives it.
 std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings);

@@ -4,8 +4,8 @@
 
 namespace hapax::outbox {
 
-// A cursor behind what is in hand would not do: a record may become visible below it, and its
-// successor above it. So what is in hand is left out.
+// The statement leaves out the records in hand. A cursor behind them would not be enough, because a
+// record may become visible below it, and the next record of its key above it.
 void OutboundTopic::ask(const std::string& name, store::OutboxStep& step) {
   const auto& in_hand = stream_->in_hand();
   if (!stream_->takes_rows() || in_hand.size() > step.most_rows ||

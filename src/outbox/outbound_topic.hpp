@@ -28,11 +28,11 @@ class OutboundTopic {
   // `rows`: what `step` has read of it.
   void take(std::vector<store::OutboxRow> rows, const std::string& name,
             const store::OutboxStep& step, const store::OutboxRead& read);
-  // The last read was bounded.
+  // Whether the last read reached its bound, so there may be more.
   bool has_more() const { return has_more_; }
   // The id behind which it has records that were not removed.
   std::int64_t mark() const;
-  // Records that the mark has passed may be sent now.
+  // Records that the mark has passed may be sent now, so reads all again.
   void read_all_again() { low_water_.reset(); }
 
  private:

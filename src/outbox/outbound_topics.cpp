@@ -65,7 +65,7 @@ std::vector<store::OutboxHalt> OutboundTopics::turn(bool may_send,
     if (news.sent > 0) metrics_.outbox_sent(name, news.sent);
     if (!news.delivered.empty()) flow::crash_point("outbox_sent");
     if (!news.halt) continue;
-    topic.read_all_again();  // what was not sent
+    topic.read_all_again();  // reads what was not sent
     halts.push_back(std::move(*news.halt));
   }
   return halts;

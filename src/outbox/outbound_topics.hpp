@@ -1,5 +1,5 @@
-// All topics that the relay writes. They are those of the configuration, those of rows that an
-// earlier configuration left, and those of batches that an earlier relay left open.
+// All topics that the relay writes. They are those of the configuration, of rows that an earlier
+// configuration left, and of batches that an earlier relay left open.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -28,15 +28,15 @@ class OutboundTopics {
 
   // After a take-over. `open`: the batches that earlier relays left.
   void begin(std::map<std::string, store::OpenBatch> open);
-  // What is in hand is another relay's now. librdkafka begins nothing more with it.
+  // Another relay has the records in hand now. librdkafka begins no more requests with them.
   void forget();
   // Looks for other topics that have rows, if that is due. Throws: DatabaseError.
   void look(store::Session& session);
-  // Made if it is not there.
+  // Makes the topic if it is missing.
   OutboundTopic& at(const std::string& name);
 
-  // Sends, and collects answers: what Kafka has goes into `unremoved`. Returns what must halt, and
-  // `may_send` is as for Stream::turn. Throws: nothing. Blocks: at most `timeout`.
+  // Sends, and collects answers: records that Kafka has go into `unremoved`. Returns what must
+  // halt. `may_send`: see Stream::turn(). Throws: nothing. Blocks: at most `timeout`.
   std::vector<store::OutboxHalt> turn(bool may_send, std::chrono::milliseconds timeout,
                                       Unremoved& unremoved);
   // PostgreSQL holds this halt.
@@ -45,7 +45,7 @@ class OutboundTopics {
   // Reads the topics that have room for a portion. Opens a batch of each that can send one: its
   // transaction in Kafka begins only once PostgreSQL holds it.
   store::OutboxStep next_step();
-  // Whether an earlier read of a topic in `step` was bounded.
+  // Whether an earlier read of a topic in `step` reached its bound.
   bool have_more(const store::OutboxStep& step) const;
   // PostgreSQL holds what `step` opened.
   void opened(const store::OutboxStep& step, const store::OutboxRead& read);

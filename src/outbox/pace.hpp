@@ -1,5 +1,5 @@
-// How many records a transaction gets, and how long it may take: what went wrong makes it smaller,
-// then longer. Pure.
+// Decides how many records a transaction gets, and how long it may take. If one fails, the next is
+// smaller, and then longer. Pure.
 #pragma once
 
 #include <chrono>
@@ -24,11 +24,11 @@ class Pace {
 
   // A transaction was committed in this time.
   void sent(std::chrono::milliseconds time);
-  // One with so many records was not.
+  // A transaction with so many records was not committed.
   void smaller(std::size_t records);
-  // One with one large record took too long. False: no longer one is allowed.
+  // A transaction with one large record took too long. False: a longer one is not allowed.
   bool longer();
-  // Kafka allows none that is so long. False: it does not allow the shortest.
+  // Kafka does not allow such a long transaction. False: it does not allow the shortest either.
   bool shorter();
 
  private:

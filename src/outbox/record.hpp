@@ -1,4 +1,4 @@
-// A row of the outbox as the record that Kafka gets.
+// Makes the record that Kafka gets from a row of the outbox.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace hapax::outbox {
 // same record. A dead letter has its own headers only.
 kafka::OutgoingRecord record_of(const store::OutboxRow& row, const std::string& group);
 
-// Of its key, its payload and its headers.
+// The bytes of its key, its payload and its headers.
 std::size_t bytes_of(const kafka::OutgoingRecord& record);
 
 }  // namespace hapax::outbox

@@ -31,7 +31,7 @@ Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
       topics_(setup_, metrics),
       sweep_(setup_) {}
 
-// The way of published records, once around. A record is sent only after a synchronous COMMIT that
+// One turn on the way of published records. A record is sent only after a synchronous COMMIT that
 // came after it was read (P4), and removed only after Kafka has acknowledged it (P1).
 void Relay::turn() {
   const bool leads = seek_lease();
@@ -60,9 +60,10 @@ void Relay::run(const std::stop_token& stop) {
       turn();
     } catch (const std::exception& error) {  // PostgreSQL's, or a row that was edited by hand
       lease_.failed(error.what());
-      // Another relay may send the same records meanwhile. What librdkafka still holds would come
-      // behind theirs. A halt is found again, once PostgreSQL is back. While the next connect lasts
-      // longer than the lease, they come again all the same (docs/outbox.md).
+      // Another relay may send the same records meanwhile, and those that librdkafka still holds
+      // would come after them. So they are taken back. If there is a halt, it is found again when
+      // PostgreSQL is back. If the next connect takes longer than the lease, records come twice all
+      // the same (docs/outbox.md).
       if (!lease_.is_fresh()) topics_.turn(false, 0ms, unremoved_);
       sync::Lock lock(mutex_);
       woken_.wait_for(lock.waitable(), stop, kTryAgain, [] { return false; });
@@ -104,7 +105,8 @@ void Relay::forget() {
   gauges_.forget();
 }
 
-// Also while another relay sends: it may be a gate's, which knows no letters.
+// Moves letters even while another relay sends, because that may be a gate's, which knows no
+// letters.
 void Relay::move_letters() {
   if (!lease_.knows_store()) return;
   store::Session& session = lease_.session();
@@ -158,8 +160,8 @@ std::optional<store::OutboxStep> Relay::due_step() {
   return step;
 }
 
-// If so, the marks have passed records that may be sent now. What was read behind the marks must
-// not be sent before them.
+// Whether a halt has ended. If so, the marks have passed records that may be sent now, and records
+// behind the marks must not be sent before those.
 bool Relay::a_halt_ended(const store::OutboxRead& read) {
   const bool ended =
       std::ranges::any_of(halts_, [&](std::int64_t halt) { return !read.halts.contains(halt); });
@@ -195,7 +197,7 @@ void Relay::leave() {
     }
     lease_.release();
   } catch (const store::DatabaseError&) {
-    // The lease ends by itself.
+    // If this fails, the lease runs out by itself.
   }
 }
 

@@ -40,7 +40,8 @@ std::optional<RelayLease::OpenBatches> RelayLease::seek() {
     warn_of_lease_ahead(*session_, group_, said_);
     return std::nullopt;
   }
-  // Before the lease counts: if this fails, it is taken once more, and the batches read again.
+  // Read before the lease counts. If this fails, the lease is taken once more, and the batches are
+  // read again.
   auto open_batches = store::read_open_batches(*session_, group_);
   lease_ = std::move(lease);
   renewed(asked);
@@ -51,7 +52,7 @@ std::optional<RelayLease::OpenBatches> RelayLease::seek() {
 }
 
 // Nothing if the relay must not work with this database. A copy must not publish the original's
-// records, so that is asked before each take-over.
+// records, so the relay asks before each take-over.
 std::optional<store::StoreIdentity> RelayLease::look_at_store() {
   if (!store::has_outbox(*session_)) return std::nullopt;
   store::StoreIdentity store = store::read_store(*session_);
@@ -74,7 +75,7 @@ std::optional<store::StoreIdentity> RelayLease::look_at_store() {
   return store;
 }
 
-// The next session may be another database's.
+// The next session may lead to another database.
 void RelayLease::wait(const std::string& why, const std::function<void()>& tell) {
   if (std::exchange(said_, why) != why) tell();
   drop_session();
@@ -98,7 +99,7 @@ void RelayLease::lost() {
   lease_.reset();
 }
 
-// The lease stays: the next step finds out whether it is still ours.
+// The lease stays. The next step finds out whether it is still ours.
 void RelayLease::failed(const std::string& error) {
   drop_session();
   lasts_ = store::while_unseen(time_);
@@ -111,7 +112,7 @@ void RelayLease::release() {
   try {
     if (lease_ && session_) store::release_outbox_lease(*session_, *lease_);
   } catch (const store::DatabaseError&) {
-    // It ends by itself.
+    // The lease runs out by itself.
   }
 }
 

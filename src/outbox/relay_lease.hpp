@@ -28,7 +28,7 @@ class RelayLease {
   std::optional<OpenBatches> seek();
 
   bool is_held() const { return lease_.has_value(); }
-  // What is in hand may be sent: no other relay can have taken over.
+  // Whether records in hand may be sent, because no other relay can have taken over.
   bool is_fresh() const { return Clock::now() - renewed_at_ < lasts_; }
   bool must_be_renewed() const;
   std::chrono::steady_clock::time_point renewed_at() const { return renewed_at_; }
@@ -43,12 +43,13 @@ class RelayLease {
 
   // A step with PostgreSQL has found it ours, renewed at `time`.
   void renewed(std::chrono::steady_clock::time_point time);
-  // Another relay has it, or ids may name other rows after PostgreSQL lost its tail.
+  // Another relay has the lease, or PostgreSQL lost commits, so ids may name other rows.
   void lost();
   // A step with PostgreSQL ended with this error. Until the lease is renewed, it lasts only
   // store::while_unseen().
   void failed(const std::string& error);
-  // Another relay may take it at once. Throws: nothing. If PostgreSQL is away, it ends by itself.
+  // Gives the lease back, so another relay may take it at once. If PostgreSQL is away, the lease
+  // runs out by itself. Throws: nothing.
   void release();
 
  private:

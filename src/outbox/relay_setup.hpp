@@ -1,4 +1,4 @@
-// What a relay is told at its start.
+// The settings of a relay.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct RelaySetup {
   std::map<std::string, std::string> letters = {};  // consumed topic → its dead letter topic
   bool transactions = false;                        // publish.transactions
 
-  // Whether only dead letters go there. They are no records of a handler's: they wait for their
+  // Whether only dead letters go to the topic. No handler published them, so they wait for their
   // topic and hold nothing up.
   bool is_for_letters_alone(const std::string& topic) const {
     return !topics.contains(topic) &&

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kBackOff = std::chrono::seconds(1);
 constexpr auto kGoneForGood = std::chrono::seconds(10);
-constexpr auto kAnswerIsOld = std::chrono::seconds(30);  // no broker has answered since
+constexpr auto kAnswerIsOld = std::chrono::seconds(30);  // if no broker has answered for so long
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void Stream::back_off(const std::string& why) {
   delayed(why);
 }
 
-// One line while the reason stays the same kind: brokers word it differently each time.
+// Logs one line while the kind of reason stays the same, because its words differ each time.
 void Stream::delayed(const std::string& why) {
   if (!std::exchange(said_, why).empty()) return;
   observe::log::warning("outbox_delayed", {{"topic", topic_}, {"error", why}},

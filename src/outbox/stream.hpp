@@ -1,5 +1,5 @@
-// The records of one topic on their way to Kafka: what the relay sees of them, and what is common
-// to both ways. TopicStream sends each record by itself, TransactedStream sends batches in Kafka's
+// The records of one topic on their way to Kafka, as the relay sees them. It has what both ways
+// share. TopicStream sends each record by itself, TransactedStream sends batches in Kafka's
 // transactions.
 //
 // Thread safety: none; it belongs to the relay's thread.
@@ -33,7 +33,7 @@ class Stream {
   // Whether an answer of Kafka's may still come.
   virtual bool is_in_flight() const = 0;
 
-  // False while it is not known what an earlier relay has sent: nothing may be read.
+  // False while it is not known what an earlier relay has sent. Then no rows may be read.
   virtual bool takes_rows() const { return true; }
   // `rows` are in the order of ids, and none is in hand. If one has the key of a record in hand, it
   // has a higher id. Precondition: takes_rows().
@@ -60,26 +60,26 @@ class Stream {
   virtual void opened(std::int64_t) {}
   // PostgreSQL holds the halt that turn() asked for.
   virtual void halted(const store::OutboxHalt&) {}
-  // Its end is near, and answers do not count any more: librdkafka begins no other request with
-  // what it holds. Throws: nothing. Blocks: no.
+  // The stream ends soon, and answers do not count any more. From now on librdkafka begins no other
+  // request with these records. Throws: nothing. Blocks: no.
   virtual void let_go() = 0;
-  // Another stream may take its place: it was only there to settle a batch.
+  // Whether another stream may take its place, because it was only made to settle a batch.
   virtual bool is_done() const { return false; }
 
  protected:
   using Clock = std::chrono::steady_clock;
-  // A row that was edited by hand halts once all before it are acknowledged.
+  // A row that was edited by hand halts when all records before it are acknowledged.
   store::OutboxHalt unreadable(const store::OutboxRow& row) const;
   void acknowledge(std::int64_t id);
   void drop_waiting();
   void back_off(const std::string& why);
   void delayed(const std::string& why);
   void goes_on();
-  // A broker knows no topic of this name. True once that has stood: for a moment one with old
-  // metadata answers so, too.
+  // A broker knows no topic of this name. True if brokers have answered so for a while, because one
+  // with old metadata may answer so for a moment.
   bool topic_is_gone();
   void topic_is_there() { no_topic_.reset(); }
-  // No operator waits for a topic of dead letters.
+  // Whether the stream waits for its topic instead of halting, because it is one of dead letters.
   bool waits_for_topic() const;
 
   const std::string topic_, group_;
@@ -98,7 +98,8 @@ class Stream {
   std::optional<NoTopic> no_topic_;  // when a broker first and last knew no such topic
 };
 
-// Only a dead letter may lose a part: PostgreSQL keeps all of it. False if nothing is left to lose.
+// Removes a part of a dead letter, which PostgreSQL keeps whole. False if the row is no letter, or
+// no part is left to remove.
 bool shrink_letter(store::OutboxRow& row);
 
 }  // namespace hapax::outbox

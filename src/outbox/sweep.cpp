@@ -15,7 +15,7 @@ std::set<std::string> Sweep::turn(
     try {
       found = running_.get();
     } catch (const store::DatabaseError&) {
-      // There is another sweep in a minute.
+      // The next sweep comes in a minute.
     }
   }
   const auto now = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// A net below the low-water marks: it finds records that the marks have passed. It may walk long,
-// so it has a thread and a session of its own.
+// Finds records that the low-water marks have passed by mistake. It may take long, so it has a
+// thread and a session of its own.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -20,11 +20,11 @@ class Sweep {
  public:
   explicit Sweep(const RelaySetup& setup);
 
-  // Nothing was read before now, so the first one is a whole period away.
+  // No mark has passed a record yet, so the first sweep comes after a whole period.
   void begin() { next_at_ = std::chrono::steady_clock::now() + every_; }
 
-  // The topics that a sweep has found, once. Starts the next one if it is due. `marks`: topic → the
-  // id behind which it is read. Throws: nothing of PostgreSQL's. Blocks: no.
+  // Returns the topics that a sweep has found, once. Starts the next sweep if it is due. `marks`:
+  // topic → the id behind which it is read. Throws: nothing of PostgreSQL's. Blocks: no.
   std::set<std::string> turn(const std::function<std::map<std::string, std::int64_t>()>& marks);
 
  private:

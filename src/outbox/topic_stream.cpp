@@ -12,8 +12,10 @@ namespace {
 using namespace std::chrono_literals;
 using Result = kafka::StreamAnswer::Result;
 
-constexpr std::size_t kAllAgain = 4096;  // so many at a time, and the stream flows again
-constexpr auto kForAnswers = 10s;        // to what was sent before the producer stopped
+// At so many records at a time, the stream counts as undisturbed.
+constexpr std::size_t kAllAgain = 4096;
+// For answers to records that were sent before the producer stopped.
+constexpr auto kForAnswers = 10s;
 constexpr auto kLongWithoutAnswer = 10s;
 
 }  // namespace
@@ -95,8 +97,8 @@ void TopicStream::feed() {
   flow::crash_point("outbox_offered");
 }
 
-// The producer has stopped, and every record is answered for: what was not delivered is sent again
-// by another one, in the order of ids.
+// The producer has stopped, and each record has its answer. Another producer sends the undelivered
+// records again, in the order of ids.
 void TopicStream::conclude(News& news) {
   const std::string failure = std::exchange(failure_, {});
   const std::string why = producer_->last_error().empty() ? failure : producer_->last_error();
@@ -118,7 +120,7 @@ void TopicStream::conclude(News& news) {
         store::OutboxHalt{.topic = topic_, .reason = "topic_refused", .detail = refusal->error};
   } else if (refused > 0 && alone && refusal->result == Result::too_large &&
              shrink_letter(waiting_.front())) {
-    // It is sent again without its payload.
+    // The letter is sent again without its payload.
   } else if (refused > 0 && alone) {
     news.halt = store::OutboxHalt{
         .topic = topic_, .row = refusal->id, .reason = "record_refused", .detail = refusal->error};

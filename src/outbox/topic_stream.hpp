@@ -44,7 +44,7 @@ class TopicStream final : public Stream {
   const MakeProducer make_producer_;
   Endings& endings_;
   std::unique_ptr<kafka::StreamProducer> producer_;
-  std::map<std::int64_t, store::OutboxRow> sent_;  // and not acknowledged
+  std::map<std::int64_t, store::OutboxRow> sent_;  // sent and not acknowledged
   std::optional<kafka::StreamAnswer> refusal_;     // the first one of this producer
   std::size_t refused_ = 0;                        // records in refused batches
   std::string failure_;                            // of a record that Kafka may have got

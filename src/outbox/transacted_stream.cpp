@@ -74,11 +74,11 @@ Stream::News TransactedStream::turn(bool may_send, std::chrono::milliseconds tim
   return news;
 }
 
-// What is to be asked of Kafka before a batch can be proposed, if anything is.
+// Begins the step with Kafka that must come before the next batch can be proposed, if there is one.
 void TransactedStream::begin_next() {
   if (!is_in_doubt() && waiting_.empty()) return;
   const auto now = Clock::now();
-  // A batch that is open now is not on its way: no thread could be started to send it.
+  // If a batch is open now, no thread could be started to send it, so it is not on its way.
   if (open_ || now - looked_at_ > kMarkerIsKnownFor) forget_producer();
   if (!is_ready_) {
     begin([this, open = open_, delayed = warn_if_hidden(topic_)](auto& producer) {
@@ -117,7 +117,7 @@ void TransactedStream::conclude(News& news) {
   if (std::holds_alternative<Sent>(end)) sent(news);
 }
 
-// The verdict is written down with the next step of the relay: then the batch is not open any more.
+// The relay's next step writes the verdict to PostgreSQL. Then the batch is not open any more.
 void TransactedStream::judged(const Judged& judged, News& news) {
   if (judged.verdict == Verdict::marker_lost)
     return halt_batch("marker_lost",
@@ -130,7 +130,7 @@ void TransactedStream::judged(const Judged& judged, News& news) {
                  "records may come again, with equal keys");
   held_ = judged.held;
   is_ready_ = true;
-  topic_is_there();  // the take-over has seen it; what refused the batch may be older
+  topic_is_there();  // the take-over has seen it; the refusal of the batch may be older
   if (judged.verdict == Verdict::sent) return sent(news);
   if (open_) news.settled = store::SettledBatch{topic_, open_->token, false};
   open_.reset();
@@ -140,7 +140,7 @@ void TransactedStream::judged(const Judged& judged, News& news) {
   if (refusal) conclude(*refusal, size, news);
 }
 
-// Nothing changes until PostgreSQL holds the halt.
+// The stream changes nothing until PostgreSQL holds the halt.
 void TransactedStream::halt_batch(const std::string& reason, const std::string& detail) {
   forget_producer();
   batch_halt_ = store::OutboxHalt{.topic = topic_,
@@ -176,7 +176,7 @@ void TransactedStream::sent(News& news) {
   topic_is_there();
 }
 
-// Kafka may have the batch, if there is one.
+// A step with Kafka failed. If there is a batch, Kafka may have it.
 void TransactedStream::failed(const Failed& failed, News& news) {
   using Kind = kafka::TransactionError::Kind;
   const bool was_sending = sending_ && is_ready_;
@@ -191,8 +191,8 @@ void TransactedStream::failed(const Failed& failed, News& news) {
   drop_waiting();
 }
 
-// While the relay sends, it waits for records only behind the commit. While it judges, it waits for
-// what earlier transactions may have left.
+// While it sends, the step waits for records only after the commit. While it judges, it waits for
+// records that earlier transactions may have left.
 void TransactedStream::lost(const Failed& failed, bool was_committed) {
   if (!is_in_doubt()) return back_off(failed.error);
   halt_batch("records_lost",
@@ -201,8 +201,8 @@ void TransactedStream::lost(const Failed& failed, bool was_committed) {
                  failed.error);
 }
 
-// Kafka may be too slow for so many records, or for one that is so large. A small one is not to
-// blame: its leader answers also while it waits for replicas (min.insync.replicas).
+// Kafka may be too slow for so many records, or for one that is so large. A small record is not the
+// cause, because its leader answers even while it waits for replicas (min.insync.replicas).
 void TransactedStream::not_sent(const Failed& failed) {
   const std::size_t size = sending_->rows.size();
   pace_.smaller(size);
@@ -221,7 +221,7 @@ void TransactedStream::not_sent(const Failed& failed) {
                        1};
 }
 
-// The transaction is still open. The next producer ends it, and judges.
+// The transaction is still open. The next producer ends it, and judges the batch.
 void TransactedStream::refused(const Refusal& refusal) {
   forget_producer();
   refusal_ = refusal;
@@ -261,7 +261,7 @@ void TransactedStream::forget_producer() {
   is_ready_ = false;
 }
 
-// A partition without a leader keeps its records here, and so all records of their keys.
+// If a partition has no leader, its records wait here, and with them all records of their keys.
 bool TransactedStream::wants_batch() {
   if (!is_ready_ || step_.valid() || open_ || Clock::now() - looked_at_ > kLeadersAreKnownFor ||
       Clock::now() < not_before_ || waiting_.size() == blocked_)

@@ -6,8 +6,8 @@
 //         ▲                                                                   │ any failure
 //         └───────────────────────────────────────────────────────────────────┘
 //
-// The relay's thread does all that concerns PostgreSQL, and a thread for each step all that
-// concerns Kafka. So PostgreSQL never keeps a transaction of Kafka's open.
+// The relay's thread does all steps with PostgreSQL, and for each step with Kafka there is a
+// thread. So an outage of PostgreSQL never keeps a transaction of Kafka open.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -39,20 +39,21 @@ class TransactedStream final : public Stream {
     MakeProducer make_producer;
     Endings& endings;  // outlives it
     bool letters_wait = false;
-    // What PostgreSQL holds of an earlier relay.
+    // The batch of an earlier relay that PostgreSQL holds.
     std::optional<store::OpenBatch> open = {};
-    // Transactions are not wanted any more: it only finds out what became of `open`.
+    // publish.transactions is off now, so the stream only finds out what became of `open`.
     bool only_settles = false;
     Pace::Limits limits = {};
   };
   explicit TransactedStream(Setup setup);
-  // A transaction that is open is aborted, or the next relay finds it committed. Blocks: seconds.
+  // Aborts an open transaction, or the next relay finds it committed. Blocks: seconds.
   ~TransactedStream() override;
 
   bool is_in_flight() const override { return sending_.has_value() && step_.valid(); }
   bool takes_rows() const override { return open_ ? sending_ || !is_in_doubt() : !only_settles_; }
   News turn(bool may_send, std::chrono::milliseconds timeout) override;
-  // What it still sends, consumers never see: the next relay takes the transactional id first.
+  // If it still sends records, consumers never see them, because the next relay first takes the
+  // transactional id.
   void let_go() override { stop_.request_stop(); }
   bool wants_batch() override;
   store::NextBatch propose() override;
@@ -88,8 +89,9 @@ class TransactedStream final : public Stream {
   const MakeProducer make_producer_;
   Endings& endings_;
   const bool only_settles_;
-  // PostgreSQL holds it, and its fate is not known. Or it has halted the topic: PostgreSQL gives no
-  // rows until an operator has decided, and then what is open in Kafka must end first.
+  // The batch that PostgreSQL holds and whose outcome is not known. Or the batch that has halted
+  // the topic: PostgreSQL returns no rows until an operator has decided. Then a transaction that is
+  // open in Kafka must end first.
   std::optional<store::OpenBatch> open_;
   std::optional<Batch> sending_;                 // the same batch, if this relay has its rows
   std::optional<Refusal> refusal_;               // why that batch was not committed
@@ -98,9 +100,11 @@ class TransactedStream final : public Stream {
   Pace pace_;
   kafka::Marker held_;             // that Kafka holds
   Clock::time_point looked_at_{};  // for partitions with a leader
-  std::size_t blocked_ = 0;        // so many wait, and none can be sent since then; 0: not known
-  bool is_ready_ = false;          // the producer has judged, and may send
-  std::unique_ptr<kafka::TransactionalProducer> producer_;  // the step's while there is one
+  // So many records wait, and none of them can be sent; 0: not known.
+  std::size_t blocked_ = 0;
+  bool is_ready_ = false;  // the producer has judged, and may send
+  // While a step runs, only the step uses it.
+  std::unique_ptr<kafka::TransactionalProducer> producer_;
   std::stop_source stop_;
   std::future<End> step_;
 };

@@ -6,12 +6,13 @@
 namespace hapax::outbox {
 namespace {
 
-// A tool that moves a group's offsets leaves no token, or something else.
+// Whether a text is a token. If a tool has moved a group's offsets, it leaves none, or another
+// text.
 bool is_token(const std::string& text) {
   return text.size() == 36 && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
-// With a topic Kafka also forgets the offsets that groups have committed for it.
+// What is wrong with the topic. If a topic is gone, Kafka forgets its committed offsets, too.
 std::string topic_error(kafka::TransactionalProducer& producer) {
   try {
     producer.look();
@@ -33,12 +34,12 @@ Verdict judge(const std::optional<store::OpenBatch>& open,
 }
 
 // A batch may have left records that Kafka has neither committed nor aborted, though init() has
-// returned (KAFKA-20734). The next transaction's end would decide about them, too. So a batch that
-// was sent might be lost with it, and one that was not sent might come twice.
+// returned (KAFKA-20734). The end of the next transaction would decide about them, too. So a sent
+// batch might be lost with it, and an unsent one might come twice.
 //
 // The marker is committed again in any case: Kafka forgets offsets of a group without members after
-// a week. If there is none, the first batch gets one to follow. A batch that is open then would be
-// judged by it, so there must be none.
+// a week. If there is no marker, this commits one, which the first batch follows. An open batch
+// would be judged by it, so there must be none.
 Judged take_over_batch(kafka::TransactionalProducer& producer,
                        const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
                        const std::function<void()>& delayed) {

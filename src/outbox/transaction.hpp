@@ -18,11 +18,11 @@ namespace hapax::outbox {
 
 // What became of the batch that PostgreSQL holds.
 enum class Verdict {
-  none_open,  // it holds none, or one about which an operator has decided
-  sent,       // Kafka has the batch
-  unsent,     // Kafka has nothing of it, and never will
-  tail_lost,  // as unsent. Kafka has a later batch, so PostgreSQL has lost its newest transactions
-  marker_lost,  // that cannot be known
+  none_open,    // PostgreSQL holds none, or one about which an operator has decided
+  sent,         // Kafka has the batch
+  unsent,       // Kafka has nothing of it, and never will
+  tail_lost,    // as unsent, but Kafka has a later batch, so PostgreSQL has lost commits
+  marker_lost,  // Kafka has lost the marker, so it cannot be known
 };
 // `held`: the marker that Kafka holds. Pure.
 Verdict judge(const std::optional<store::OpenBatch>& open,
@@ -35,8 +35,8 @@ struct Judged {
       {};  // if the verdict is marker_lost: what is wrong with the topic, or ""
 };
 
-// From here on no older producer of this id can change anything. So the verdict stands. After a
-// batch that was open or has halted its topic, all that the topic holds is visible, or never will
+// Afterwards no older producer of this id can change anything, so the verdict is final. If a batch
+// was open or had halted its topic, then all records of the topic are visible now, or never will
 // be. Throws: kafka::TransactionError.
 Judged take_over_batch(kafka::TransactionalProducer& producer,
                        const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
@@ -49,8 +49,9 @@ struct Batch {
   std::vector<std::pair<store::OutboxRow, std::int32_t>> rows;  // with their partitions
 };
 
-// Returns once consumers can see the batch, or what Kafka refuses: then it has nothing of the
-// batch. Throws: kafka::TransactionError. Kafka may have the batch then.
+// Returns when consumers can see the batch, or with a refusal. After a refusal Kafka has nothing of
+// the batch.
+// Throws: kafka::TransactionError. Then Kafka may have the batch.
 std::optional<kafka::TransactionalProducer::Refusal> send_batch(
     kafka::TransactionalProducer& producer, const Batch& batch,
     const std::function<void()>& delayed);

@@ -1,5 +1,5 @@
-// What Kafka has, and PostgreSQL does not know yet: acknowledged records, which are to be removed,
-// and settled batches. If this relay dies, its successor sends such records again.
+// What Kafka has and PostgreSQL does not know yet: settled batches, and acknowledged records that
+// must be removed. If this relay dies, its successor sends such records again.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once
@@ -19,7 +19,7 @@ class Unremoved {
  public:
   void add(const std::string& topic, const Stream::News& news);
   bool is_empty() const { return acknowledged_.empty() && settled_.empty(); }
-  // `more_comes`: an answer of Kafka's may come soon, and can be written down with these.
+  // `more_comes`: an answer of Kafka may come soon, and can be written together with these.
   bool is_due(bool more_comes) const;
   void put_into(store::OutboxStep& step) const;
   // PostgreSQL holds what put_into() added last.

@@ -1,4 +1,4 @@
-// The threads that wait for the world: each has a handler of its own, and no session.
+// The threads that make calls to the outside. Each has a handler of its own, and no session.
 //
 // Thread safety: all of it, from any thread.
 #pragma once
@@ -28,7 +28,8 @@ struct CallToMake {
   const Message* message = nullptr;
   std::string key;  // to hand on
   std::int64_t token = 0;
-  store::HolderId holder = 0;  // under whose lease the key was taken; under no other it may begin
+  // The key was taken under its lease; under another the call must not begin.
+  store::HolderId holder = 0;
   Step step = Step::call;
   std::chrono::milliseconds max_duration{0};
   std::stop_source stop = {};

@@ -1,5 +1,4 @@
-// The one lease of this process, under which all its calls are made, and the keys that it has for
-// them.
+// The one lease of this process, under which it makes all calls, and the keys that it has for them.
 //
 // Thread safety: all of it, from any thread. One thread sets the lease, and gives keys back.
 #pragma once
@@ -15,9 +14,9 @@ namespace hapax::outside {
 struct Holder {
   explicit Holder(std::chrono::milliseconds lease_lasts) : lease(lease_lasts) {}
 
-  // Under which a call may begin now; 0: under none.
+  // The holder under which a call may begin now; 0: none.
   store::HolderId may_call() const {
-    const store::HolderId now = id;  // first: a lease that is lost takes its id with it
+    const store::HolderId now = id;  // read first, because if the lease is lost, the id changes
     return lease.may_call() ? now : 0;
   }
 

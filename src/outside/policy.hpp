@@ -1,4 +1,4 @@
-// What follows from what is known of a call: two pure functions, and a table in
+// Decides what follows from the facts about a call: two pure functions, with a table in
 // tests/outside/policy_test.cpp.
 #pragma once
 
@@ -19,8 +19,8 @@ struct History {
   bool answered = false;
 };
 
-// The same if PostgreSQL lost its tail, and may have forgotten a call for this operation. A call is
-// as old as its message at most.
+// The same if PostgreSQL lost commits, and may have forgotten a call for this operation. A call is
+// at most as old as its message.
 History in_doubt(History history, std::chrono::milliseconds age_of_message);
 
 enum class Step {
@@ -35,7 +35,7 @@ struct Plan {
   std::string_view why = {};  // give_up: a sentence for people
 };
 
-// Before anything is called. `max_crashes`: of the route's retry.
+// Decides before a call. `max_crashes`: of the route's retry.
 Plan plan(const config::Outside& outside, const History& history, int max_crashes);
 
 // How a call, or a reconcile, came back.
