@@ -1,4 +1,4 @@
-// An outside handler as a lane has it: the lane books answers, and never calls.
+// Shows an outside handler to a lane: the lane books answers, and never calls.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace hapax::flow {
 
-// What a lane's handler of an outside route is.
+// A lane's handler of an outside route.
 class Booker : public Handler {
  public:
   // An outside message comes to a lane's handler only with its answer.

@@ -73,7 +73,7 @@ Outcome account_for_call(Attempt& attempt, const store::TakenCall& taken, const 
                                                         .handler = task.route.handler.name,
                                                         .wait = wait,
                                                         .epoch = task.epoch});
-    if (!failed) {  // the partition is another worker's, which goes on by `repeat`
+    if (!failed) {  // another worker has the partition, and goes on by `repeat`
       store::give_call_back(*attempt.session, attempt.request(), taken.token, uncalled);
       return to_call("fenced", attempts, kKeyHeldWait);
     }

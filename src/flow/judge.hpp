@@ -1,4 +1,4 @@
-// What a claim that was not simply won means: the claim table of the guarantees.
+// Decides what follows if a claim did not win its key: the claim table of the guarantees.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace hapax::flow {
 
-// A key row or a guard that decides without running the handler. Nothing: the message may run.
-// It leaves the attempt in Phase::account if it was writing a dead letter.
+// Returns the outcome if a key row or a guard decides without the handler. Nothing: the message may
+// run. If it was writing a dead letter, it leaves the attempt in Phase::account.
 // Throws: DatabaseError.
 std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& request,
                              const store::Claim& claim, store::Transaction& transaction);

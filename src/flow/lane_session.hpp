@@ -1,4 +1,5 @@
-// The PostgreSQL session of a lane: whether it is there, clean, and of which server.
+// The PostgreSQL session of a lane. It knows whether it is open and clean, and to which server it
+// leads.
 //
 // Thread safety: none; each lane has its own.
 #pragma once
@@ -27,10 +28,10 @@ class LaneSession {
 
   bool is_open() const { return session_.has_value(); }
 
-  // Of the open session, or the last one that was: they are counted from 1.
+  // The number of the open session, or of the last one, counted from 1.
   int number() const { return number_; }
 
-  // Since it was opened. Precondition: is_open().
+  // The time since it was opened. Precondition: is_open().
   std::chrono::steady_clock::duration age() const {
     return std::chrono::steady_clock::now() - opened_;
   }
@@ -40,27 +41,29 @@ class LaneSession {
   store::Session* operator->() { return &*session_; }
 
   // True if PostgreSQL answers. Connects if no session is open, and withdraws an announced run.
-  // `why` tells why not. Blocks: at most the connect timeout.
+  // If not, `why` tells the reason. Blocks: at most the connect timeout.
   bool is_reachable(std::string& why);
 
-  // The same, on a session in which no handler has left anything or dropped hapax's statements.
+  // The same, with a session in which no handler has left anything, or dropped hapax's statements.
   bool is_reachable_and_clean(std::string& why);
 
-  // Drops the session and asks PostgreSQL, as decided. What remains to be done: nothing but to end
-  // if PostgreSQL was asked and does not answer. Blocks: at most the connect timeout.
+  // Drops the session and asks PostgreSQL, as decided. Returns the action that remains. If
+  // PostgreSQL was asked and does not answer, that is Action::end. Blocks: at most the connect
+  // timeout.
   Action follow(const Decision& decision);
 
-  // Closes it, because it is lost or spoilt; is_reachable() makes another.
+  // Closes the session, because it is lost or unusable. is_reachable() makes another.
   void drop() { session_.reset(); }
 
-  // The next message finds the session as if this one had never been there. Throws: nothing.
+  // Undoes what this message left in the session, before the next message. Throws: nothing.
   void clean();
 
-  // Whether it is of this incarnation of PostgreSQL, as far as is known. Empty: any will do.
+  // Whether the session is of this incarnation of PostgreSQL, as far as is known. Empty: any is
+  // fine.
   bool is_of(std::string_view incarnation) const;
 
-  // Whether PostgreSQL may have lost what a partition's messages follow, since that partition
-  // started in `incarnation`. Drops the session if so. Throws: DatabaseError.
+  // Whether PostgreSQL may have lost effects of earlier messages, since the partition started in
+  // `incarnation`. If so, drops the session. Throws: DatabaseError.
   // Precondition: is_open().
   bool is_behind_a_loss(std::string_view incarnation);
 
@@ -68,7 +71,7 @@ class LaneSession {
   void set_announced(store::Source source, std::int64_t epoch) {
     announced_ = Announced{std::move(source), epoch};
   }
-  // Its epoch if the withdrawal is still due; it is the caller's to remember from now on.
+  // Returns its epoch if the withdrawal is still due. From then on the caller must remember it.
   std::optional<std::int64_t> take_announced() {
     const auto due = std::exchange(announced_, std::nullopt);
     return due ? std::optional(due->epoch) : std::nullopt;

@@ -16,8 +16,8 @@ namespace hapax::flow {
 
 class LentContext final : public Context {
  public:
-  // Deferred writes above this are sent before `handle` returns, so that a handler that writes in
-  // a loop does not hold it all in memory.
+  // If deferred writes grow beyond this, they are sent before `handle` returns. So a handler that
+  // writes in a loop does not keep all of it in memory.
   static constexpr std::size_t kMaxDeferredBytes = 1 << 20;
 
   // `publisher`: null for on_duplicate, which must not publish.
@@ -37,7 +37,7 @@ class LentContext final : public Context {
     return transaction_.pqxx();
   }
 
-  // Public here: the test kit stands between a handler and this.
+  // Public, because the test kit puts a context of its own between the handler and this one.
   Rows run(std::string_view text, std::vector<Parameter> values) override {
     return transaction_.query(text, values);
   }
@@ -76,7 +76,7 @@ class LentContext final : public Context {
     response_ = std::move(response);
   }
 
-  // As the handler gave it, with the headers that are not stored. Nothing: it gave none.
+  // The handler's response, with the headers that are not stored. Nothing: it gave none.
   const std::optional<Response>& response() const { return response_; }
 
   std::string current_traceparent() override { return carried_.traceparent(); }
@@ -97,7 +97,7 @@ class LentContext final : public Context {
           "another key");
   }
 
-  // A subtransaction may be open if pqxx() was lent: what is deferred would outlive its end.
+  // If pqxx() was lent, a subtransaction may be open. Deferred statements would outlive its end.
   void bound_deferred() {
     if (lent_ || transaction_.pending_bytes() > kMaxDeferredBytes) transaction_.flush();
   }

@@ -8,7 +8,7 @@
 namespace hapax::flow {
 namespace {
 
-// The key of a message that will simply run; nothing if anything must be decided first.
+// The key of the next message, if it can run without a decision before. Otherwise nothing.
 std::optional<key::Identity> key_to_claim(const Task* following, const LaneSession& session) {
   if (following == nullptr || following->route.outside || following->skip != nullptr ||
       following->cautious || following->settled || following->in_doubt || unread(*following) ||

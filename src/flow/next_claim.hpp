@@ -1,8 +1,8 @@
 // The next message's key, claimed in the round trip that commits the message before it.
 //
-// Both stay transactions of their own: the text has a COMMIT between them, and an error before it
-// skips what follows. An error behind it is the next message's, which then claims its key by
-// itself.
+// Both messages keep transactions of their own, because the text has a COMMIT between them. An
+// error before the COMMIT skips the rest. An error after it belongs to the next message, which then
+// claims its key by itself.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace hapax::flow {
 
-// Asked for the message that its lane processes next; null: none.
+// Returns the message that the lane processes next; null: none.
 using Next = std::function<const Task*()>;
 
 struct NextClaim {

@@ -9,7 +9,7 @@
 namespace hapax::flow {
 namespace {
 
-// What a message's trace and its answer are found by.
+// The headers by which a message's trace and its answer are found.
 constexpr std::string_view kHandedOn[] = {traces::kTraceparent, traces::kTracestate,
                                           "correlation-id"};
 constexpr std::string_view kOurs[] = {"idempotency-key", "hapax-origin"};
@@ -96,8 +96,8 @@ void Publisher::publish(std::string_view topic, Outgoing record) {
                       store::outbox_headers_text(record.headers), std::move(key), source_});
 }
 
-// All of a name, in their order, unless the handler has set one. A record belongs to the span of
-// the run that publishes it, if there is one.
+// Hands on all headers of a name, in their order, unless the handler has set one. A record belongs
+// to the span of the run that publishes it, if there is one.
 void Publisher::hand_on(Outgoing& record) const {
   const std::size_t own = record.headers.size();
   const bool is_traced = carried_.is_own();

@@ -33,7 +33,8 @@ struct Publishing {
 std::string published_key(const std::string& scope, const key::Identity& identity,
                           std::string_view name, std::size_t ordinal);
 
-// Bytes that a topic counts of it, headers that hapax adds included. Never less than Kafka does.
+// The bytes that a topic counts for the record, with the headers that hapax adds. Never less than
+// Kafka counts.
 std::size_t published_size(const Outgoing& record);
 
 // Thread safety: none; lives as long as one run of a handler.
@@ -58,7 +59,7 @@ class Publisher {
 
   const std::vector<store::Published>& records() const { return records_; }
 
-  // For after the COMMIT.
+  // Call it after the COMMIT.
   void committed() const {
     if (!records_.empty()) publishing_->nudge();
   }

@@ -79,7 +79,7 @@ std::optional<store::ReplayNote> Replayer::call_in_hand(Run& current, outside::C
   return settle_call(current, taken, call.end);
 }
 
-// Or another worker would claim the replay while the call runs.
+// Extends the claim, because another worker would claim the replay while the call runs.
 void Replayer::extend(const Run& current) {
   std::string why;
   try {
@@ -139,7 +139,8 @@ store::ReplayNote Replayer::end_call(const Run& current, std::int64_t token, Cal
   return {What::failed, std::string(reason) + ": " + why};
 }
 
-// A booking that failed for good: once called, an operator decides about it. The answer is kept.
+// The booking failed for good. The call was made, so an operator decides about it. The key keeps
+// the answer.
 void Replayer::end_booking(const Run& current, const std::string& why) {
   tell([&] {
     store::end_replayed_call(*session_, current.request(), current.answered->token,

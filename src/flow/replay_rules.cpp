@@ -5,7 +5,7 @@
 namespace hapax::flow {
 namespace {
 
-// Its call is not done.
+// Why the replay is refused, because its call is not done.
 std::optional<std::string> refusal_of_called(const Route& route, const store::KeyHolder& holder) {
   if (holder.status == "unknown")
     return "the outcome is unknown of the call for " + name_of(holder) +

@@ -13,7 +13,7 @@
 
 namespace hapax::flow {
 
-// By the key that the replay would take. `holder`: who has it.
+// Decides by the key that the replay would take. `holder`: the row that has it.
 std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Route& route,
                                    const store::ReplayedLetter& letter,
                                    const store::ClaimRequest& request,
@@ -27,7 +27,7 @@ std::optional<std::string> refusal_of_own_call(const Route& route,
                                                const store::ClaimRequest& request,
                                                store::Transaction& transaction);
 
-// Of a letter that has no bytes to run. Its null payload would look like a tombstone.
+// The sentence for a letter without bytes to run. Its null payload would look like a tombstone.
 std::string without_bytes(const store::Source& source);
 
 }  // namespace hapax::flow

@@ -1,4 +1,4 @@
-// The message of a dead letter that is replayed, and why it cannot run as it is.
+// Makes the message of a dead letter that is replayed, or tells why it cannot run as it is.
 //
 // Pure.
 #pragma once
@@ -16,11 +16,11 @@ namespace hapax::flow {
 // A view of the letter and of `headers`, which it fills.
 Message original_of(const store::ReplayedLetter& letter, std::vector<Header>& headers);
 
-// What to note if its payload could not be decoded.
+// The note for a payload that could not be decoded.
 store::ReplayNote unread(const payload::Reading& reading);
 
-// What to note if it has no key, or violates the route's schema. `reader`: null, if it is not to be
-// checked.
+// The note for a message without a key, or one that violates the route's schema. `reader`: null if
+// the schema is not to be checked.
 std::optional<store::ReplayNote> refused_message(const key::Derived& derived,
                                                  const payload::Reader* reader,
                                                  const Message& message);

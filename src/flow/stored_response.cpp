@@ -19,7 +19,7 @@ constexpr const char* kMember = "hapax:response";
 constexpr std::array<std::string_view, 6> kReplayed{
     "content-type", "location", "content-location", "etag", "last-modified", "link"};
 
-// They tell how the answer is sent, or that it is a replay: the gate alone knows.
+// Only the gate sets these headers. They tell how the answer is sent, or that it is a replay.
 constexpr std::array<std::string_view, 13> kGates{"connection",
                                                   "content-length",
                                                   "date",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 13> kGates{"connection",
                                                   "transfer-encoding",
                                                   "upgrade"};
 
-// More than that, clients and proxies refuse.
+// Clients and proxies refuse more than that.
 constexpr std::size_t kMaxHeaders = 100;
 constexpr std::size_t kMaxHeaderBytes = 8 << 10;       // of one name or value
 constexpr std::size_t kMaxHeadersBytes = 32UL << 10U;  // of all
@@ -59,7 +59,7 @@ bool is_value(std::string_view value) {
 
 [[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument("respond: " + why); }
 
-// Not quoted in full: what a handler puts there may be the message's.
+// An error does not quote the whole value, because the handler may have taken it from the message.
 void check_header(const std::string& name, const std::string& value) {
   if (name.size() > kMaxHeaderBytes || value.size() > kMaxHeaderBytes)
     refuse("a header has more than " + std::to_string(kMaxHeaderBytes) + " bytes");

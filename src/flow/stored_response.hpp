@@ -27,7 +27,7 @@ bool is_stored_response(const std::string& json);
 // Nothing if the text is not what stored_text() makes.
 std::optional<Response> response_of(const std::string& json);
 
-// What a key's result is to an HTTP client: what respond() gave, or the value of result(), or 204.
+// The HTTP answer of a key's result: what respond() gave, or the value of result(), or 204.
 Response answer_of(const std::optional<std::string>& result);
 
 }  // namespace hapax::flow

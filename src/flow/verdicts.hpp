@@ -51,7 +51,7 @@ inline Outcome gave_up(std::string reason, std::string detail, int attempts,
           .attempts = attempts};
 }
 
-// Its dead letter is there already: nothing has happened that anybody need look at.
+// Its dead letter exists already, so no operator has to look.
 inline constexpr const char* kRedelivered = "redelivered";
 
 // It killed the process too often.
@@ -64,7 +64,7 @@ inline Outcome redelivered(int attempts) {
   return gave_up(kRedelivered, "is a dead letter already", attempts);
 }
 
-// Not run, as its route's breaker is open: the halt that was asked for takes it away.
+// Not run, because its route's breaker is open. The halt that was asked for drops the message.
 inline Outcome held() {
   return {.result = Result::waits, .reason = "breaker", .wait = std::chrono::seconds(1)};
 }
@@ -74,7 +74,7 @@ inline Outcome away(std::string why) {
   return {.result = Result::outage, .reason = "postgres", .detail = std::move(why)};
 }
 
-// An outside message whose key is to be taken, or taken again, before anything is booked.
+// The key of an outside message must be taken, or taken again, before anything is booked.
 inline Outcome to_call(std::string reason, int attempts, std::chrono::milliseconds wait = {}) {
   return {.result = Result::busy,
           .reason = std::move(reason),
@@ -103,7 +103,7 @@ inline std::optional<Outcome> unread(const Task& task) {
                  .attempts = task.attempts};
 }
 
-// Not run now, nor counted; something that is about to change stands in its way.
+// Not run now, and not counted, because something prevents it that is about to change.
 inline Outcome later(std::string reason, int attempts) {
   return {.result = Result::busy,
           .reason = std::move(reason),
@@ -111,8 +111,8 @@ inline Outcome later(std::string reason, int attempts) {
           .attempts = attempts};
 }
 
-// The partition is another worker's. This one stood still, perhaps for longer than retention keeps
-// what its successor did. The keeper is about to find out.
+// Another worker has the partition. This one stood still, perhaps for so long that retention has
+// removed the keys of its successor. The keeper is about to notice.
 inline Outcome fenced(const Task& task) { return later("fenced", task.attempts); }
 
 }  // namespace hapax::flow
