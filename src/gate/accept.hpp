@@ -9,8 +9,8 @@
 
 namespace hapax::gate {
 
-// The handlers that routes of a gate name and no user writes: kAcceptHandler and
-// kOperationsHandler. Both arguments outlive what the factories make.
+// hapax's own handlers for routes of a gate: kAcceptHandler and kOperationsHandler. Both arguments
+// outlive the handlers.
 std::vector<HandlerFactory> own_handlers(const config::Gate& gate, const Operations* operations);
 
 }  // namespace hapax::gate

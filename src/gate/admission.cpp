@@ -29,7 +29,7 @@ Answer bad_request(const std::string& detail) {
   return refused(400, "bad-request", "The request cannot be understood", detail);
 }
 
-// The path and what follows it, of "/path" or "http://host/path". Nothing: it is neither.
+// Returns the path and the rest of "/path" or "http://host/path". Nothing: it is neither.
 std::optional<std::string> origin_form(const std::string& target) {
   if (target.starts_with('/')) return target;
   for (const std::string_view scheme : {"http://", "https://"}) {
@@ -86,7 +86,7 @@ std::variant<Request, Answer> Admission::admit(Head head) const {
   return request;
 }
 
-// A proxy in front of the gate must have read the same request.
+// Refuses requests that a proxy in front of the gate may have read differently.
 std::optional<Answer> Admission::malformed(const Head& head) const {
   if (head.headers.size() > gate_.limits.headers)
     return refused(431, "too-many-headers", "The request has too many headers",

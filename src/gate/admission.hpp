@@ -1,5 +1,5 @@
-// What is decided of a request by its header alone, before a byte of its body is read. It is
-// whether the request can be understood, who calls, its route, and its key. No store is looked at.
+// Decides by the header alone, before a byte of the body is read. It finds out whether the request
+// can be understood, who calls, its route, and its key. It does not ask PostgreSQL.
 #pragma once
 
 #include <optional>
@@ -32,8 +32,8 @@ class Admission {
   Admission(const config::Gate& gate, const Callers& callers, const Status& status)
       : gate_(gate), routes_(gate.routes), callers_(callers), status_(status) {}
 
-  // Why the request cannot be understood. Then its length is not known, so that its connection must
-  // be closed. Nothing: it can.
+  // Why the request cannot be understood. Then its length is not known, so its connection must be
+  // closed. Nothing: it can be understood.
   std::optional<Answer> malformed(const Head& head) const;
 
   // The request without its body, or its answer. Precondition: !malformed(head).

@@ -1,8 +1,8 @@
-// How many requests of a route one lane takes into a batch: as many as its handler bears.
+// Decides how many requests of a route one lane takes into a batch.
 //
-// If batches run into others (locks, deadlocks, statements that took long), the next are half as
-// large. They grow again, the later the more often that happened. If a request has to leave a
-// batch, the next ones have one less.
+// If batches collide with others (locks, deadlocks, statements that took long), the next are half
+// as large. They grow again later, and the more often they collided, the later. If a request has to
+// leave a batch, the next ones have one request less.
 //
 // Thread safety: none; each lane has its own.
 #pragma once
@@ -43,7 +43,7 @@ class BatchPace {
   // A request had to leave its batch.
   void one_left() { size_ = std::max<std::size_t>(1, size_ - 1); }
 
-  // A batch ran into others.
+  // A batch collided with others.
   void contended() {
     bound_ = std::max<std::size_t>(1, value() / 2);
     patience_ = std::min(2 * patience_, kMostPatience);
@@ -63,8 +63,8 @@ class BatchPace {
   std::size_t size_;                       // by requests that left
   std::size_t fit_ = most_;                // by the handler's time
   Duration mean_{};                        // of a handler
-  std::size_t patience_ = kLeastPatience;  // requests in peace before anything is loosened
-  std::size_t calm_ = 0;                   // requests since something changed
+  std::size_t patience_ = kLeastPatience;  // requests without a collision before a bound grows
+  std::size_t calm_ = 0;                   // requests since a bound last changed
 };
 
 }  // namespace hapax::gate

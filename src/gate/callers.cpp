@@ -12,8 +12,8 @@
 namespace hapax::gate {
 namespace {
 
-// Of the one header of this name. Nothing if there are none or several: which one is meant would be
-// the sender's to steer.
+// The value of the only header with this name. Nothing if there is none, or if there are several,
+// because then the sender could choose which one counts.
 std::optional<std::string> only(const Request& request, const std::string& name) {
   std::optional<std::string> value;
   for (const auto& [header, text] : request.headers) {
@@ -56,7 +56,7 @@ Caller Callers::named_by_proxy(const Request& request) const {
   return {{}, "The proxy must name the caller in exactly one header."};
 }
 
-// All are compared, so that the time tells nothing of which one was nearly right.
+// Compares with all tokens, so the time does not show which one was nearly right.
 Caller Callers::of_token(const Request& request) const {
   constexpr std::string_view kScheme = "bearer ";
   const auto credentials = only(request, "authorization");

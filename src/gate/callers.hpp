@@ -1,4 +1,4 @@
-// Who calls: the tenant that a request is of.
+// Identifies the caller of a request: its tenant.
 #pragma once
 
 #include <memory>
@@ -20,21 +20,21 @@ struct Caller {
 // Thread safety: all of it.
 class Callers {
  public:
-  // `certificates`: those of clients tell who calls, too.
+  // `certificates`: certificates of clients identify callers, too.
   Callers(const config::GateCallers& callers, bool certificates);
 
-  // By exactly one of: the header of a proxy that is listed, a token, a certificate. `peer`:
-  // nothing if it has no address of the Internet.
+  // Exactly one of these identifies the caller: the header of a listed proxy, a token, a
+  // certificate. `peer`: nothing if it has no Internet address.
   Caller caller_of(const Request& request, const std::optional<config::Address>& peer,
                    const std::optional<ClientCertificate>& certificate) const;
 
-  // Whether it tells who calls, so that a handler does not get it.
+  // Whether the header identifies the caller. Then a handler does not get it.
   bool is_credential(const std::string& header) const;
 
   bool takes_tokens() const { return !callers_.tokens.empty(); }
 
-  // Takes the file of the tokens if it has changed. If it is wrong, it logs that once and keeps the
-  // last ones. Blocks: on the file. One thread only.
+  // Reads the file of the tokens if it has changed. If it has a mistake, logs that once and keeps
+  // the last tokens. Blocks: on the file. One thread only.
   void look();
 
  private:

@@ -1,7 +1,7 @@
 // One connection of a client. Only for server.cpp and connection.cpp: it shows Boost.Beast.
 //
-// Thread safety: none; all on the server's thread, but for the answer of a ticket, which is handed
-// over to it. So is what the ticket had of the connection: on a lane's thread it must not end.
+// Thread safety: none; all is on the server's thread. A lane hands a ticket's answer over to that
+// thread, with all that the ticket had of the connection. That must not end on a lane's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -46,7 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Serves until one side ends it.
   void start();
 
-  // When the header began that it is in, or its handshake.
+  // When the current header, or the handshake, began.
   Clock::time_point began() const { return began_; }
 
   // Closes it at once.
@@ -95,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<traces::Served> served_as_;  // nothing: traces are off
   std::optional<std::size_t> route_;
   std::variant<std::monostate, Text, Bare> response_;
-  std::list<Connection*>* list_ = nullptr;  // that it is in
+  std::list<Connection*>* list_ = nullptr;  // the list that it is in
   std::list<Connection*>::iterator place_;
   std::size_t served_ = 0;
   std::size_t room_ = 0;       // of Shared::body_bytes

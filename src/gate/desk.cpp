@@ -10,10 +10,10 @@
 namespace hapax::gate {
 namespace {
 
-// In search of requests that may share a transaction.
+// How many tickets it looks at to find requests that may share a transaction.
 constexpr std::size_t kLooksAt = 64;
 
-// Injective: a key has no blank in front of the first one.
+// Different pairs of key and tenant give different texts, because the key's size comes first.
 std::string flight_of(const Request& request) {
   return std::to_string(request.key.size()) + ' ' + request.key + request.tenant;
 }
@@ -24,7 +24,7 @@ bool is_same(const Request& a, const Request& b, const key::Fingerprint& of_b) {
   return (alike && a.headers == b.headers) || fingerprint_of(a) == of_b;
 }
 
-// As a retry gets it.
+// The answer as a retry gets it.
 Answer replayed(const Answer& answer) {
   Answer again = answer;
   again.how = observe::Answered::replayed;
@@ -44,7 +44,7 @@ Answer full() {
   return unavailable("All lanes are busy, and the queue is full. Try again with the same key.");
 }
 
-// Nearly always the front: only those that were placed again stand behind younger ones.
+// It is nearly always the front. Only tickets that were placed again are behind younger ones.
 void erase(std::deque<std::shared_ptr<Ticket>>& waiters, const std::shared_ptr<Ticket>& ticket) {
   if (!waiters.empty() && waiters.front() == ticket)
     waiters.pop_front();

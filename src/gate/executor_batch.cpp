@@ -2,10 +2,10 @@
 //
 // A lane takes requests of one route that wait anyway, at most its share (desk.cpp). One statement
 // claims all their keys, the handlers run in order, and one COMMIT ends it: a segment, as of a
-// worker's batch (flow/segment.cpp). Answers come only then. In every other case the transaction is
-// rolled back. The request that stood in the way leaves, and the others try once more. A request
-// without an answer runs alone in the end, as if there had been no batch (executor.cpp). If it is
-// not known whether the batch was committed, the claim tells: it knows each run by its number
+// worker's batch (flow/segment.cpp). Answers come only then. In all other cases the transaction is
+// rolled back. The request that stopped it leaves, and the others try once more. A request without
+// an answer runs alone in the end, as if there had been no batch (executor.cpp). If it is not known
+// whether the batch was committed, the claim tells: it knows each run by its number
 // (Request::doubt).
 //
 // To a handler its neighbours look like requests that were committed a moment ago. They share only
@@ -42,7 +42,7 @@ struct BatchMember {
   std::optional<store::StoredAnswer> stored = {};  // its key was completed before
 };
 
-// What a segment refers to; made before it.
+// The objects to which a segment refers. They are made before it.
 struct BatchParts {
   HandlerTime::Tickets tickets = {};  // that have no answer, also of those that left
   std::vector<BatchMember*> members = {};
@@ -110,7 +110,7 @@ class BatchSegment final : private BatchParts, private flow::Segment {
 
   bool reads_answers() const override { return true; }
 
-  // What a worker committed may not be on the disk yet.
+  // A worker's commit may not be on the disk yet.
   bool settle(std::size_t job, const store::StoredAnswer& stored) override {
     if (stored.holder.status != "completed" || stored.holder.group != executor_.setup_.name)
       return false;

@@ -79,7 +79,7 @@ void Gate::start() {
   watch_ = std::make_unique<HandlerWatch>(
       HandlerWatchSetup{config_.gate, routes_, desk_, metrics_, std::move(times)});
   const std::string holder = "gate " + config_.gate.name + " " + std::to_string(getpid());
-  // No partition holds its keys, so that they go once they have expired.
+  // No partition holds a gate's keys, so they are removed when they have expired.
   retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
       connect_, config_.gate.name, holder,
       [] { return std::map<store::TopicPartition, std::int64_t>(); },

@@ -44,11 +44,11 @@ class Gate {
   // Precondition: started.
   std::uint16_t port() const { return server_->port(); }
 
-  // Whether no handler of any lane comes back: the process must end.
+  // Whether the handlers of all lanes hang. Then the process must end.
   bool hangs() const { return watch_->all_lost(); }
 
-  // Ends it: what is in flight is answered. False: a handler has not come back in time, and the
-  // process must end itself; the destructor would wait for it.
+  // Ends the gate and answers the requests in flight. False: a handler has not come back in time.
+  // Then the process must end itself, because the destructor would wait for the handler.
   // Blocks: at most gate.shutdown_timeout.
   bool drain();
 

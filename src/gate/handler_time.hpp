@@ -1,5 +1,5 @@
 // The handler that a lane runs now, and how much time of its own it has taken. The time of its
-// statements is PostgreSQL's.
+// statements does not count.
 //
 // Thread safety: all of it. The lane calls everything but give_up().
 #pragma once
@@ -39,14 +39,14 @@ class HandlerTime {
   void pause();
   void resume();
 
-  // The handler is back. False: the ticket was given up, or its transaction was broken up, or is
-  // late: nothing may be committed.
+  // The handler is back. False: the ticket was given up, or its transaction was broken up or is
+  // late. Then nothing may be committed.
   bool end();
 
   bool is_given_up() const;
-  // Of the tickets of the batch, only the one whose handler ran is still the lane's.
+  // Whether of the batch's tickets only the one whose handler ran is still the lane's.
   bool is_broken_up() const;
-  // The batch took too long.
+  // Whether the batch took too long.
   bool is_late() const;
   // The ticket whose handler ran last.
   std::shared_ptr<Ticket> current() const;
@@ -57,11 +57,12 @@ class HandlerTime {
   // The lane is done with the ticket. False: it was given up, and is answered.
   bool done();
 
-  // The ticket, from now on the caller's to answer, if its handler took `at_most`. Else null.
+  // If the handler took `at_most`, returns its ticket, and from then on the caller must answer it.
+  // Else null.
   std::shared_ptr<Ticket> give_up(Clock::time_point now, std::chrono::milliseconds at_most);
 
-  // The tickets beside the one whose handler runs, from now on the caller's to run, if their batch
-  // took too long. Its session is ended. Else none.
+  // If the batch took too long, ends its session and returns the tickets but the one whose handler
+  // runs. From then on the caller must run them. Else none.
   Tickets break_up(Clock::time_point now);
 
  private:

@@ -32,7 +32,7 @@ void HandlerWatch::look() {
   setup_.metrics.gate_lost(lost_);
 }
 
-// Requests do not wait for a slow handler of another request with which they share a transaction.
+// If one handler of a batch is slow, the other requests do not wait for it.
 void HandlerWatch::break_up(HandlerTime& lane, Clock::time_point now) {
   for (auto others = lane.break_up(now); !others.empty(); others.pop_back()) {
     others.back()->request.runs_alone = true;

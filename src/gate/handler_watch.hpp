@@ -1,4 +1,4 @@
-// What becomes of a request whose handler does not come back (gate.handler_timeout).
+// Answers a request whose handler does not come back (gate.handler_timeout).
 //
 // A thread cannot be ended from outside. So the request is taken from its lane: the client is
 // answered, and what the handler does later is rolled back. Its lane is lost until then. If no lane
@@ -28,7 +28,7 @@ struct HandlerWatchSetup {
   std::vector<HandlerTime*> lanes;
 };
 
-// A thread that looks at all lanes. All that the setup names outlives it.
+// A thread that looks at all lanes. All references in the setup outlive it.
 class HandlerWatch {
  public:
   explicit HandlerWatch(HandlerWatchSetup setup);

@@ -71,7 +71,7 @@ void Lane::serve(const std::shared_ptr<Ticket>& ticket) {
   desk_.finish(ticket, std::move(executed));
 }
 
-// Nothing: none waits, or a batch does.
+// Nothing: no ticket waits, or a batch does, which is put back.
 std::shared_ptr<Ticket> Lane::take_single() {
   Tickets tickets = desk_.take({}, batch_rule_);
   if (tickets.size() == 1) return tickets.front();
@@ -79,7 +79,7 @@ std::shared_ptr<Ticket> Lane::take_single() {
   return nullptr;
 }
 
-// What has no answer behind it runs alone, on whichever lane is free.
+// Requests without an answer afterwards run alone, on any free lane.
 void Lane::serve_batch(const Tickets& tickets) {
   HandlerTime& time = executor_.handler_time();
   const std::size_t route = tickets.front()->request.route;

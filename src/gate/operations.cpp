@@ -17,7 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kPage = 500;
-constexpr int kLooks = 3;  // until the outcome stands still
+constexpr int kLooks = 3;  // until the outcome does not change any more
 
 Answer shown(int status, std::string body) {
   Answer answer{{.status = status, .body = std::move(body) + "\n"}, observe::Answered::unguarded};
@@ -38,7 +38,7 @@ Answer gone() {
       "since. Ask before you send it again.");
 }
 
-// The same for an id that was never made, and for one of another caller.
+// The answer is the same for an id that was never made and for one of another caller.
 Answer nothing_here() {
   return refused(404, "no-operation", "No such operation",
                  "There is no operation of this caller under this path.");
@@ -57,7 +57,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-// As JSON whose numbers stand as they were written; else as text; else in hex.
+// JSON keeps its numbers as they were written. Other text is a string, and other bytes are hex.
 std::string body_members(const Response& response, const std::string& content_type) {
   const std::string& body = response.body;
   if (body.empty()) return "";
@@ -135,7 +135,7 @@ std::optional<store::OperationKey> Operations::opened(const std::string& id) con
   return store::OperationKey{text->substr(1 + tenant), gate_.scope, text->substr(1, tenant)};
 }
 
-// Made of the gate's key and the request, so that it is the same however often it is accepted.
+// Made of the gate's key and the request, so each acceptance gives the same.
 std::string Operations::record_of(const store::OperationKey& key,
                                   const std::string& fingerprint) const {
   return flow::published_key(key.scope, {key.key, key.tenant, {}},
@@ -167,7 +167,7 @@ Answer Operations::answer(store::Session& session, const Request& request) const
     const auto accepted = store::read_acceptance(session, *key);
     if (!accepted) return gone();
     const config::GateRoute* const route = route_of(accepted->path);
-    // The key is of a request that a handler answered: the operation's own has expired since.
+    // A handler answered the request of this key, so the operation's own key has expired since.
     if (route == nullptr &&
         std::ranges::count(gate_.routes, accepted->path, &config::GateRoute::path) > 0)
       return gone();

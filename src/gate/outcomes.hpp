@@ -1,5 +1,5 @@
-// Looks what has become of accepted requests, so that their keys expire in the end: a thread of the
-// gate. An accepted request's key must not expire while a worker may still run the request.
+// A thread of the gate that looks what has become of accepted requests, so that their keys expire
+// in the end. An accepted request's key must not expire while a worker may still run the request.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace hapax::gate {
 
 struct OutcomesSetup {
   std::function<store::Session()> connect;
-  std::string gate;    // its scope and name: one of its processes at a time looks
+  std::string gate;    // its scope and name; one process of the gate at a time looks
   std::string holder;  // unlike that of any other process
   const Operations& operations;
 };

@@ -1,4 +1,4 @@
-// Looks at files that may change while the gate runs: a thread of the gate.
+// A thread of the gate that looks at files which may change while the gate runs.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@ namespace hapax::gate {
 
 class Reload {
  public:
-  // Calls `look` at once, and again and again, so long after it returned. It must not throw.
+  // Calls `look` at once, and then again each time when `between` has passed since it returned.
+  // `look` must not throw.
   Reload(std::chrono::milliseconds between, std::function<void()> look)
       : thread_([between, look = std::move(look)](const std::stop_token& stop) {
           while (!stop.stop_requested()) {

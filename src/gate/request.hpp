@@ -1,4 +1,4 @@
-// An HTTP request as the gate knows it, whole, once its caller is known.
+// A whole HTTP request whose caller is known.
 //
 // A value: nothing in it points to a connection.
 #pragma once
@@ -29,7 +29,7 @@ struct Request {
   std::string key;                          // as the client means it; "" for a safe method
   std::optional<traces::Trace> trace = {};  // that it is part of; nothing: traces are off
 
-  // What a transaction that it shared with others has left. It runs alone from now on.
+  // The request has left a transaction that it shared with others. From now on it runs alone.
   bool runs_alone = false;
   struct Doubt {
     std::int64_t run;      // which may have been committed
@@ -40,7 +40,7 @@ struct Request {
   bool is_guarded() const { return !key.empty(); }
 };
 
-// What a client has proved of itself in its TLS handshake.
+// The identity that a client has proved in its TLS handshake.
 struct ClientCertificate {
   std::string name;  // the only common name of its subject; "": it has none, or several
 };
@@ -50,7 +50,7 @@ struct Answer {
   observe::Answered how = observe::Answered::refused;
   std::string expires = {};  // of a stored one: when its key may be forgotten; "": not known yet
 
-  // Whether the answer stands with its key, so that each retry gets it.
+  // Whether the answer is stored with the key, so that each retry gets it.
   bool is_stored() const {
     return how == observe::Answered::executed || how == observe::Answered::replayed ||
            how == observe::Answered::rejected;

@@ -14,8 +14,8 @@ std::string header_of(const Request& request, std::string_view name) {
   return {};
 }
 
-// Without blanks, and in lower case but for the values of parameters: of these, `boundary` is one
-// that means something else in lower case.
+// Removes blanks, and makes lower case of all but the values of parameters. The value of
+// `boundary`, for example, would change its meaning.
 std::string bare(const std::string& content_type) {
   std::string type;
   bool in_value = false, quoted = false, escaped = false;

@@ -1,4 +1,4 @@
-// The way of one request through PostgreSQL, see executor.hpp: what it is, and how far it has come.
+// One request on its way through PostgreSQL (executor.hpp), and how far it has come.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ struct Run {
   std::optional<Response> said;      // by a handler that then threw
   std::optional<Response> rejected;  // to be stored instead of running the handler
 
-  // If the key was taken, or not, in the round trip that committed the request before it.
+  // Set if the round trip that committed the request before it has tried to take the key.
   std::unique_ptr<store::Transaction> transaction;
   std::optional<store::TakenKey> taken;
 
@@ -73,7 +73,7 @@ struct Run {
     return waits_for_outcome && !rejected ? store::kUntilOutcome : route.retention;
   }
 
-  // Of an answer that is stored now.
+  // The expiry of an answer that is stored now.
   std::string expiry() const {
     const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
     return expiry_of(now + retention());

@@ -32,7 +32,7 @@ struct ServerSetup {
 
 class Server {
  public:
-  // Listens and serves. All outlive it; so does what answers tickets.
+  // Listens and serves. All references outlive it, and so does all that answers tickets.
   // Throws: std::runtime_error with the reason, if it cannot listen there.
   explicit Server(const ServerSetup& setup);
   ~Server();
@@ -41,9 +41,9 @@ class Server {
 
   std::uint16_t port() const;
 
-  // Accepts no more and closes idle connections. What is in flight is answered, with
-  // `Connection: close`. Who still sends a request is cut off after a second. False: a request that
-  // is executed was not answered in time.
+  // Accepts no more connections, and closes idle ones. Requests in flight are answered, with
+  // `Connection: close`. A client that still sends its request is cut off after a second. False: a
+  // request that is executed was not answered in time.
   // Blocks: until all connections are closed, at most so long.
   bool drain(std::chrono::milliseconds at_most);
 

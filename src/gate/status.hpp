@@ -1,4 +1,4 @@
-// How the gate is: whether PostgreSQL answers, which routes are closed, whether it drains.
+// The state of the gate: whether PostgreSQL answers, which routes are closed, whether it drains.
 //
 // Thread safety: all of it.
 #pragma once
@@ -21,10 +21,10 @@ class Status {
   explicit Status(observe::Metrics& metrics) : metrics_(metrics) {}
 
   void postgres_up();
-  // An outage is one line in the log, however many lanes notice it.
+  // An outage is one line in the log, even if many lanes notice it.
   void postgres_down(const std::string& sqlstate, const std::string& text);
   bool is_postgres_down() const;
-  // PostgreSQL was away a moment ago: asking it again would only hold a lane up.
+  // Whether PostgreSQL was away a moment ago. Then to ask again would only hold a lane up.
   bool is_known_away() const;
 
   // Of the topics that routes publish to. A thread that finds nothing lacking also sees what was
@@ -33,7 +33,7 @@ class Status {
   void kafka_found();
   bool lacks_kafka() const;
 
-  // Part of an effect may stand alone: nothing of the route runs any more in this process.
+  // Part of an effect may be committed alone, so this process runs nothing of the route any more.
   void close_route(const std::string& path, const std::string& why);
   bool is_closed(const std::string& path) const;
 
@@ -41,8 +41,8 @@ class Status {
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }
 
-  // Live: always, as a restart would fix nothing. Ready: started, not draining, PostgreSQL answers,
-  // and each route can be served.
+  // Live: always, because a restart would fix nothing. Ready: started, not draining, PostgreSQL
+  // answers, and each route can be served.
   observe::Verdict live() const;
   observe::Verdict ready() const;
 

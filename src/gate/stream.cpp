@@ -17,7 +17,8 @@ struct FreeCertificate {
   void operator()(X509* certificate) const { X509_free(certificate); }
 };
 
-// Of a subject with exactly one. Else it would be the client's to steer which one counts.
+// The common name, if the subject has exactly one. With several, the client could choose which one
+// counts.
 std::string common_name(const X509* certificate) {
   const X509_NAME* const subject = X509_get_subject_name(certificate);
   const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);

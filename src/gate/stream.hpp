@@ -31,7 +31,7 @@ class Stream {
 
   bool is_tls() const { return secure_.has_value(); }
 
-  // Below TLS. Its bound of time holds for what is above, too.
+  // The TCP stream below TLS. Its time limit holds for TLS, too.
   boost::beast::tcp_stream& tcp() { return secure_ ? secure_->next_layer() : *plain_; }
   const boost::beast::tcp_stream& tcp() const { return secure_ ? secure_->next_layer() : *plain_; }
 
@@ -63,7 +63,7 @@ class Stream {
     secure_->async_shutdown(std::forward<Handler>(handler));
   }
 
-  // Which the client has shown, and which gate.tls.client_ca has signed.
+  // The certificate that the client has shown and gate.tls.client_ca has signed.
   std::optional<ClientCertificate> certificate();
 
  private:

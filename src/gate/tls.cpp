@@ -26,7 +26,7 @@ std::string text_of_file(const char* setting, const std::string& path) {
   return std::get<config::FileText>(std::move(file)).text;
 }
 
-// `use` is told the text of the file.
+// Calls `use` with the text of the file.
 template <class Use>
 void take(const char* setting, const std::string& path, const Use& use) {
   const std::string text = text_of_file(setting, path);
@@ -63,7 +63,8 @@ Tls::Loaded Tls::load(const config::GateTls& files) {
        [&](const auto& text) { context->use_certificate_chain(text); });
   take("gate.tls.key", files.key,
        [&](const auto& text) { context->use_private_key(text, Context::pem); });
-  // OpenSSL takes a key of another type beside the certificate, and then has no certificate for it.
+  // OpenSSL accepts a key of another type than the certificate's, and then has no certificate for
+  // it.
   if (SSL_CTX_check_private_key(raw) != 1)
     throw std::runtime_error("gate.tls.key: " + files.key +
                              " is not the key of the certificate in " + files.certificate +
@@ -71,8 +72,8 @@ Tls::Loaded Tls::load(const config::GateTls& files) {
   if (!files.client_ca.empty()) {
     take("gate.tls.client_ca", files.client_ca,
          [&](const auto& text) { context->add_certificate_authority(text); });
-    // A client without one is told in words. Each connection shows its certificate: what was
-    // resumed would be as old as its first handshake.
+    // A client without a certificate gets an answer in words. Sessions are not resumed, because the
+    // certificate would be as old as the first handshake.
     SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(raw, SSL_OP_NO_TICKET);

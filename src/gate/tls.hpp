@@ -1,5 +1,5 @@
-// The gate's certificate, and whose certificates of clients it takes (gate.tls). The files may
-// change while the gate runs: new connections then get the new ones.
+// The gate's certificate, and the authority of clients' certificates (gate.tls). The files may
+// change while the gate runs. New connections then use the new ones.
 //
 // Hides how OpenSSL is set up.
 #pragma once
@@ -31,10 +31,10 @@ class Tls {
   // For a new connection.
   std::shared_ptr<Context> context() const;
 
-  // When the certificate is good for nothing.
+  // When the certificate expires.
   std::chrono::sys_seconds expires() const;
 
-  // Takes the files if they have changed. If they are wrong, or do not belong together yet, it
+  // Reads the files if they have changed. If they have a mistake, or do not belong together yet,
   // logs that once and keeps the last ones. Blocks: on the files. One thread only.
   void look();
 
