@@ -65,4 +65,8 @@ void check_may_write(const config::Config& config, const std::string& topic, std
 // The same for Kafka's transactions. Tells what consumers need. Blocks: half a minute at most.
 void check_transactions(const config::Config& config, const std::string& topic, Findings& findings);
 
+// Whether Kafka keeps the markers of batches for a day. Tells nothing if that may not be read.
+// Blocks: some seconds at most.
+void check_offsets_retention(const config::Config& config, Findings& findings);
+
 }  // namespace hapax::app

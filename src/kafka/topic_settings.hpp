@@ -1,4 +1,4 @@
-// How long Kafka keeps a topic's messages, by its admin API.
+// How long Kafka keeps a topic's messages and the offsets of groups, by its admin API.
 #pragma once
 
 #include <chrono>
@@ -24,5 +24,12 @@ struct TopicSettings {
 // Throws: std::runtime_error with the reason. Blocks: at most `timeout`, and the client's end.
 TopicSettings read_topic_settings(const Properties& properties, const std::string& topic,
                                   std::chrono::milliseconds timeout);
+
+// How long the offsets of a group without members are kept (offsets.retention.minutes), as one of
+// the brokers has it; nothing if it does not tell.
+// Throws: std::runtime_error with the reason. Blocks: at most twice `timeout`, and the client's
+// end.
+std::optional<std::chrono::minutes> read_offsets_retention(const Properties& properties,
+                                                           std::chrono::milliseconds timeout);
 
 }  // namespace hapax::kafka

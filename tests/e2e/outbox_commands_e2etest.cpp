@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 using Settings = std::map<std::string, std::string>;
 
@@ -88,10 +89,12 @@ TEST(OutboxCheck, TellsOfATopicWhatAWorkerNeedsAndWritesNothing) {
   EXPECT_EQ(end_offset(plain.site.bootstrap(), plain.topic, 0), 0);
 
   Outbound compacted(Settings{{"cleanup.policy", "compact"}});
+  compacted.patch["publish"]["transactions"] = true;
   std::ofstream(config) << compacted.site.options("w", compacted.patch).config;
   EXPECT_THAT(hapax({"check"}, config).text,
               AllOf(HasSubstr("warn  settings of " + compacted.topic + ": records of up to"),
-                    HasSubstr("ok    writing to " + compacted.topic + ": allowed")));
+                    HasSubstr("ok    writing to " + compacted.topic + ": allowed"),
+                    HasSubstr("ok    offsets.retention.minutes of Kafka: 10080")));
 }
 
 TEST(OutboxCheck, NamesAMissingRightToWrite) {
@@ -119,7 +122,8 @@ TEST(OutboxCheck, TriesTransactionsAndTellsWhatConsumersNeed) {
   HAPAX_NEEDS_KAFKA();
   KafkaServer kafka(
       Settings{{"authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
-               {"allow.everyone.if.no.acl.found", "true"}});
+               {"allow.everyone.if.no.acl.found", "true"},
+               {"offsets.retention.minutes", "600"}});
   create_topic(kafka.bootstrap(), "receipts", 1);
   Site site(1);
   const sandbox::TemporaryFolder folder("check");
@@ -130,12 +134,15 @@ TEST(OutboxCheck, TriesTransactionsAndTellsWhatConsumersNeed) {
                                .config;
   EXPECT_THAT(hapax({"check"}, config).text,
               AllOf(HasSubstr("ok    transactions into receipts: allowed"),
-                    HasSubstr("isolation.level is read_committed")));
+                    HasSubstr("isolation.level is read_committed"),
+                    HasSubstr("warn  offsets.retention.minutes of Kafka: 600: ")));
   EXPECT_EQ(end_offset(kafka.bootstrap(), "receipts", 0), 0);
+  deny_describe_configs(kafka.bootstrap());
   deny_group(kafka.bootstrap(), "hapax-outbox/" + site.group() + "/receipts:check");
   EXPECT_THAT(hapax({"check"}, config).text,
               AllOf(HasSubstr("FAIL  transactions into receipts: "),
-                    HasSubstr("Read on the groups, that begin with hapax-outbox/")));
+                    HasSubstr("Read on the groups, that begin with hapax-outbox/"),
+                    Not(HasSubstr("offsets.retention.minutes"))));
 }
 
 }  // namespace

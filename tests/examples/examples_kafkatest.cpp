@@ -136,5 +136,24 @@ TEST(Examples, ReceiptsPublishesOneForEachPayment) {
   EXPECT_EQ(keys.size(), 2U);
 }
 
+TEST(Examples, StatementsBooksEachReceiptOnceAndInOrder) {
+  Example receipts("receipts", "payments", "receipts");
+  std::vector<Outgoing> payments = {
+      keyed("p1", R"({"id": "p1", "account": "a", "amount_minor": 1250})"),
+      keyed("p2", R"({"id": "p2", "account": "a", "amount_minor": 300})")};
+  for (Outgoing& payment : payments) payment.key = "a";
+  receipts.run({kHapax, "--plugin", HAPAX_BINARY_DIR "/lib/libreceipts.so"}, payments);
+  std::vector<Outgoing> published;
+  for (const Incoming& record : receipts.records("receipts"))
+    published.push_back({.payload = record.payload, .key = record.key, .headers = record.headers});
+  ASSERT_EQ(published.size(), 2U);
+  const auto repeats = published;  // as by a relay that died
+  published.insert(published.end(), repeats.begin(), repeats.end());
+  Example statements("statements", "receipts");
+  statements.run({kHapax, "--plugin", HAPAX_BINARY_DIR "/lib/libstatements.so"}, published);
+  EXPECT_EQ(statements.value("SELECT account, payment, amount_minor FROM entries ORDER BY nr"),
+            "a|p1|1250\na|p2|300");
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -200,6 +200,11 @@ void deny_describe(const std::string& bootstrap, const std::string& group) {
   deny(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_DESCRIBE);
 }
 
+void deny_describe_configs(const std::string& bootstrap) {
+  deny(bootstrap, RD_KAFKA_RESOURCE_BROKER, "kafka-cluster",
+       RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS);
+}
+
 void deny_group(const std::string& bootstrap, const std::string& group) {
   deny(bootstrap, RD_KAFKA_RESOURCE_GROUP, group, RD_KAFKA_ACL_OPERATION_READ);
 }

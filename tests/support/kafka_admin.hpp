@@ -44,6 +44,8 @@ void configure_topic(const std::string& bootstrap, const std::string& topic,
 
 // No user may describe the group. On a server with an authorizer.
 void deny_describe(const std::string& bootstrap, const std::string& group);
+// No user may read the settings of brokers.
+void deny_describe_configs(const std::string& bootstrap);
 
 struct GroupOffset {
   std::int64_t offset = 0;
