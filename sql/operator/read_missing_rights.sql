@@ -11,7 +11,8 @@ SELECT to_json(r) FROM (
                ('outbox', 'SELECT INSERT DELETE'), ('outbox_halts', 'SELECT INSERT UPDATE'),
                ('doubts', 'SELECT INSERT UPDATE'), ('holders', 'SELECT INSERT UPDATE DELETE'),
                ('outbox_batches', 'SELECT INSERT UPDATE'), ('positions', 'SELECT INSERT DELETE'),
-               ('store', 'SELECT'), ('schema_migrations', 'SELECT'), ('forgotten', 'SELECT')) AS w (name, privileges),
+               ('store', 'SELECT'), ('schema_migrations', 'SELECT'), ('forgotten', 'SELECT'),
+               ('epochs', 'SELECT')) AS w (name, privileges),
        to_regclass('hapax.' || w.name) AS found,
        unnest(string_to_array(w.privileges, ' ')) AS p (privilege)
   WHERE found IS NOT NULL

@@ -268,7 +268,7 @@ TEST_F(GateBatch, CommitSynchronously) {
       "CREATE TABLE commits (setting text); GRANT INSERT ON commits TO hapax_worker;"
       "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
       "INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;"
-      "CREATE CONSTRAINT TRIGGER last AFTER INSERT ON effects "
+      "CREATE CONSTRAINT TRIGGER last AFTER INSERT ON hapax.idempotency_keys "
       "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note();"
       "ALTER ROLE hapax_worker SET synchronous_commit = off");
   ask_batch({{"k1"}, {"k2"}});
