@@ -113,7 +113,7 @@ class Executor {
 
   using Clock = std::chrono::steady_clock;
 
-  bool has_deferred();
+  std::optional<bool> has_deferred();
   std::vector<std::size_t> try_batch(std::span<BatchMember> all, std::vector<std::size_t> left,
                                      Handler& handler, BatchPace& pace,
                                      std::vector<BatchAnswer>& answers);

@@ -179,10 +179,9 @@ std::vector<BatchAnswer> Executor::execute_batch(std::span<const std::shared_ptr
   const flow::Route& route = setup_.routes[tickets.front()->request.route];
   if (setup_.status.is_known_away() || setup_.status.is_closed(route.topic)) return answers;
   std::vector<BatchMember> all;
-  if (has_deferred()) {
-    pace.cannot_share();
-    return answers;
-  }
+  const std::optional<bool> deferred = has_deferred();
+  if (deferred == true) pace.cannot_share();
+  if (deferred != false) return answers;
   for (const auto& ticket : tickets) all.push_back({ticket, begin(ticket->request, handler)});
   std::vector<std::size_t> left(all.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -192,17 +191,17 @@ std::vector<BatchAnswer> Executor::execute_batch(std::span<const std::shared_ptr
 }
 
 // Whether something of the user's tables waits for COMMIT. It would judge all requests together.
-// Asked again from time to time, because a migration may add it.
-bool Executor::has_deferred() {
+// Asked again from time to time, because a migration may add it. Nothing: there is no answer.
+std::optional<bool> Executor::has_deferred() {
   std::string why;
   if (Clock::now() < ask_for_deferred_at_) return has_deferred_;
-  if (!session_.is_reachable(why)) return false;  // the batch tells it
+  if (!session_.is_reachable(why)) return std::nullopt;
   try {
     has_deferred_ = store::has_deferred(*session_);
     ask_for_deferred_at_ = Clock::now() + kAskForDeferred;
   } catch (const store::DatabaseError&) {
     session_.drop();
-    return true;
+    return std::nullopt;
   }
   return has_deferred_;
 }

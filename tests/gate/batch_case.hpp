@@ -31,22 +31,24 @@ class BatchCase : public Base {
 
   // Sends them behind one another. Each lane then takes its share of them.
   std::vector<std::unique_ptr<HttpClient>> send_batch(const std::vector<Asked>& asked) {
-    this->body = [this, inner = this->body](const Message& message, Context& context) {
-      if (message.topic() == "/busy") return door_.pass();
-      ++handled;
-      inner(message, context);
-    };
+    if (!door_)
+      this->body = [this, inner = this->body](const Message& message, Context& context) {
+        if (message.topic() == "/busy") return std::shared_ptr(door_)->pass();
+        ++handled;
+        inner(message, context);
+      };
+    door_ = std::make_shared<Door>();
     const int lanes = static_cast<int>(this->config.gate.lanes);
     for (int lane = 0; lane < lanes; ++lane) {
-      busy_.push_back(sent("/busy", {"busy-" + std::to_string(lane)}));
-      door_.await_waiting(lane + 1);
+      busy_.push_back(sent("/busy", {"busy-" + std::to_string(busy_.size())}));
+      door_->await_waiting(lane + 1);
     }
     std::vector<std::unique_ptr<HttpClient>> clients;
     for (const Asked& one : asked) {
       clients.push_back(sent("/payments", one));
       await_metric("hapax_gate_queue " + std::to_string(clients.size()));
     }
-    door_.open();
+    door_->open();
     return clients;
   }
 
@@ -84,7 +86,7 @@ class BatchCase : public Base {
     return client;
   }
 
-  Door door_;
+  std::shared_ptr<Door> door_;  // of the last batch; its lanes stand in front of it
   std::vector<std::unique_ptr<HttpClient>> busy_;
 };
 

@@ -93,6 +93,22 @@ TEST_F(GateBatchFaults, ACommitThatNeverArrivedIsDoneAgain) {
   EXPECT_EQ(effects(), "k1=10 k2=10 k3=10");
 }
 
+// Whether a constraint waits for the COMMIT.
+TEST_F(GateBatchFaults, AQuestionWithoutAnAnswerIsAskedAgainForTheNextBatch) {
+  std::atomic<int> questions = 0;
+  sandbox::Proxy proxy({"127.0.0.1", std::to_string(test::postgres().port())}, {},
+                       [&](int, sandbox::Proxy::From from, const std::string& text) {
+                         const bool asks = from == sandbox::Proxy::From::client &&
+                                           text.find("tginitdeferred") != std::string::npos;
+                         return asks && ++questions == 1 ? Then::cut : Then::forward;
+                       });
+  options = test::through_port(options, proxy.port());
+  for (const Reply& reply : ask_batch({{"k1"}, {"k2"}})) EXPECT_EQ(reply.status, 201);
+  for (const Reply& reply : ask_batch({{"k3"}, {"k4"}})) EXPECT_EQ(reply.status, 201);
+  EXPECT_EQ(transactions(), "k1 k2 k3+k4");
+  EXPECT_EQ(questions, 2);
+}
+
 TEST_F(GateBatchFaults, NoRequestWaitsForTheSlowHandlerOfAnother) {
   config.gate.lanes = 2;
   config.gate.batch_time = 250ms;
