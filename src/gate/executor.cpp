@@ -103,6 +103,7 @@ std::optional<Answer> Executor::attempt(Run& run, const Next& next) {
   if (setup_.operations != nullptr && setup_.operations->is_own(run.request.route))
     return setup_.operations->answer(*session_, run.request);
   if (!run.request.is_guarded()) return unguarded(run);
+  if (!run.taken) run.began = std::chrono::system_clock::now();
   const store::ClaimRequest request = run.claim_request();
   if (run.agains == 0 && !run.taken && setup_.seen->has(run.hash))
     if (auto answer = look_up(run, request)) return answer;

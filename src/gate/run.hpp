@@ -48,6 +48,7 @@ struct Run {
   store::Phase phase = store::Phase::claim;
   int agains = 0;
   int outages = 0;
+  std::chrono::system_clock::time_point began = std::chrono::system_clock::now();
   bool session_was_new = false;
   bool sent_commit = false;          // of this attempt
   bool in_doubt;                     // PostgreSQL's answer does not tell whether it committed
@@ -73,10 +74,9 @@ struct Run {
     return waits_for_outcome && !rejected ? store::kUntilOutcome : route.retention;
   }
 
-  // The expiry of an answer that is stored now.
+  // Of an answer that this run stores. PostgreSQL counts from the transaction's begin, too.
   std::string expiry() const {
-    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-    return expiry_of(now + retention());
+    return expiry_of(std::chrono::floor<std::chrono::seconds>(began) + retention());
   }
   // "" if it is not known yet: it counts from an outcome.
   static std::string expiry_of(std::chrono::sys_seconds when) {

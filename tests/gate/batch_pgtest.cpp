@@ -55,6 +55,33 @@ TEST_F(GateBatch, EachGetsItsOwnAnswer) {
   EXPECT_EQ(again.header("set-cookie"), "");
 }
 
+// Of the answer, in seconds.
+std::int64_t expiry_of(const Reply& reply) {
+  std::tm when = {};
+  if (::strptime(reply.header("idempotency-key-expires").c_str(), "%a, %d %b %Y %H:%M:%S GMT",
+                 &when) == nullptr)
+    throw std::runtime_error(reply.header("idempotency-key-expires"));
+  return ::timegm(&when);
+}
+
+// PostgreSQL counts from the transaction's begin. The process's clock may show another second.
+TEST_F(GateBatch, EachIsToldWhenItExpiresAsARetryIs) {
+  body = [](const Message& message, Context& context) {
+    if (message.header("idempotency-key") != "k2") context.sql("SELECT pg_sleep(2.2)");
+    if (message.header("idempotency-key") == "k3") throw Reject("no");  // stored by another run
+    book(message, context);
+  };
+  std::vector<Reply> replies = ask_batch({{"k1"}, {"k2"}});
+  replies.push_back(post("k3"));
+  replies.push_back(post("k4"));
+  EXPECT_EQ(transactions(), "k1+k2 k4");
+  for (const std::size_t i : {3U, 0U, 1U, 2U}) {
+    const Reply again = post("k" + std::to_string(i + 1));
+    EXPECT_EQ(again.header("idempotent-replayed"), "true");
+    EXPECT_LE(std::abs(expiry_of(replies[i]) - expiry_of(again)), 1) << i;
+  }
+}
+
 TEST_F(GateBatch, NoMoreThanTheRouteAllowsAndNoLaneMoreThanItsShare) {
   config.base.routes.back().batch = 2;
   ask_batch({{"k1"}, {"k2"}, {"k3"}, {"k4"}, {"k5"}});
