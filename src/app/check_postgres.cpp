@@ -9,6 +9,7 @@
 #include "config/redact.hpp"
 #include "config/units.hpp"
 #include "inspect/outbox_state.hpp"
+#include "store/message/claim_batch.hpp"
 #include "store/operator/decisions.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/operator/migrate.hpp"
@@ -228,6 +229,19 @@ void check_declared_tables(const config::Config& config, store::Session& session
   if (missing.empty()) findings.ok("routes[].tables", "all there, with the rights that they need");
 }
 
+// A gate finds it out by itself.
+void check_deferred(const config::Config& config, store::Session& session, const config::Gate* gate,
+                    Findings& findings) {
+  const bool shares = std::ranges::any_of(
+      config.routes, [](const config::Route& route) { return route.batch > 1; });
+  if (!shares || !store::has_deferred(session)) return;
+  const std::string why = "a table has an initially deferred constraint or trigger";
+  if (gate != nullptr)
+    return findings.ok("batches", "no requests share a transaction, because " + why);
+  findings.warn("batches", why + ", which judges all messages of a batch together",
+                "set routes[].batch to 1 if the handler writes that table");
+}
+
 void check_seal(store::Session& session, const std::string& table, Findings& findings) {
   const Json seal = store::read_seal_trigger(session, table);
   const bool there = !seal.is_null();
@@ -327,6 +341,7 @@ void check_schema(const config::Config& config, store::Session& session, const c
   findings.attempt("handlers' tables", kRoles, [&] { check_handler_tables(session, findings); });
   findings.attempt("routes[].tables", "correct the names",
                    [&] { check_declared_tables(config, session, findings); });
+  findings.attempt("batches", kRoles, [&] { check_deferred(config, session, gate, findings); });
   findings.attempt("seal", kMigrate, [&] { check_seal(session, std::string(kKeys), findings); });
   if (std::ranges::any_of(config.routes,
                           [](const auto& route) { return key::is_by_position(route.key); }))

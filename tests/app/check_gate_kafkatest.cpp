@@ -66,6 +66,13 @@ TEST_F(CheckOfAGate, NamesWhatIsMissing) {
   EXPECT_THAT(missing.text, HasSubstr("FAIL  handler scripted: "));
 }
 
+TEST_F(CheckOfAGate, TellsWhyNoRequestsShareATransaction) {
+  const auto told = HasSubstr("ok    batches: no requests share a transaction");
+  EXPECT_THAT(check(gate_config(site, site.topic(), plugin)).text, Not(told));
+  site.database().run("CREATE TABLE slots (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+  EXPECT_THAT(check(gate_config(site, site.topic(), plugin)).text, told);
+}
+
 TEST_F(CheckOfAGate, LooksAtTheFilesOfTls) {
   Authority authority(folder(), "authority");
   authority.issue("gate", "localhost");

@@ -145,6 +145,23 @@ TEST(CheckBatch, IsAdvisedIfTheHandlerMayOnlyInsert) {
   EXPECT_THAT(check({{"batch", 100}}), unadvised);
 }
 
+TEST(CheckBatch, IsWarnedOfIfAConstraintWaitsForTheCommit) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  const auto check = [&](int batch) {
+    nlohmann::json config = site.options("w").config;
+    config["routes"][0]["batch"] = batch;
+    std::ofstream(file) << config;
+    return hapax({"check"}, file).text;
+  };
+  const auto told = HasSubstr("warn  batches: ");
+  EXPECT_THAT(check(2), testing::Not(told)) << "hapax's own do not count";
+  site.database().run("CREATE TABLE slots (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+  EXPECT_THAT(check(2), told);
+  EXPECT_THAT(check(1), testing::Not(told));
+}
+
 TEST(CheckConnections, CountTheOneOfCallsToTheOutside) {
   Site site = Site::on_mock_cluster(1);
   const sandbox::TemporaryFolder folder("check");
