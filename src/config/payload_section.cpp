@@ -62,7 +62,7 @@ void read_registry(Object& section, Registry& registry) {
     reader.problem(section.path(), "\"user\" and \"password\" belong together; add the other one");
   if (has_password && registry.url.starts_with("http://"))
     reader.problem(member_path(section.path(), "password"),
-                   "would cross the network unencrypted; use https:// in \"url\"");
+                   "would be sent unencrypted; use https:// in \"url\"");
   if (!registry.ca_file.empty() && registry.url.starts_with("http://"))
     reader.problem(member_path(section.path(), "ca_file"),
                    "is for https://; leave it out, or use https:// in \"url\"");
