@@ -58,6 +58,9 @@ class Call {
 
   // Asks the call to stop: at the deadline, shortly before `worker.shutdown_timeout` is over, and
   // before the worker's lease ends if PostgreSQL does not renew it.
+  // A std::stop_callback on it runs in another thread. Let it only tell the call to return: it must
+  // not throw, which ends the process, and it should not block. One that blocks delays other calls'
+  // stops a little, and this call until it returns. Remove it before the call returns.
   const std::stop_token& stop_token() const { return parts_.stop_token; }
 
   // The W3C traceparent of the call's span, to hand on with your request to the other side. If

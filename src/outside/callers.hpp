@@ -33,6 +33,7 @@ struct CallToMake {
   Step step = Step::call;
   std::chrono::milliseconds max_duration{0};
   std::stop_source stop = {};
+  bool asked_to_stop = false;          // by its owner
   std::atomic<bool> cancelled{false};  // before it has begun
   // Set by the caller's thread; `end` and `trace` may be read once `is_back`.
   std::atomic<std::chrono::steady_clock::time_point> began{std::chrono::steady_clock::time_point{}};

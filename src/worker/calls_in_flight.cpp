@@ -1,5 +1,7 @@
 #include "worker/calls_in_flight.hpp"
 
+#include <utility>
+
 #include "observe/log.hpp"
 #include "worker/stoppable_wait.hpp"
 
@@ -91,9 +93,13 @@ void CallsInFlight::stop() {
 }
 
 void CallsInFlight::ask_to_stop() {
-  const sync::Lock lock(mutex_);
-  for (Flight& flight : in_flight_) flight.stop.request_stop();
-  if (replayed_) replayed_->call->stop.request_stop();
+  Stops stops;
+  {
+    const sync::Lock lock(mutex_);
+    for (Flight& flight : in_flight_) ask(flight, stops);
+    if (replayed_) ask(*replayed_->call, stops);
+  }
+  stop_requests_.request(stops);
 }
 
 std::vector<CallsInFlight::Running> CallsInFlight::running() const {
@@ -110,17 +116,25 @@ std::vector<CallsInFlight::Running> CallsInFlight::running() const {
 void CallsInFlight::watch() {
   const auto now = Clock::now();
   const bool may_call = holder_.id == 0 || holder_.lease.may_call();
-  const sync::Lock lock(mutex_);
-  for (Flight& flight : in_flight_) watch(flight, flight.source.topic, now, may_call);
-  if (replayed_) watch(*replayed_->call, replayed_->source.topic, now, may_call);
+  Stops stops;
+  {
+    const sync::Lock lock(mutex_);
+    for (Flight& flight : in_flight_) watch(flight, flight.source.topic, now, may_call, stops);
+    if (replayed_) watch(*replayed_->call, replayed_->source.topic, now, may_call, stops);
+  }
+  stop_requests_.request(stops);
+}
+
+void CallsInFlight::ask(outside::CallToMake& call, Stops& stops) {
+  if (!std::exchange(call.asked_to_stop, true)) stops.push_back(call.stop);
 }
 
 void CallsInFlight::watch(outside::CallToMake& call, const std::string& topic,
-                          Clock::time_point now, bool may_call) {
-  if (!may_call) call.stop.request_stop();
+                          Clock::time_point now, bool may_call, Stops& stops) {
+  if (!may_call) ask(call, stops);
   const Clock::time_point began = call.began;
   if (began == Clock::time_point{} || call.is_back || now < began + call.max_duration) return;
-  call.stop.request_stop();
+  ask(call, stops);
   if (now < began + call.max_duration + kGrace || hangs_.exchange(true)) return;
   observe::log::error(
       "call_hangs",

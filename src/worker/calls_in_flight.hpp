@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "flow/task.hpp"
 #include "outside/callers.hpp"
 #include "outside/holder.hpp"
+#include "outside/stop_requests.hpp"
 #include "store/message/dead_letter.hpp"
 #include "sync/mutex.hpp"
 #include "worker/dispatcher.hpp"
@@ -82,9 +84,9 @@ class CallsInFlight {
 
   // From now on, begins no call.
   void stop();
-  // Asks the running calls to stop.
+  // Asks the running calls to stop. Waits for no callback of a handler.
   void ask_to_stop();
-  // If a call's time or its lease is over, asks it to stop.
+  // If a call's time or its lease is over, asks it to stop, in the same way.
   void watch();
 
   // Whether a call did not come back though it was asked to stop. Then the process must end.
@@ -103,8 +105,10 @@ class CallsInFlight {
     std::string handler;
     outside::CallToMake* call = nullptr;
   };
+  using Stops = std::vector<std::stop_source>;
+  static void ask(outside::CallToMake& call, Stops& stops);
   void watch(outside::CallToMake& call, const std::string& topic, Clock::time_point now,
-             bool may_call);
+             bool may_call, Stops& stops);
 
   Dispatcher& dispatcher_;
   const std::vector<flow::Route>& routes_;
@@ -115,6 +119,7 @@ class CallsInFlight {
   Flights in_flight_ HAPAX_GUARDED_BY(mutex_);
   bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
   std::atomic<bool> hangs_ = false;
+  outside::StopRequests stop_requests_;
   std::vector<std::unique_ptr<outside::Callers>> callers_;  // by route index; may be null
   std::jthread watcher_;                                    // last: it uses all of the above
 };
