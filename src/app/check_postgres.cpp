@@ -360,6 +360,7 @@ void check_schema(const config::Config& config, store::Session& session, const c
   findings.attempt("scopes", kRoles, [&] { check_scopes(config, session, findings); });
   findings.attempt("dead letter topics", kRoles, [&] { check_loops(config, session, findings); });
   findings.attempt("halts", kRoles, [&] { check_halts(config, session, findings); });
+  findings.attempt("open calls", kRoles, [&] { check_calls(config, session, findings); });
 }
 
 void check_server(const config::Config& config, const config::Gate* gate, Findings& findings) {

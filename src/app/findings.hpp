@@ -8,6 +8,7 @@
 
 #include "config/config.hpp"
 #include "config/gate.hpp"
+#include "store/session.hpp"
 
 namespace hapax::app {
 
@@ -48,6 +49,9 @@ void check_kafka(const config::Config& config, Findings& findings,
                  const config::Gate* gate = nullptr);
 void check_postgres(const config::Config& config, Findings& findings,
                     const config::Gate* gate = nullptr);
+// Whether calls are open in scopes that do not call. They halt their messages' partitions,
+// `open_call`.
+void check_calls(const config::Config& config, store::Session& session, Findings& findings);
 void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,
                               Findings& findings);
 void check_publish_topics(const config::Config& config, const KafkaReader& reader,

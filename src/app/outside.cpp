@@ -36,8 +36,8 @@ struct DecideOptions {
 ExitCode list_outside(const OutsideOptions& options) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config);
-  const Json calls = store::list_calls(session, outside_scopes(config), call_filter(options.status),
-                                       options.limit);
+  const Json calls =
+      store::list_calls(session, call_scopes(config), call_filter(options.status), options.limit);
   if (options.json) {
     print_json(calls);
     return kDone;
@@ -62,10 +62,10 @@ ExitCode list_outside(const OutsideOptions& options) {
 
 CallDecision decision_of(const DecideOptions& options, const config::Config& config,
                          const std::string& scope) {
-  CallDecision decision = call_decision(config, scope);
-  decision.what = options.did_not_happen ? CallDecision::What::did_not_happen
-                  : options.give_up      ? CallDecision::What::give_up
-                                         : CallDecision::What::happened;
+  CallDecision decision = call_decision(config, scope,
+                                        options.did_not_happen ? CallDecision::What::did_not_happen
+                                        : options.give_up      ? CallDecision::What::give_up
+                                                               : CallDecision::What::happened);
   // If a script's variable is empty, that is no answer, and does not mean the kept one.
   if (options.happened && options.answer != kKeptAnswer)
     decision.answer = json_answer(options.answer.value_or(""));
@@ -86,7 +86,7 @@ ExitCode decide(const DecideOptions& options) {
     decision.dry_run = true;  // refuses what does not fit, before the operator is asked
     decision.token = options.token;
     const Json found = store::decide_call(session, key, decision);
-    const std::string effect = call_effect(decision, found);
+    const std::string effect = call_effect(decision, found, calling_scopes(config).contains(scope));
     print_line("key " + key.key + " is " + cell(found.at("status")) + " since " +
                time_cell(found.at("updated_at")) + "; message " + coordinates_cell(found) +
                ", called " + cell(found.at("calls")) + " times, token " + cell(found.at("token")) +
@@ -135,7 +135,7 @@ void add_outside(CLI::App& app, CommandLine& line) {
   const auto decided = std::make_shared<DecideOptions>();
   add_config(*deciding, decided->config);
   deciding->add_option("KEY", decided->key, "As `list` prints it")->required();
-  deciding->add_option("--scope", decided->scope, "If several routes call to the outside");
+  deciding->add_option("--scope", decided->scope, "If several scopes call to the outside");
   deciding->add_option("--tenant", decided->tenant, "If the route has tenants");
   auto* const happened = deciding->add_option(
       "--happened", decided->answer,

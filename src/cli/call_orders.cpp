@@ -8,23 +8,28 @@
 
 namespace hapax::app {
 
-std::vector<std::string> outside_scopes(const config::Config& config) {
-  std::vector<std::string> scopes;
+std::set<std::string> calling_scopes(const config::Config& config) {
+  std::set<std::string> scopes;
   for (const config::Route& route : config.routes)
-    if (route.outside) scopes.push_back(route.key.scope);
-  if (scopes.empty())
-    throw Stop(kUsage, "no route of this configuration calls to the outside (routes[].outside)");
+    if (route.outside) scopes.insert(route.key.scope);
   return scopes;
 }
 
+std::vector<std::string> call_scopes(const config::Config& config) {
+  std::set<std::string> scopes;
+  for (const config::Route& route : config.routes) scopes.insert(route.key.scope);
+  return {scopes.begin(), scopes.end()};
+}
+
 std::string call_scope(const config::Config& config, const std::string& scope) {
-  const std::vector<std::string> scopes = outside_scopes(config);
-  if (scope.empty() && scopes.size() > 1)
-    throw Stop(kUsage, "several routes call to the outside; name --scope");
-  if (scope.empty()) return scopes.front();
-  if (std::ranges::find(scopes, scope) == scopes.end())
-    throw Stop(kUsage, "no route with \"outside\" has the scope \"" + scope + "\"");
-  return scope;
+  const std::vector<std::string> scopes = call_scopes(config);
+  const std::set<std::string> calling = calling_scopes(config);
+  if (!scope.empty() && std::ranges::find(scopes, scope) == scopes.end())
+    throw Stop(kUsage, "no route has the scope \"" + scope + "\"");
+  if (!scope.empty()) return scope;
+  if (calling.size() == 1) return *calling.begin();
+  if (scopes.size() == 1) return scopes.front();
+  throw Stop(kUsage, "there are several scopes; name --scope");
 }
 
 store::CallFilter call_filter(const std::string& status) {
@@ -45,8 +50,16 @@ store::KeyName call_key(store::Session& session, store::KeyName key) {
   return key;
 }
 
-store::CallDecision call_decision(const config::Config& config, const std::string& scope) {
+store::CallDecision call_decision(const config::Config& config, const std::string& scope,
+                                  store::CallDecision::What what) {
+  using What = store::CallDecision::What;
+  if (what == What::happened && !calling_scopes(config).contains(scope))
+    throw Stop(kUsage,
+               "no route of scope \"" + scope +
+                   "\" calls to the outside (routes[].outside), so no worker would book the "
+                   "answer. Start the release that called; or book it by hand, and give it up");
   store::CallDecision decision;
+  decision.what = what;
   decision.group = group_of(config);
   for (const config::Route& route : config.routes)
     if (route.key.scope == scope)
@@ -55,7 +68,7 @@ store::CallDecision call_decision(const config::Config& config, const std::strin
   return decision;
 }
 
-std::string call_effect(const store::CallDecision& decision, const store::Json& found) {
+std::string call_effect(const store::CallDecision& decision, const store::Json& found, bool calls) {
   const std::string by = found.at("dead_letter").is_null()
                              ? "once its message comes again, a worker "
                              : "a worker replays its dead letter within a second: it ";
@@ -69,7 +82,8 @@ std::string call_effect(const store::CallDecision& decision, const store::Json& 
   switch (decision.what) {
     case store::CallDecision::What::happened:
       return by + "books the answer, and does not call" + drops;
-    case store::CallDecision::What::did_not_happen: return by + "calls the other side again";
+    case store::CallDecision::What::did_not_happen:
+      return by + (calls ? "calls the other side again" : "runs the handler, which does not call");
     case store::CallDecision::What::give_up: break;
   }
   return "the operation is closed: it is neither called nor booked" + drops;

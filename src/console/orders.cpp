@@ -244,13 +244,13 @@ Json decide(Ground& ground, const PageRequest& request) {
   const config::Config& config = ground.sessions.config();
   const std::string scope = app::call_scope(config, text_in(body, "scope"));
   const std::string name = need_text(body, "decision");
-  store::CallDecision decision = app::call_decision(config, scope);
-  if (name == "happened")
-    decision.what = What::happened;
-  else if (name == "did_not_happen")
-    decision.what = What::did_not_happen;
-  else if (name != "give_up")
+  if (name != "happened" && name != "did_not_happen" && name != "give_up")
     throw Stop(app::kUsage, "there is no decision `" + name + "`");
+  store::CallDecision decision =
+      app::call_decision(config, scope,
+                         name == "happened"         ? What::happened
+                         : name == "did_not_happen" ? What::did_not_happen
+                                                    : What::give_up);
   // An emptied field must not book the answer that is kept.
   if (body.contains("answer")) decision.answer = app::json_answer(text_in(body, "answer"));
   decision.who = need_text(body, "who");
@@ -269,7 +269,10 @@ Json decide(Ground& ground, const PageRequest& request) {
         {"answer", !books            ? Json()
                    : decision.answer ? Json(*decision.answer)
                                      : found.at("answer")},
-        {"effect", without_answer(ground, app::call_effect(decision, found), found.at("answer"))},
+        {"effect",
+         without_answer(
+             ground, app::call_effect(decision, found, app::calling_scopes(config).contains(scope)),
+             found.at("answer"))},
         {"status", found.at("status")},
         {"token", found.at("token")},
         {"dry_run", decision.dry_run}};

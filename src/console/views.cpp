@@ -18,6 +18,7 @@
 #include "inspect/message_story.hpp"
 #include "inspect/outbox_state.hpp"
 #include "store/operator/decisions.hpp"
+#include "store/operator/inspect.hpp"
 
 namespace hapax::console {
 namespace {
@@ -301,15 +302,15 @@ Json outbox_record(Ground& ground, const PageRequest& request) {
 
 Json outside_calls(Ground& ground, const PageRequest& request) {
   const config::Config& config = ground.sessions.config();
-  const bool any = std::ranges::any_of(
-      config.routes, [](const config::Route& route) { return route.outside.has_value(); });
-  if (!any) return {{"scopes", Json::array()}, {"calls", Json::array()}};
-  const std::vector<std::string> scopes = app::outside_scopes(config);
+  const std::vector<std::string> scopes = app::call_scopes(config);
   const auto status = text_of(request, "status").value_or("");
-  Json calls;
+  Json calls = Json::array();
   ground.sessions.read([&](store::Session& session) {
-    calls = store::list_calls(session, scopes, app::call_filter(status), kPageRows);
+    if (store::has_calls(session))
+      calls = store::list_calls(session, scopes, app::call_filter(status), kPageRows);
   });
+  if (calls.empty() && app::calling_scopes(config).empty())
+    return {{"scopes", Json::array()}, {"calls", std::move(calls)}};
   for (Json& call : calls) mask_member(mask_of(ground), call, "answer");
   return {{"scopes", scopes}, {"calls", std::move(calls)}};
 }

@@ -4,6 +4,7 @@
 
 #include "flow/verdicts.hpp"
 #include "key/sha256.hpp"
+#include "store/outside/calls.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -84,7 +85,14 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
                      const store::KeyHolder& holder, store::Transaction& transaction) {
   const Task& task = attempt.task;
   if (!is_same(task, request, holder)) return drifted(attempt, holder, "is called by", transaction);
-  if (holder.status != "unknown") return to_call("key_started", task.attempts, kKeyHeldWait);
+  if (holder.status != "unknown") {
+    if (task.route.outside || store::is_called(transaction, request))
+      return to_call("key_started", task.attempts, kKeyHeldWait);
+    return halt(Result::halt_partition, "open_call",
+                "an earlier release called to the outside for the operation of " + name_of(holder) +
+                    " and has not booked the answer, and this route does not call: start that "
+                    "release again, or decide: `hapax outside list`, `hapax outside decide`");
+  }
   if (holder.is(request.source)) return redelivered(task.attempts);
   return keep_beside(attempt, holder,
                      gave_up("outcome_unknown",

@@ -1,16 +1,17 @@
 #include "inspect/calls_state.hpp"
 
-#include <vector>
+#include <algorithm>
 
+#include "cli/call_orders.hpp"
 #include "store/operator/inspect.hpp"
 
 namespace hapax::app {
 
 Json calls_state(const config::Config& config, store::Session& session) {
-  std::vector<std::string> scopes;
-  for (const config::Route& route : config.routes)
-    if (route.outside) scopes.push_back(route.key.scope);
-  return scopes.empty() ? Json() : store::count_open_calls(session, scopes);
+  if (!store::has_calls(session)) return {};
+  Json counts = store::count_open_calls(session, call_scopes(config));
+  const bool any = std::ranges::any_of(counts, [](const Json& count) { return count > 0; });
+  return any || !calling_scopes(config).empty() ? counts : Json();
 }
 
 std::string calls_line(const Json& calls) {

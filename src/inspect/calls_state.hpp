@@ -9,7 +9,8 @@
 
 namespace hapax::app {
 
-// Null if no route calls to the outside. Throws: DatabaseError.
+// Null if no route calls to the outside and no call of an earlier release is open. Throws:
+// DatabaseError.
 Json calls_state(const config::Config& config, store::Session& session);
 
 // Precondition: not null.

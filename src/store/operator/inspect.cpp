@@ -94,6 +94,11 @@ Json count_dead_letters(Session& session, const std::string& group) {
   return read(session, sql::kCountOpenDeadLetters, {group, kMaxCount + 1});
 }
 
+bool has_calls(Session& session) {
+  Transaction transaction(session);
+  return !transaction.run("SELECT to_regclass('hapax.holders')")[0][0].is_null();
+}
+
 Json count_open_calls(Session& session, const std::vector<std::string>& scopes) {
   return first(read(session, sql::kCountOpenCalls,
                     {array_of(scopes, [](const std::string& scope) { return scope; }), kMaxCount}));

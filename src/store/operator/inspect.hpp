@@ -45,7 +45,10 @@ Json read_waiting(Session& session, const std::string& group, int limit,
                   const std::optional<std::pair<std::string, std::int32_t>>& partition = {});
 // Those that are not ended. By reason.
 Json count_dead_letters(Session& session, const std::string& group);
+// False on a schema without calls to the outside.
+bool has_calls(Session& session);
 // Calls to the outside of these scopes that are not done: sql/operator/count_open_calls.sql.
+// Precondition: has_calls().
 Json count_open_calls(Session& session, const std::vector<std::string>& scopes);
 inline constexpr int kMaxCount = 10'000;  // at most so many are counted, and one more
 

@@ -258,6 +258,16 @@ AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request
   return claim;
 }
 
+bool is_called(Transaction& transaction, const ClaimRequest& request) {
+  const std::array<const ClaimRequest*, 1> one = {&request};
+  const std::string literals[] = {
+      array(one, [](auto& to, const auto* of) { to.add(of->identity.key); }),
+      array(one, [](auto& to, const auto* of) { to.add(of->scope); }),
+      array(one, [](auto& to, const auto* of) { to.add(of->identity.tenant); }), "0"};
+  return !transaction.run(transaction.session().execute_literals(sql::kReadHeldCalls, literals))
+              .empty();
+}
+
 std::size_t count_unknown(Session& session, const std::vector<std::string>& scopes) {
   Transaction transaction(session);
   const Rows rows = transaction.run(

@@ -129,6 +129,9 @@ struct AnswerClaim {
 AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
                            std::int64_t token);
 
+// Whether a worker with a lease calls for the key now. Throws: DatabaseError (Phase::claim).
+bool is_called(Transaction& transaction, const ClaimRequest& request);
+
 // How many operations of these scopes wait for an operator, counted up to 10,000.
 // Throws: DatabaseError (Phase::account).
 std::size_t count_unknown(Session& session, const std::vector<std::string>& scopes);
