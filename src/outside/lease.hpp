@@ -7,31 +7,16 @@
 // Thread safety: all of it, from any thread.
 #pragma once
 
-#include <time.h>
-
 #include <atomic>
 #include <chrono>
 
+#include "sync/sleepless_clock.hpp"
+
 namespace hapax::outside {
-
-// Unlike std::chrono::steady_clock, it also runs while the machine is suspended.
-struct SleeplessClock {
-  using duration = std::chrono::nanoseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<SleeplessClock>;
-  static constexpr bool is_steady = true;
-
-  static time_point now() {
-    timespec time{};
-    clock_gettime(CLOCK_BOOTTIME, &time);
-    return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-  }
-};
 
 class Lease {
  public:
-  using Clock = SleeplessClock;
+  using Clock = sync::SleeplessClock;
 
   explicit Lease(std::chrono::milliseconds duration) : duration_(duration) {}
 

@@ -11,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-using std::chrono::system_clock;
 
 constexpr std::size_t kBatch = 1000;    // keys at which one transaction looks
 constexpr auto kBetweenBatches = 10ms;  // leaves the disk to the claims
@@ -67,10 +66,7 @@ void Retention::serve(const std::stop_token& stop) {
 // If a clock jumped days ahead, every key would expire at once. So PostgreSQL's clock counts only
 // if this machine's clock agrees. That one must not jump while the process runs.
 store::ClockReading Retention::read_clock(store::Session& session) {
-  const auto elapsed =
-      std::chrono::duration_cast<system_clock::duration>(steady_clock::now() - began_steady_);
-  const auto own = std::min(system_clock::now(), began_ + elapsed);
-  store::ClockReading clock = store::read_clock(session, own, kClocksDiffer);
+  store::ClockReading clock = store::read_clock(session, own_time_.now(), kClocksDiffer);
   if (clock.ahead && !said_ahead_)
     observe::log::error("database_clock_ahead",
                         {{"database", clock.database}, {"by_us", clock.now}},

@@ -15,6 +15,7 @@
 #include "observe/metrics.hpp"
 #include "store/session.hpp"
 #include "store/worker/retention.hpp"
+#include "worker/own_time.hpp"
 
 namespace hapax::worker {
 
@@ -50,10 +51,7 @@ class Retention {
   static constexpr const char* kOldest = "-infinity";  // as PostgreSQL tells and takes it
 
   const RetentionSetup setup_;
-  // When this process began, by two clocks. If the machine's clock jumps later, the time that is
-  // computed from these two does not.
-  const std::chrono::system_clock::time_point began_{std::chrono::system_clock::now()};
-  const std::chrono::steady_clock::time_point began_steady_{std::chrono::steady_clock::now()};
+  const OwnTime<> own_time_;
 
   // By the thread only.
   std::map<store::TopicPartition, store::LogEnd> asked_;  // not reached yet
@@ -62,7 +60,8 @@ class Retention {
   std::map<std::string, std::string> said_held_;          // by scope
   std::chrono::steady_clock::time_point look_at_all_{};
   bool said_ahead_ = false;
-  std::chrono::steady_clock::time_point worked_at_{began_steady_};  // the last round without error
+  std::chrono::steady_clock::time_point worked_at_{
+      std::chrono::steady_clock::now()};  // the last round without error
 
   std::jthread thread_;
 };
