@@ -119,7 +119,8 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
           ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
             "answer is not kept; with log.error_text it is shown here"
           : "a call was answered after another worker had taken its key over (this worker's "
-            "lease was over)");
+            "lease was over), or after an operator had decided about it. The answer is not kept; "
+            "with log.error_text it is shown here");
 }
 
 // Keeps the answers, and returns what became of each call that is still `answered`. If PostgreSQL

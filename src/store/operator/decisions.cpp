@@ -40,7 +40,7 @@ constexpr Decision kAll[] = {
      "still has, and no key has expired"},
     {"accept", kKeySpec, false,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
-     "under another key"},
+     "under another key. Unfinished calls to the outside are made again, also under `never`"},
     {"run", kUnknown, true,
      "run this message and all unknown ones above it; if one took effect before retention forgot "
      "its key, it takes effect twice"},
