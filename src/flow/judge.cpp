@@ -86,7 +86,8 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
   const Task& task = attempt.task;
   if (!is_same(task, request, holder)) return drifted(attempt, holder, "is called by", transaction);
   if (holder.status != "unknown") {
-    if (task.route.outside || store::is_called(transaction, request))
+    if (task.route.outside || holder.topic != task.route.topic ||
+        store::is_called(transaction, request))
       return to_call("key_started", task.attempts, kKeyHeldWait);
     return halt(Result::halt_partition, "open_call",
                 "an earlier release called to the outside for the operation of " + name_of(holder) +

@@ -7,13 +7,13 @@ namespace hapax {
 namespace {
 
 enum Side { debit = 1, credit = 2 };
-enum class Kind : std::uint8_t { refund = 7 };
+enum class Reversal : std::uint8_t { refund = 7 };
 
 TEST(Parameter, IsABoolOfABoolOnly) {
   EXPECT_EQ(Parameter(true).text(), "t");
   EXPECT_EQ(Parameter('D').text(), "D");
   EXPECT_EQ(Parameter(credit).text(), "2");
-  EXPECT_EQ(Parameter(Kind::refund).text(), "7");
+  EXPECT_EQ(Parameter(Reversal::refund).text(), "7");
   EXPECT_EQ(Parameter(static_cast<unsigned char>(200)).text(), "200");
   static_assert(!std::is_constructible_v<Parameter, const unsigned char*>);
   static_assert(!std::is_constructible_v<Parameter, int*>);
