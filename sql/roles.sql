@@ -17,7 +17,7 @@ GRANT SELECT, INSERT ON hapax.dead_letters, hapax.incarnation, hapax.position_ch
 GRANT UPDATE (ended_at, ended_as, ended_by, ended_why, published_at) ON hapax.dead_letters TO :"worker";
 GRANT SELECT, UPDATE ON hapax.replays TO :"worker";
 GRANT SELECT, INSERT, DELETE ON hapax.outbox TO :"worker";
-GRANT SELECT, INSERT ON hapax.outbox_halts TO :"worker";
+GRANT SELECT, INSERT ON hapax.outbox_halts, hapax.outbox_clusters TO :"worker";
 GRANT UPDATE (reason, detail, halted_by) ON hapax.outbox_halts TO :"worker";
 GRANT SELECT, INSERT, UPDATE ON hapax.outbox_batches TO :"worker";
 GRANT SELECT, INSERT, UPDATE, DELETE ON hapax.holders TO :"worker";

@@ -29,6 +29,7 @@ struct OutboxOrderOptions {
   OperatorOptions change;
   std::string which;
   std::vector<std::int64_t> ids;
+  bool new_cluster = false;
   bool json = false;
 };
 
@@ -147,6 +148,8 @@ store::OutboxOrder order_of(const OutboxOrderOptions& options, const std::string
 }
 
 void print_decided(const Json& decided) {
+  if (const Json& cluster = decided.at("forgotten_cluster"); !cluster.is_null())
+    print_line("the group's records went to Kafka cluster " + cell(cluster));
   for (const Json& halt : decided.at("halts"))
     print_line("halt " + cell(halt.at("id")) + "  " + halted_thing(halt) + "  " +
                cell(halt.at("reason")) + " since " + cell(halt.at("since")));
@@ -172,8 +175,13 @@ ExitCode retry_halted(const OutboxOrderOptions& options) {
   const store::OutboxOrder order = order_of(options, group_of(config));
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {
-    const store::OutboxDecided decided = store::retry_outbox(session, order, options.which);
-    if (!decided.halts.empty())
+    if (options.new_cluster && !options.change.dry_run)
+      confirm(options.change, "send",
+              "all unsent records of group " + order.group +
+                  " go to the Kafka cluster that its relay reaches");
+    const store::OutboxDecided decided =
+        store::retry_outbox(session, order, options.which, options.new_cluster);
+    if (!decided.halts.empty() || !decided.cluster.empty())
       return done_with(options, decided, "the relay sends it again within a second");
     throw Stop(kFailed, not_halted(session, order.group, options.which));
   });
@@ -240,6 +248,9 @@ void add_decisions(CLI::App& outbox, CommandLine& line) {
   retry
       ->add_option("WHICH", again->which, "A record's ID, or a TOPIC with all that is halted in it")
       ->required();
+  retry->add_flag("--new-cluster", again->new_cluster,
+                  "The group's records go to another Kafka cluster from now on: the one that its "
+                  "relay reaches");
   const auto [skip, never] =
       add("skip", "Remove halted records, so that they are never sent", skip_halted);
   skip->add_option("ID", never->ids, "Halted records; all of them are removed, or none")

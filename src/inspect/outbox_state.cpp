@@ -62,7 +62,10 @@ Json outbox_decided_json(const store::OutboxDecided& decided, bool dry_run) {
   for (const Json& record : decided.records) records.push_back(outbox_record_json(record));
   Json halts = decided.halts;
   for (Json& halt : halts) halt["record_key"] = bytes_json(bytes_of_hex(halt.at("record_key")));
-  return {{"halts", std::move(halts)}, {"records", std::move(records)}, {"dry_run", dry_run}};
+  return {{"halts", std::move(halts)},
+          {"records", std::move(records)},
+          {"forgotten_cluster", decided.cluster.empty() ? Json() : Json(decided.cluster)},
+          {"dry_run", dry_run}};
 }
 
 std::string not_halted(store::Session& session, const std::string& group,

@@ -28,7 +28,8 @@ std::optional<store::OutboxHeaders> outbox_headers(const Json& record);
 // Such a row as `hapax outbox show --json` prints it.
 Json outbox_record_json(Json record);
 
-// What was decided, with the records whole: {"halts", "records", "dry_run"}.
+// What was decided, with the records whole: {"halts", "records",
+// "forgotten_cluster", "dry_run"}.
 Json outbox_decided_json(const store::OutboxDecided& decided, bool dry_run);
 
 // The sentence if there is no halt of `which`. It names the halts that there are.

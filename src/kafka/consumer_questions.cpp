@@ -8,6 +8,7 @@
 #include "kafka/client_error.hpp"
 #include "kafka/consumer.hpp"
 #include "kafka/handles.hpp"
+#include "kafka/producer.hpp"
 #include "kafka/request.hpp"
 
 namespace hapax::kafka {
@@ -160,14 +161,12 @@ std::int64_t Consumer::offset_at(const TopicPartition& partition, std::int64_t s
 }
 
 std::string Consumer::cluster_id(milliseconds timeout) const {
-  char* const id = rd_kafka_clusterid(client_, timeout_of(timeout));
-  if (id == nullptr)
+  std::string id = kafka::cluster_id(client_, timeout);
+  if (id.empty())
     throw std::runtime_error(
         "no broker answered in time: do kafka.bootstrap.servers name Kafka's own ports, and does "
         "kafka.security.protocol fit them?");
-  std::string text(id);
-  rd_kafka_mem_free(client_, id);
-  return text;
+  return id;
 }
 
 int Consumer::partition_count(const std::string& topic, milliseconds timeout) const {

@@ -35,6 +35,14 @@ Properties connecting(const Properties& properties) {
   return taken;
 }
 
+std::string cluster_id(rd_kafka_s* client, std::chrono::milliseconds timeout) {
+  char* const id = rd_kafka_clusterid(client, static_cast<int>(timeout.count()));
+  if (id == nullptr) return "";
+  std::string text(id);
+  rd_kafka_mem_free(client, id);
+  return text;
+}
+
 Producer::Producer(const Properties& properties, std::chrono::milliseconds linger) {
   Properties settings = {{"compression.codec", "lz4"},
                          {"linger.ms", std::to_string(linger.count())}};

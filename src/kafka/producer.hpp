@@ -16,6 +16,9 @@ namespace hapax::kafka {
 // Those of a consumer's properties that name the brokers' addresses and our identity.
 Properties connecting(const Properties& properties);
 
+// The id of the cluster that `client` has reached; "" if no broker has told it within `timeout`.
+std::string cluster_id(rd_kafka_s* client, std::chrono::milliseconds timeout);
+
 struct Outgoing {
   std::string topic;
   std::int32_t partition = 0;

@@ -173,6 +173,10 @@ std::vector<StreamAnswer> StreamProducer::poll(std::chrono::milliseconds timeout
   return std::exchange(answers_, {});
 }
 
+std::string StreamProducer::cluster_id() const {
+  return kafka::cluster_id(client_, std::chrono::milliseconds(0));
+}
+
 void StreamProducer::stop() {
   stopped_ = true;
   rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);

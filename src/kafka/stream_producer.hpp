@@ -78,6 +78,10 @@ class StreamProducer {
   // The answers that have come. Blocks: until there is one, at most `timeout`.
   std::vector<StreamAnswer> poll(std::chrono::milliseconds timeout);
 
+  // Of the cluster that it has reached; "" if no broker has told it yet. It follows a name that
+  // leads to another cluster once librdkafka has connected again. Blocks: no.
+  std::string cluster_id() const;
+
   // Whether it has stopped for good: make a new one, once in_hand() is 0.
   bool stopped() const { return stopped_; }
 

@@ -148,6 +148,16 @@ void TransactionalProducer::attempt(const char* doing, milliseconds limit,
   }
 }
 
+std::string TransactionalProducer::cluster_id() const {
+  for (const auto until = steady_clock::now() + kAsk;;) {
+    std::string id = kafka::cluster_id(client_, kSlice);
+    rd_kafka_poll(client_, 0);
+    if (!id.empty()) return id;
+    if (setup_.stop.stop_requested() || steady_clock::now() > until)
+      fail("asking for the cluster's id", RD_KAFKA_RESP_ERR__TIMED_OUT, "no broker has told it");
+  }
+}
+
 void TransactionalProducer::init() {
   attempt("init_transactions", kInit,
           [this](int timeout) { return rd_kafka_init_transactions(client_, timeout); });

@@ -51,6 +51,10 @@ class TransactionalProducer {
   TransactionalProducer(const TransactionalProducer&) = delete;
   TransactionalProducer& operator=(const TransactionalProducer&) = delete;
 
+  // Of the cluster that it has reached. It follows a name that leads to another cluster once
+  // librdkafka has connected again. Blocks: until a broker has told it, at most seconds.
+  std::string cluster_id() const;
+
   // Fences all other producers of this id. What they left open is aborted or committed after this.
   // Blocks: at most 30 s.
   void init();

@@ -18,7 +18,7 @@ std::string transactional_id(const StreamSetup& setup) {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings) {
+std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings, Cluster& cluster) {
   const std::size_t batch_bytes =
       std::min(kLargestBatch, setup.largest.value_or(kUnknownLimit) / 2);
   if (!setup.transactions && !setup.open) {
@@ -26,7 +26,7 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings) 
       return std::make_unique<kafka::StreamProducer>(
           properties(), kafka::StreamProducer::Limits{batch_bytes, kMostRows});
     };
-    return std::make_unique<TopicStream>(setup.topic, setup.group, make, endings,
+    return std::make_unique<TopicStream>(setup.topic, setup.group, make, endings, cluster,
                                          setup.letters_wait);
   }
   const auto make = [setup, batch_bytes](const std::stop_token& stop,
@@ -40,7 +40,7 @@ std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings) 
                                                                 .stop = stop});
   };
   return std::make_unique<TransactedStream>(
-      TransactedStream::Setup{setup.topic, setup.group, make, endings, setup.letters_wait,
+      TransactedStream::Setup{setup.topic, setup.group, make, endings, cluster, setup.letters_wait,
                               setup.open, !setup.transactions});
 }
 

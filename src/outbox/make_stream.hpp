@@ -26,7 +26,7 @@ struct StreamSetup {
   bool transactions = false;
   std::optional<store::OpenBatch> open = {};  // settled before anything is sent
 };
-// `endings` outlives it.
-std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings);
+// `endings` and `cluster` outlive it.
+std::unique_ptr<Stream> make_stream(const StreamSetup& setup, Endings& endings, Cluster& cluster);
 
 }  // namespace hapax::outbox

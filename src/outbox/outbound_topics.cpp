@@ -51,7 +51,7 @@ OutboundTopic OutboundTopics::make(const std::string& name) {
   stream.letters_wait = !setup_.topics.contains(name);
   stream.transactions = setup_.transactions;
   if (open != open_batches_.end()) stream.open = open->second;
-  return OutboundTopic({make_stream(stream, endings_).release(), EndsLater{&endings_}});
+  return OutboundTopic({make_stream(stream, endings_, cluster_).release(), EndsLater{&endings_}});
 }
 
 std::vector<store::OutboxHalt> OutboundTopics::turn(bool may_send,

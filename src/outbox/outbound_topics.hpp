@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "observe/metrics.hpp"
+#include "outbox/cluster.hpp"
 #include "outbox/endings.hpp"
 #include "outbox/outbound_topic.hpp"
 #include "outbox/relay_setup.hpp"
@@ -22,9 +23,9 @@ namespace hapax::outbox {
 
 class OutboundTopics {
  public:
-  // Both outlive it.
-  OutboundTopics(const RelaySetup& setup, observe::Metrics& metrics)
-      : setup_(setup), metrics_(metrics) {}
+  // All outlive it.
+  OutboundTopics(const RelaySetup& setup, Cluster& cluster, observe::Metrics& metrics)
+      : setup_(setup), cluster_(cluster), metrics_(metrics) {}
 
   // After a take-over. `open`: the batches that earlier relays left.
   void begin(std::map<std::string, store::OpenBatch> open);
@@ -63,6 +64,7 @@ class OutboundTopics {
   OutboundTopic make(const std::string& name);
 
   const RelaySetup& setup_;
+  Cluster& cluster_;
   observe::Metrics& metrics_;
   Endings endings_;
   std::map<std::string, OutboundTopic> topics_;

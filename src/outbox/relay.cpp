@@ -15,11 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 namespace log = observe::log;
 
-constexpr auto kLook = 100ms;      // between two looks for records, unless nudged
-constexpr auto kPoll = 5ms;        // for Kafka's answers
-constexpr auto kTurn = 1ms;        // between two turns while records are on their way
-constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
-constexpr auto kOnceStopped = 1s;  // for answers that are on their way
+constexpr auto kLook = 100ms;       // between two looks for records, unless nudged
+constexpr auto kPoll = 5ms;         // for Kafka's answers
+constexpr auto kTurn = 1ms;         // between two turns while records are on their way
+constexpr auto kTryAgain = 500ms;   // after an error of PostgreSQL's
+constexpr auto kReadCluster = 10s;  // while the cluster is another one
+constexpr auto kOnceStopped = 1s;   // for answers that are on their way
 
 }  // namespace
 
@@ -28,7 +29,7 @@ Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
       gauges_(metrics, setup_.group, setup_.letters),
       letters_(setup_.group, setup_.letters),
       lease_(setup_),
-      topics_(setup_, metrics),
+      topics_(setup_, cluster_, metrics),
       sweep_(setup_) {}
 
 // One turn on the way of published records. A record is sent only after a synchronous COMMIT that
@@ -36,7 +37,8 @@ Relay::Relay(RelaySetup setup, observe::Metrics& metrics)
 void Relay::turn() {
   const bool leads = seek_lease();
   move_letters();
-  if (leads) send();
+  if (leads) note_cluster();
+  if (lease_.is_held()) send();
   if (!lease_.is_held()) return;
   const auto step = due_step();
   if (!step) return;
@@ -92,6 +94,7 @@ void Relay::rest(const std::stop_token& stop) {
 bool Relay::seek_lease() {
   if (auto open_batches = lease_.seek()) {
     topics_.begin(std::move(*open_batches));
+    read_cluster();
     letters_.look_again();
     sweep_.begin();
   }
@@ -121,12 +124,32 @@ void Relay::move_letters() {
   gauges_.measure_letters(session);
 }
 
+// Before the first record of the group is sent to a cluster.
+void Relay::note_cluster() {
+  if (cluster_.is_other() && Clock::now() > read_cluster_at_) read_cluster();
+  const auto found = cluster_.to_note();
+  if (!found) return;
+  auto noted = store::note_outbox_cluster(lease_.session(), lease_.proof(), setup_.lease, *found);
+  if (!noted) return forget();
+  cluster_.noted(std::move(*noted));
+}
+
+// An operator may have decided that the records go to another cluster. Returns whether it is
+// another one now.
+bool Relay::read_cluster() {
+  const std::string before = cluster_.id();
+  cluster_.begin(store::read_outbox_cluster(lease_.session(), setup_.group));
+  read_cluster_at_ = Clock::now() + kReadCluster;
+  return cluster_.id() != before;
+}
+
 void Relay::send() {
   for (const store::OutboxHalt& wanted : topics_.turn(lease_.is_fresh(), kPoll, unremoved_))
     if (lease_.is_held()) halt(wanted);
 }
 
 void Relay::halt(const store::OutboxHalt& halt) {
+  if (halt.reason == kOtherCluster && read_cluster()) return;
   if (!store::halt_outbox(lease_.session(), lease_.proof(), halt, setup_.name)) return forget();
   topics_.halted(halt);
   log::error("outbox_halted",
@@ -167,6 +190,7 @@ bool Relay::a_halt_ended(const store::OutboxRead& read) {
       std::ranges::any_of(halts_, [&](std::int64_t halt) { return !read.halts.contains(halt); });
   halts_ = read.halts;
   if (!ended) return false;
+  read_cluster();
   topics_.read_all_again();
   peek_at_ = {};
   return true;

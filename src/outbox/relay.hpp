@@ -13,6 +13,7 @@
 #include <stop_token>
 
 #include "observe/metrics.hpp"
+#include "outbox/cluster.hpp"
 #include "outbox/gauges.hpp"
 #include "outbox/letter_mover.hpp"
 #include "outbox/outbound_topics.hpp"
@@ -46,6 +47,8 @@ class Relay {
   void forget();
   void move_letters();
   void send();
+  void note_cluster();
+  bool read_cluster();
   void halt(const store::OutboxHalt& halt);
   std::optional<store::OutboxStep> due_step();
   bool a_halt_ended(const store::OutboxRead& read);
@@ -57,11 +60,13 @@ class Relay {
   Gauges gauges_;
   LetterMover letters_;
   RelayLease lease_;
+  Cluster cluster_;
   OutboundTopics topics_;
   Unremoved unremoved_;
   Sweep sweep_;
   std::set<std::int64_t> halts_;  // that were open
   Clock::time_point peek_at_{};
+  Clock::time_point read_cluster_at_{};
 
   sync::Mutex mutex_;
   std::condition_variable_any woken_;

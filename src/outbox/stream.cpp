@@ -27,6 +27,10 @@ store::OutboxHalt Stream::unreadable(const store::OutboxRow& row) const {
   return {.topic = topic_, .row = row.id, .reason = "record_unreadable", .detail = row.unreadable};
 }
 
+store::OutboxHalt Stream::other_cluster(const Cluster& cluster) const {
+  return {.topic = topic_, .row = {}, .reason = kOtherCluster, .detail = cluster.words()};
+}
+
 void Stream::acknowledge(std::int64_t id) {
   bytes_ -= in_hand_.at(id);
   in_hand_.erase(id);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "outbox/cluster.hpp"
 #include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
@@ -70,6 +71,7 @@ class Stream {
   using Clock = std::chrono::steady_clock;
   // A row that was edited by hand halts when all records before it are acknowledged.
   store::OutboxHalt unreadable(const store::OutboxRow& row) const;
+  store::OutboxHalt other_cluster(const Cluster& cluster) const;
   void acknowledge(std::int64_t id);
   void drop_waiting();
   void back_off(const std::string& why);

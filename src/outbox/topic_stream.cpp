@@ -24,7 +24,8 @@ Stream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout)
   News news;
   if (is_empty() || (!producer_ && !may_send) || !has_producer()) return news;
   if (!may_send && !sent_.empty()) producer_->stop();
-  if (may_send && !waiting_.empty() && !producer_->stopped()) feed();
+  const bool may_feed = reaches_its_cluster();
+  if (may_send && may_feed && !waiting_.empty() && !producer_->stopped()) feed();
   for (const kafka::StreamAnswer& answer : producer_->poll(timeout)) {
     if (answer.result == Result::delivered) {
       sent_.erase(answer.id);
@@ -53,9 +54,9 @@ Stream::News TopicStream::turn(bool may_send, std::chrono::milliseconds timeout)
     if (stopped_at_ == Clock::time_point{}) stopped_at_ = Clock::now();
     if (Clock::now() - stopped_at_ > kForAnswers) producer_->abandon();
     if (producer_->in_hand() == 0) conclude(news);
-  } else if (sent_.empty() && at_a_time_ > 0) {
+  } else if (may_feed && sent_.empty() && at_a_time_ > 0) {
     at_a_time_ = at_a_time_ * 2 < kAllAgain ? at_a_time_ * 2 : 0;
-  } else if (!sent_.empty() && Clock::now() - moved_at_ > kLongWithoutAnswer) {
+  } else if ((!sent_.empty() || !may_feed) && Clock::now() - moved_at_ > kLongWithoutAnswer) {
     delayed(producer_->last_error().empty() ? "no broker has answered yet"
                                             : producer_->last_error());
   }
@@ -76,6 +77,14 @@ bool TopicStream::has_producer() {
     back_off(error.what());
     return false;
   }
+}
+
+// If not, takes back what it holds: librdkafka would send it to the other cluster.
+bool TopicStream::reaches_its_cluster() {
+  const auto reached = cluster_.judge(producer_->cluster_id());
+  if (reached == Cluster::Reached::other && !std::exchange(reached_another_, true))
+    producer_->abandon();
+  return reached == Cluster::Reached::right;
 }
 
 bool TopicStream::is_unreadable_next() const {
@@ -105,6 +114,7 @@ void TopicStream::conclude(News& news) {
   const auto refusal = std::exchange(refusal_, std::nullopt);
   const std::size_t refused = std::exchange(refused_, 0);
   const bool alone = at_a_time_ == 1;
+  const bool reached_another = std::exchange(reached_another_, false);
   endings_.end(std::move(producer_));
   stopped_at_ = {};
   for (auto row = sent_.rbegin(); row != sent_.rend(); ++row)
@@ -112,8 +122,10 @@ void TopicStream::conclude(News& news) {
   sent_.clear();
   const bool about_topic = refusal && kafka::is_about_topic(refusal->result);
   if (!about_topic) topic_is_there();  // as far as this attempt tells
-  if (about_topic &&
-      (waits_for_topic() || (refusal->result == Result::no_topic && !topic_is_gone()))) {
+  if (reached_another) {
+    news.halt = other_cluster(cluster_);
+  } else if (about_topic &&
+             (waits_for_topic() || (refusal->result == Result::no_topic && !topic_is_gone()))) {
     back_off(refusal->error);
   } else if (about_topic) {
     news.halt =

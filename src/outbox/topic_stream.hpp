@@ -15,6 +15,7 @@
 #include <string>
 
 #include "kafka/stream_producer.hpp"
+#include "outbox/cluster.hpp"
 #include "outbox/endings.hpp"
 #include "outbox/stream.hpp"
 
@@ -24,12 +25,13 @@ class TopicStream final : public Stream {
  public:
   using MakeProducer = std::function<std::unique_ptr<kafka::StreamProducer>()>;
 
-  // `endings` outlives it.
+  // `endings` and `cluster` outlive it.
   TopicStream(std::string topic, std::string group, MakeProducer make_producer, Endings& endings,
-              bool letters_wait = false)
+              Cluster& cluster, bool letters_wait = false)
       : Stream(std::move(topic), std::move(group), letters_wait),
         make_producer_(std::move(make_producer)),
-        endings_(endings) {}
+        endings_(endings),
+        cluster_(cluster) {}
 
   bool is_in_flight() const override { return !sent_.empty(); }
   News turn(bool may_send, std::chrono::milliseconds timeout) override;
@@ -37,18 +39,21 @@ class TopicStream final : public Stream {
 
  private:
   bool has_producer();
+  bool reaches_its_cluster();
   bool is_unreadable_next() const;
   void feed();
   void conclude(News& news);
 
   const MakeProducer make_producer_;
   Endings& endings_;
+  Cluster& cluster_;
   std::unique_ptr<kafka::StreamProducer> producer_;
   std::map<std::int64_t, store::OutboxRow> sent_;  // sent and not acknowledged
   std::optional<kafka::StreamAnswer> refusal_;     // the first one of this producer
   std::size_t refused_ = 0;                        // records in refused batches
   std::string failure_;                            // of a record that Kafka may have got
   std::size_t at_a_time_ = 0;                      // 0: as many as there are
+  bool reached_another_ = false;                   // cluster, by this producer
   Clock::time_point stopped_at_{};
 };
 

@@ -47,6 +47,7 @@ TransactedStream::TransactedStream(Setup setup)
     : Stream(std::move(setup.topic), std::move(setup.group), setup.letters_wait),
       make_producer_(std::move(setup.make_producer)),
       endings_(setup.endings),
+      cluster_(setup.cluster),
       only_settles_(setup.only_settles),
       open_(std::move(setup.open)),
       pace_(setup.limits) {}
@@ -79,8 +80,13 @@ void TransactedStream::begin_next() {
   if (!is_in_doubt() && waiting_.empty()) return;
   const auto now = Clock::now();
   // If a batch is open now, no thread could be started to send it, so it is not on its way.
-  if (open_ || now - looked_at_ > kMarkerIsKnownFor) forget_producer();
-  if (!is_ready_) {
+  const bool was_not_sent = open_ && is_ready_;
+  if (was_not_sent || now - looked_at_ > kMarkerIsKnownFor ||
+      (is_ready_ && cluster_.judge(producer_->cluster_id()) != Cluster::Reached::right))
+    forget_producer();
+  if (!is_at_its_cluster_) {
+    begin([](auto& producer) { return End(Reached{producer.cluster_id()}); });
+  } else if (!is_ready_) {
     begin([this, open = open_, delayed = warn_if_hidden(topic_)](auto& producer) {
       return End(take_over_batch(producer, open, random_token(), delayed));
     });
@@ -112,9 +118,22 @@ void TransactedStream::conclude(News& news) {
   looked_at_ = Clock::now();
   blocked_ = 0;
   if (const auto* failure = std::get_if<Failed>(&end)) failed(*failure, news);
+  if (const auto* found = std::get_if<Reached>(&end)) reached(found->cluster, news);
   if (const auto* found = std::get_if<Judged>(&end)) judged(*found, news);
   if (const auto* refusal = std::get_if<Refusal>(&end)) refused(*refusal);
   if (std::holds_alternative<Sent>(end)) sent(news);
+}
+
+// If it is in doubt about a batch, a decision about the topic would be one about that batch. So it
+// waits then, and asks again.
+void TransactedStream::reached(const std::string& cluster, News& news) {
+  const auto reached = cluster_.judge(cluster);
+  is_at_its_cluster_ = reached == Cluster::Reached::right;
+  if (reached != Cluster::Reached::other) return;
+  forget_producer();
+  if (is_in_doubt()) return back_off(cluster_.words());
+  news.halt = other_cluster(cluster_);
+  drop_waiting();
 }
 
 // The relay's next step writes the verdict to PostgreSQL. Then the batch is not open any more.
@@ -258,7 +277,7 @@ std::size_t TransactedStream::take_back() {
 
 void TransactedStream::forget_producer() {
   endings_.end(std::move(producer_));
-  is_ready_ = false;
+  is_at_its_cluster_ = is_ready_ = false;
 }
 
 // If a partition has no leader, its records wait here, and with them all records of their keys.

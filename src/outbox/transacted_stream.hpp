@@ -38,6 +38,7 @@ class TransactedStream final : public Stream {
     std::string topic, group;
     MakeProducer make_producer;
     Endings& endings;  // outlives it
+    Cluster& cluster;  // outlives it
     bool letters_wait = false;
     // The batch of an earlier relay that PostgreSQL holds.
     std::optional<store::OpenBatch> open = {};
@@ -69,11 +70,15 @@ class TransactedStream final : public Stream {
   using Refusal = kafka::TransactionalProducer::Refusal;
   struct Sent {};
   struct Looked {};
-  using End = std::variant<Failed, Judged, Sent, Refusal, Looked>;
+  struct Reached {
+    std::string cluster;
+  };
+  using End = std::variant<Failed, Reached, Judged, Sent, Refusal, Looked>;
 
   void begin(std::function<End(kafka::TransactionalProducer&)> step);
   void begin_next();
   void conclude(News& news);
+  void reached(const std::string& cluster, News& news);
   void judged(const Judged& judged, News& news);
   void sent(News& news);
   void failed(const Failed& failed, News& news);
@@ -88,6 +93,7 @@ class TransactedStream final : public Stream {
 
   const MakeProducer make_producer_;
   Endings& endings_;
+  Cluster& cluster_;
   const bool only_settles_;
   // The batch that PostgreSQL holds and whose outcome is not known. Or the batch that has halted
   // the topic: PostgreSQL returns no rows until an operator has decided. Then a transaction that is
@@ -102,7 +108,8 @@ class TransactedStream final : public Stream {
   Clock::time_point looked_at_{};  // for partitions with a leader
   // So many records wait, and none of them can be sent; 0: not known.
   std::size_t blocked_ = 0;
-  bool is_ready_ = false;  // the producer has judged, and may send
+  bool is_at_its_cluster_ = false;  // the producer
+  bool is_ready_ = false;           // the producer has judged, and may send
   // While a step runs, only the step uses it.
   std::unique_ptr<kafka::TransactionalProducer> producer_;
   std::stop_source stop_;

@@ -46,7 +46,7 @@ def words_in(sentence):
 def of_markdown(text):
     """Paragraphs, list items and table cells, without code; a piece of code in a line is one word."""
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r"^```.*?^```", "\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^ *```.*?^ *```", "\n", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"``.+?``|`[^`]*`", "code", text, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) |\s*\||#)", text):

@@ -35,7 +35,7 @@ struct OneStream {
               return std::make_unique<StreamProducer>(
                   kafka::Properties{{"bootstrap.servers", bootstrap}}, limits);
             },
-            endings};
+            endings, group_cluster};
   }
 
   // Ids from 1 on; `sizes`: of the payloads.
@@ -80,6 +80,7 @@ struct OneStream {
   StreamProducer::Limits limits;
   std::int64_t newest = 0;
   mutable outbox::Endings endings;
+  mutable outbox::Cluster group_cluster;
 };
 
 void expect_halt(const std::optional<store::OutboxHalt>& halt, std::int64_t row) {

@@ -78,7 +78,8 @@ TEST_F(Claim, JudgesInAFloodOfDuplicatesAsOutsideOfIt) {
   flood();
   EXPECT_EQ(process({.key = "k3", .offset = 8}).result, Result::completed) << "taken over";
   flood();
-  database.run("UPDATE hapax.idempotency_keys SET status = 'started' WHERE key = 'new'");
+  database.run(
+      "UPDATE hapax.idempotency_keys SET status = 'started', topic = 'refunds' WHERE key = 'new'");
   EXPECT_EQ(process({.key = "new", .offset = 9}).reason, "key_started");
   EXPECT_EQ(effects(), "k1=10 new=10 k3=10");
 }
@@ -179,7 +180,8 @@ TEST_F(Claim, RunsAForgottenKeyAgain) {
 TEST_F(Claim, WaitsForACallThatIsNotDone) {
   process({.offset = 1});
   for (const char* const status : {"started", "answered"}) {
-    database.run(std::string("UPDATE hapax.idempotency_keys SET status = '") + status + "'");
+    database.run(std::string("UPDATE hapax.idempotency_keys SET topic = 'refunds', status = '") +
+                 status + "'");
     runs = 0;
     const Outcome outcome = process({.offset = 2});
     EXPECT_EQ(outcome.result, Result::busy) << status;

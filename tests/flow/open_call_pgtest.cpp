@@ -6,8 +6,7 @@ namespace {
 
 class OpenCall : public FlowCase {
  protected:
-  void leave(const std::string& status, const std::string& lease,
-             const std::string& topic = "payments") {
+  void leave(const std::string& status, const std::string& lease) {
     database.run(
         "INSERT INTO hapax.holders (id, group_id, worker, until) OVERRIDING SYSTEM VALUE VALUES "
         "(1, 'group', 'w', now() + interval '" +
@@ -16,8 +15,8 @@ class OpenCall : public FlowCase {
         "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
         "partition, kafka_offset, expires_at, holder, token, calls, called_at, alone, crashes) "
         "VALUES ('k1', 'booking', '" +
-        status + "', 'group', '" + topic +
-        "', 1, 3, 0, 'infinity', 1, "
+        status +
+        "', 'group', 'payments', 1, 3, 0, 'infinity', 1, "
         "100, 1, now(), false, 0)");
   }
 };
@@ -33,15 +32,6 @@ TEST_F(OpenCall, HaltsARouteThatDoesNotCall) {
 TEST_F(OpenCall, WithItsAnswerHaltsARouteThatDoesNotCall) {
   leave("answered", "1 hour");
   EXPECT_EQ(process({}).reason, "open_call");
-  EXPECT_EQ(runs, 0);
-}
-
-// A route of that topic has the same scope. It goes on with the call, or halts.
-TEST_F(OpenCall, OfAnotherTopicsMessageIsWaitedFor) {
-  leave("started", "-1 second", "refunds");
-  const Outcome outcome = process({});
-  EXPECT_FALSE(is_halt(outcome.result));
-  EXPECT_EQ(outcome.reason, "key_started");
   EXPECT_EQ(runs, 0);
 }
 

@@ -63,7 +63,7 @@ struct ForgetfulBroker {
       return std::make_unique<kafka::StreamProducer>(
           kafka::Properties{{"bootstrap.servers", bootstrap}}, kafka::StreamProducer::Limits{});
     };
-    return {"receipts", "g", make, endings};
+    return {"receipts", "g", make, endings, group_cluster};
   }
   static void offer(TopicStream& stream, std::int64_t id, std::size_t bytes = 1) {
     store::OutboxRow row;
@@ -110,7 +110,37 @@ struct ForgetfulBroker {
 
   kafka::MockCluster cluster;
   Endings endings;
+  Cluster group_cluster;
 };
+
+TEST(TopicStream, SendsNothingBeforePostgresqlHoldsTheClustersId) {
+  ForgetfulBroker broker;
+  broker.group_cluster.begin(store::OutboxCluster{});
+  auto stream = broker.stream();
+  ForgetfulBroker::offer(stream, 1);
+  ForgetfulBroker::drive(stream, [&] { return broker.group_cluster.to_note().has_value(); });
+  stream.turn(true, 10ms);
+  EXPECT_FALSE(stream.is_in_flight());
+  broker.group_cluster.noted(*broker.group_cluster.to_note());
+  const auto sent = ForgetfulBroker::drive(stream, [&] { return stream.is_empty(); });
+  EXPECT_FALSE(sent.halt) << sent.halt->detail;
+}
+
+// librdkafka would send it again, to the other cluster.
+TEST(TopicStream, TakesBackWhatIsOnItsWayIfTheNameLeadsToAnotherCluster) {
+  ForgetfulBroker broker;
+  auto stream = broker.stream();
+  ForgetfulBroker::send(stream, 1);
+  broker.cluster.delay(kafka::MockCluster::Request::produce, 1h, 1);
+  ForgetfulBroker::offer(stream, 2);
+  ForgetfulBroker::drive(stream, [&] { return stream.is_in_flight(); });
+  broker.group_cluster.begin(store::OutboxCluster{"another"});
+  const auto news = ForgetfulBroker::drive(stream, [&] { return stream.is_empty(); });
+  ASSERT_TRUE(news.halt);
+  EXPECT_EQ(news.halt->reason, "other_cluster");
+  EXPECT_NE(news.halt->detail.find("go to another."), std::string::npos) << news.halt->detail;
+  EXPECT_FALSE(stream.is_in_flight());
+}
 
 TEST(TopicStream, GoesOnThoughABrokerDoesNotKnowTheTopicForAMoment) {
   ForgetfulBroker broker;

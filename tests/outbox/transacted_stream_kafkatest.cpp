@@ -23,6 +23,7 @@ struct SlowBroker {
                           const std::optional<store::OpenBatch>& open = {}) {
     const auto make = [this, bootstrap = cluster.bootstrap()](const std::stop_token& stop,
                                                               std::chrono::milliseconds timeout) {
+      ++producers;
       longest = std::max<std::chrono::milliseconds>(longest, timeout);
       return std::make_unique<kafka::TransactionalProducer>(
           kafka::Properties{{"bootstrap.servers", bootstrap}},
@@ -33,6 +34,7 @@ struct SlowBroker {
                              .group = "g",
                              .make_producer = make,
                              .endings = endings,
+                             .cluster = group_cluster,
                              .open = open,
                              .limits = limits});
   }
@@ -67,6 +69,8 @@ struct SlowBroker {
   }
 
   std::chrono::milliseconds longest{0};  // transaction that was wanted
+  int producers = 0;
+  Cluster group_cluster;
   Endings endings;
   kafka::MockCluster cluster;
 };
@@ -180,6 +184,28 @@ TEST(TransactedStream, ATransactionThatKafkaDoesNotAllowIsNotTriedAgain) {
   EXPECT_NE(news.halt->detail.find("not taken it within 2 s"), std::string::npos)
       << news.halt->detail;
   EXPECT_EQ(batches, 2);
+}
+
+TEST(TransactedStream, AsksAgainIfItIsInDoubtAndReachesAnotherCluster) {
+  SlowBroker broker;
+  broker.group_cluster.begin(store::OutboxCluster{"another"});
+  auto stream = broker.stream({}, store::OpenBatch{1, "token", "before", 1});
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  const auto turn = [&] {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    const Stream::News news = stream.turn(true, 10ms);
+    EXPECT_FALSE(news.halt) << news.halt->detail;
+    EXPECT_FALSE(news.settled);
+  };
+  while (broker.producers < 3) turn();
+  EXPECT_FALSE(stream.takes_rows());
+  support::reset_offset(broker.cluster.bootstrap(), "slow", "receipts", 0, {0, "before"});
+  broker.group_cluster.begin(std::nullopt);
+  std::optional<store::SettledBatch> settled;
+  while (!settled && std::chrono::steady_clock::now() < deadline)
+    settled = stream.turn(true, 10ms).settled;
+  ASSERT_TRUE(settled);
+  EXPECT_FALSE(settled->sent);
 }
 
 }  // namespace

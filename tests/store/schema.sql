@@ -340,6 +340,11 @@ CREATE TABLE hapax.outbox_batches (
     opened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='1000');
+CREATE TABLE hapax.outbox_clusters (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    cluster_id text NOT NULL COLLATE pg_catalog."C",
+    noted_at timestamp with time zone DEFAULT now() NOT NULL
+);
 CREATE TABLE hapax.outbox_halts (
     id bigint NOT NULL,
     group_id text NOT NULL COLLATE pg_catalog."C",
@@ -484,6 +489,8 @@ ALTER TABLE ONLY hapax.operator_log
     ADD CONSTRAINT operator_log_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.outbox_batches
     ADD CONSTRAINT outbox_batches_pkey PRIMARY KEY (group_id, topic);
+ALTER TABLE ONLY hapax.outbox_clusters
+    ADD CONSTRAINT outbox_clusters_pkey PRIMARY KEY (group_id);
 ALTER TABLE ONLY hapax.outbox_halts
     ADD CONSTRAINT outbox_halts_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.outbox

@@ -4,6 +4,7 @@
 
 #include "sql_statements.hpp"
 #include "store/operator/json_rows.hpp"
+#include "store/worker/outbox_cluster.hpp"
 
 namespace hapax::store {
 namespace {
@@ -128,6 +129,7 @@ std::string name_of(const ForgottenGroup& gone) {
 }
 
 json delete_group(Transaction& transaction, const ForgottenGroup& gone) {
+  if (!gone.topic) forget_outbox_cluster(transaction, gone.group);
   return json_of_rows<json>(
       transaction.run(sql::kDeleteGroup, {gone.group, Parameter(gone.topic)}));
 }

@@ -5,6 +5,7 @@
 #include "sql_statements.hpp"
 #include "store/operator/json_rows.hpp"
 #include "store/transaction.hpp"
+#include "store/worker/outbox_cluster.hpp"
 
 namespace hapax::store {
 namespace {
@@ -63,15 +64,18 @@ Skipped remove_record(Transaction& transaction, const OutboxOrder& order, std::i
 
 }  // namespace
 
-OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std::string& which) {
+OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std::string& which,
+                           bool new_cluster) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
   OutboxDecided decided;
   decided.halts = json_of_rows<Json>(transaction.run(sql::kLockOutboxHalts, {order.group, which}));
-  if (decided.halts.empty()) return decided;
+  if (new_cluster) decided.cluster = forget_outbox_cluster(transaction, order.group);
+  if (decided.halts.empty() && decided.cluster.empty()) return decided;
   require_seen(order, decided.halts);
   end_halts(transaction, order, decided.halts, "retry");
-  log(transaction, order, "retry", which, {{"halts", decided.halts}});
+  log(transaction, order, "retry", which,
+      {{"halts", decided.halts}, {"forgotten_cluster", decided.cluster}});
   if (!order.dry_run) transaction.commit();
   return decided;
 }

@@ -34,11 +34,14 @@ struct OutboxOrder {
 struct OutboxDecided {
   Json halts = Json::array();    // those that were ended, as read_outbox_halts()
   Json records = Json::array();  // those that were removed, as read_outbox_record()
+  std::string cluster = {};      // that was forgotten
 };
 
 // Ends the open halts of `which`, so that the relay sends again: a topic with all its records, or a
 // record's id. Nothing in the answer: there is no such halt.
-OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std::string& which);
+// `new_cluster`: and the group's records may go to another Kafka cluster from now on.
+OutboxDecided retry_outbox(Session& session, const OutboxOrder& order, const std::string& which,
+                           bool new_cluster = false);
 
 // Removes records, so that they are never sent, and ends their halts. All or none. The log keeps
 // each record whole. Refuses a record that is not halted, itself or with its key or topic: the

@@ -1,0 +1,1 @@
+DROP TABLE hapax.outbox_clusters;

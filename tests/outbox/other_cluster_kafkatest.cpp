@@ -1,0 +1,100 @@
+// A relay that reaches another Kafka than the group's records went to. On librdkafka's mock
+// brokers.
+#include <gtest/gtest.h>
+
+#include "kafka/mock_cluster.hpp"
+#include "outbox/relay_ground.hpp"
+#include "store/operator/outbox_orders.hpp"
+
+namespace hapax::outbox {
+namespace {
+
+struct TwoClusters {
+  TwoClusters() {
+    for (kafka::MockCluster* cluster : {&first, &second}) cluster->create_topic("receipts", 1);
+  }
+  kafka::MockCluster first, second;
+};
+
+class OtherCluster : protected TwoClusters, public RelayGround {
+ protected:
+  OtherCluster() : RelayGround(first.bootstrap(), {{"receipts", 1}}) {}
+
+  std::unique_ptr<Running> run_at(const kafka::MockCluster& cluster, bool transactions = false) {
+    RelaySetup to = setup();
+    to.transactions = transactions;
+    to.properties = [bootstrap = cluster.bootstrap()] {
+      return kafka::Properties{{"bootstrap.servers", bootstrap}};
+    };
+    return std::make_unique<Running>(std::move(to), "w");
+  }
+  void send_to_first() {
+    database.run(rows("receipts", 0, 10));
+    const auto relay = run_at(first);
+    await_sent();
+  }
+  void await_halt() {
+    database.wait_until(
+        "SELECT topic, reason, row_id FROM hapax.outbox_halts WHERE ended_at IS NULL",
+        "receipts|other_cluster|null");
+  }
+  void retry(bool new_cluster) {
+    store::Session session(database.make_operator());
+    const auto decided =
+        store::retry_outbox(session, {"g", "ann", "moved"}, "receipts", new_cluster);
+    EXPECT_EQ(decided.halts.size(), 1U);
+    EXPECT_EQ(decided.cluster.empty(), !new_cluster);
+  }
+  std::size_t in_second() {
+    return support::read_records(second.bootstrap(), "receipts", 0).size();
+  }
+};
+
+TEST_F(OtherCluster, GetsNothingUntilTheRelayReachesItsOwnAgain) {
+  send_to_first();
+  database.run(rows("receipts", 10, 10));
+  {
+    const auto relay = run_at(second);
+    await_halt();
+    retry(false);  // and the setting is as wrong as before
+    await_halt();
+  }
+  EXPECT_EQ(in_second(), 0U);
+  const auto relay = run_at(first);
+  retry(false);
+  await_sent();
+  expect_exact("receipts", 20);
+}
+
+TEST_F(OtherCluster, GetsTheRecordsOnceAnOperatorDecidesSo) {
+  send_to_first();
+  database.run(rows("receipts", 10, 10));
+  const auto relay = run_at(second);
+  await_halt();
+  retry(true);
+  await_sent();
+  EXPECT_EQ(in_second(), 10U);
+  EXPECT_EQ(records("receipts").size(), 10U);
+}
+
+TEST_F(OtherCluster, GetsNoTransactionEither) {
+  send_to_first();
+  database.run(rows("receipts", 10, 10));
+  const auto relay = run_at(second, true);
+  await_halt();
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.outbox_batches"), "0");
+  EXPECT_EQ(in_second(), 0U);
+}
+
+// A relay of this release before `hapax migrate up`.
+TEST_F(OtherCluster, IsNotNoticedOnTheSchemaBefore) {
+  database.run("DROP TABLE hapax.outbox_clusters");
+  send_to_first();
+  database.run(rows("receipts", 10, 10));
+  const auto relay = run_at(second);
+  await_sent();
+  EXPECT_EQ(in_second(), 10U);
+}
+
+}  // namespace
+}  // namespace hapax::outbox
