@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the language of docs, comments and messages, as a ratchet.
+"""Holds the language of docs, comments, messages and test names, as a ratchet.
 
 A sentence has at most 25 words, and some words have a plainer one (see INSTEAD). What breaks a rule
 today is counted for each area in words_allowed.txt, `<count> <area> <rule>`. A count may only fall;
@@ -25,6 +25,8 @@ INSTEAD = {
     r"whoever|whatever|nobody|somebody|everybody": "name the actor",
 }
 WORDS = re.compile(r"\b(" + "|".join(INSTEAD) + r")\b", re.IGNORECASE)
+TEST_NAME = re.compile(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\s*\)")
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # A line of a comment that begins a thought of its own.
 LABEL = re.compile(r"^\s*(Throws|Blocks|Thread safety|Precondition|Parameters|Rows|Locks)\b.*:")
 SQL = re.compile(r"\s*(SELECT|SET LOCAL|CREATE|DROP|ALTER|INSERT)\b")
@@ -109,7 +111,10 @@ def blocks(root):
     for folder, area in (("include", "headers"), ("src", "src"), ("tests", "tests"),
                          ("examples", "docs")):
         for path in source_tree.files(root, source_tree.CPP, (folder,)):
-            comments, texts = of_cpp((root / path).read_text())
+            text = (root / path).read_text()
+            comments, texts = of_cpp(text)
+            for name in TEST_NAME.findall(text):
+                yield area, path, HUMP.sub(" ", name)
             for block in comments:
                 yield area, path, block
             if folder == "src":
@@ -180,6 +185,7 @@ FAULTS = [
     ({"src/b.cpp": "// word\n" * 26}, ["src: 1 of long-sentence"]),
     ({"src/b.cpp": 'f("this is how"\n  " to mend it");\n'}, ["messages: 1 of word"]),
     ({"tests/b_test.cpp": "// " + LONG}, ["tests: 1 of long-sentence"]),
+    ({"tests/b_test.cpp": "TEST_F(B, HaltsWhereItIsMended) {}"}, ["tests: 2 of word"]),
     ({"sql/b.sql": "-- Dear.\n-- Mended.\n"}, ["sql: 2 of word, and 1"]),
     ({"sql/b.sql": "-- Dear.\n"}, []),
     ({ALLOWED: "21 sql word\n"}, ["sql: only 0"]),

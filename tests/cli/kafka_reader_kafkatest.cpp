@@ -82,7 +82,7 @@ TEST(KafkaReader, ReadsOfEachPartitionWhatIsAskedAndNoMore) {
   }
 }
 
-TEST(KafkaReader, NamesTheCauseWhereNobodyListens) {
+TEST(KafkaReader, NamesTheCauseIfNoBrokerListens) {
   KafkaReader reader(config_for("127.0.0.1:" + std::to_string(sandbox::free_port())));
   try {
     reader.reach(milliseconds(1'000));

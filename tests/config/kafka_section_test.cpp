@@ -66,7 +66,7 @@ TEST(KafkaSection, RefusesWhatWouldBreakThePromise) {
       EXPECT_NE(refusal(property, value), "") << property << " = " << value;
 }
 
-TEST(KafkaSection, TakesThosePropertiesWhereTheyAreRight) {
+TEST(KafkaSection, TakesThosePropertiesIfTheyAreRight) {
   const std::vector<std::pair<std::string, std::vector<nlohmann::json>>> taken = {
       {"enable.auto.commit", {false, "false", "FALSE", "f", 0}},
       {"auto.offset.reset", {"error"}},
@@ -84,7 +84,7 @@ TEST(KafkaSection, TakesThosePropertiesWhereTheyAreRight) {
       EXPECT_EQ(refusal(property, value), "") << property << " = " << value;
 }
 
-TEST(KafkaSection, SaysWhyAndHowToMend) {
+TEST(KafkaSection, TellsWhyAndHowToFixIt) {
   EXPECT_EQ(
       refusal("enable.auto.commit", true),
       "found true; hapax moves an offset itself, after the effects are in PostgreSQL; Kafka's "

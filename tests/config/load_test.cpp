@@ -48,7 +48,7 @@ TEST(Load, ReportsEveryMistakeAtOnceWithItsPlace) {
       << format(loaded.problems);
 }
 
-TEST(Load, SaysWhatWasFoundAndWhatIsAllowed) {
+TEST(Load, TellsWhatWasFoundAndWhatIsAllowed) {
   const auto message = [](const std::string& pointer, const std::string& path, auto value) {
     return problem_at(load(with(pointer, value)), path);
   };
@@ -77,7 +77,7 @@ TEST(Load, SuggestsTheNameThatWasMeant) {
       has(problem_at(load(with("/routes/0/sharding", 64)), "routes[0].sharding"), "is unknown"));
 }
 
-TEST(Load, SaysWhatIsMissing) {
+TEST(Load, TellsWhatIsMissing) {
   const Loaded loaded = load_text("{}", environment({}));
   for (const char* path : {"kafka.bootstrap.servers", "kafka.group.id", "postgres.url", "routes"})
     EXPECT_TRUE(problem_at(loaded, path).starts_with("is missing: ")) << path;
@@ -231,7 +231,7 @@ TEST(Load, RefusesANulByteAnywhere) {
     EXPECT_TRUE(has(problem_at(load(with(pointer, nul)), path), "NUL")) << path;
 }
 
-TEST(Load, ReadsWhereToListen) {
+TEST(Load, ReadsTheAddressToListenOn) {
   const auto listen = [](nlohmann::json value) {
     return load(with("/admin/listen", value)).config.value().admin.listen;
   };
@@ -245,14 +245,14 @@ TEST(Load, ReadsWhereToListen) {
     EXPECT_FALSE(problem_at(load(with("/admin/listen", value)), "admin.listen").empty()) << value;
 }
 
-TEST(LoadFile, SaysWhyAFileCannotBeRead) {
+TEST(LoadFile, TellsWhyAFileCannotBeRead) {
   const Loaded loaded = load_file("/no/such/worker.json", environment({}));
   ASSERT_EQ(loaded.problems.size(), 1u);
   EXPECT_EQ(loaded.problems[0].message,
             "cannot read /no/such/worker.json: No such file or directory");
 }
 
-TEST(LoadFile, WarnsWhereEveryUserCanReadAPassword) {
+TEST(LoadFile, WarnsIfEveryUserCanReadAPassword) {
   const auto warnings = [](const nlohmann::json& document, mode_t mode) {
     const TemporaryFile file(document.dump(), mode);
     const Loaded loaded = load_file(file.path(), environment({{"PW", "pw"}}));

@@ -22,7 +22,7 @@ TEST(Suggest, FindsTheNameThatWasMeant) {
     EXPECT_EQ(closest(typed, kKnown), meant) << typed;
 }
 
-TEST(Suggest, IsSilentWhereNothingIsNear) {
+TEST(Suggest, IsSilentIfNothingIsNear) {
   for (const char* typed : {"", "threads", "order", "xyz", "maximum_attempts_of_all_kinds"})
     EXPECT_EQ(closest(typed, kKnown), "") << typed;
   EXPECT_EQ(closest(std::string(1'000'000, 'x'), kKnown), "");

@@ -55,7 +55,7 @@ TEST_F(Faults, AMessageThatWaitsIsSkippedTo) {
 }
 
 // The route of the letter is halted, so no worker takes its replay.
-TEST_F(Faults, AReplayThatNobodyTakesIsCancelled) {
+TEST_F(Faults, AReplayThatNoWorkerTakesIsCancelled) {
   site->send_to(site->site.topic(), 1, {{"do", "reject"}});
   expect_fired("HapaxDeadLettersRising");
   site->send_to(site->site.topic(), 2, {{"do", "commit"}});

@@ -265,7 +265,7 @@ TEST_F(AuditOfATopic, ExplainsAKey) {
       << elsewhere.text;
 }
 
-TEST_F(AuditOfATopic, SaysWhatThereIsWhereThereIsNothing) {
+TEST_F(AuditOfATopic, TellsWhatThereIsIfThereIsNothing) {
   const auto says = [](const Said& said, int code, const std::string& what) {
     EXPECT_EQ(said.code, code) << said.text;
     EXPECT_NE(said.text.find(what), std::string::npos) << said.text;

@@ -147,7 +147,7 @@ TEST_F(BadInput, HeadersOfAllKinds) {
   EXPECT_EQ(reason(3), "ambiguous_key");
 }
 
-TEST_F(BadInput, DeepAndBrokenJsonWhereTheKeyIsInIt) {
+TEST_F(BadInput, DeepAndBrokenJsonIfTheKeyIsInIt) {
   Outgoing record = payment(1);
   record.payload = std::string(100'000, '[') + std::string(100'000, ']');
   bad(record);

@@ -71,7 +71,7 @@ struct Copied {
 
 class LogicalCopy : public testing::TestWithParam<How> {};
 
-TEST_P(LogicalCopy, HaltsNamingBothPlacesAndGoesOnWhereItIsTheOriginalNow) {
+TEST_P(LogicalCopy, HaltsNamingBothPlacesAndGoesOnIfItIsTheOriginalNow) {
   HAPAX_NEEDS_KAFKA();
   Copied copied(GetParam());
   Site& site = copied.site;

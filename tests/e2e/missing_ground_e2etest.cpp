@@ -41,7 +41,7 @@ TEST(MissingTopic, IsWaitedForWithALineInTheLog) {
   expect_leaves(*worker);
 }
 
-TEST(MissingTopic, IsRefusedWhereTheConfigurationSaysSo) {
+TEST(MissingTopic, IsRefusedIfTheConfigurationWantsIt) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
   expect_refuses(site, topic_named("nowhere", false), "Kafka has no topic \"nowhere\"");
@@ -62,14 +62,14 @@ TEST(MissingDatabase, IsRefusedInOneSentence) {
                  "database \"nowhere\" does not exist");
 }
 
-TEST(MissingSchema, IsRefusedAndTheSentenceSaysHowToMakeIt) {
+TEST(MissingSchema, IsRefusedAndTheSentenceTellsHowToMakeIt) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
   test::Database empty(test::Database::Content::empty);
   expect_refuses(site, database_at(empty.worker().url, false), "hapax migrate up");
 }
 
-TEST(MissingSchema, IsWaitedForUntilSomebodyMigrates) {
+TEST(MissingSchema, IsWaitedForUntilAnOwnerMigrates) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
   test::Database empty(test::Database::Content::empty);

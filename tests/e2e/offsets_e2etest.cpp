@@ -104,7 +104,7 @@ TEST_F(Offsets, ASkipLeavesOutWhatIsBetweenEvenWhatAWorkerHasInHand) {
   expect_leaves(*worker);
 }
 
-TEST_F(Offsets, WhatDoesNotExistIsSaidWithWhatDoes) {
+TEST_F(Offsets, WhatDoesNotExistIsToldWithWhatDoes) {
   Said said = run({"offsets", "rewind", "payment", "--to", "0", "--why", "x"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.text, HasSubstr("there are: " + site->topic()));
@@ -170,7 +170,7 @@ TEST_F(Offsets, AGroupIsForgottenOnceItIsGone) {
 }
 
 // The worker lives each time, and the Kafka that the command asks cannot tell.
-TEST_F(Offsets, AGroupIsNotForgottenWhereKafkaDoesNotTell) {
+TEST_F(Offsets, AGroupIsNotForgottenIfKafkaDoesNotTell) {
   const auto forget = [&](const std::string& bootstrap) {
     const sandbox::TemporaryFolder folder("offsets");
     const auto path = folder.path() / "worker.json";

@@ -77,7 +77,7 @@ void expect_said(const nlohmann::json& kafka, const std::string& sentence) {
   expect_leaves(worker);
 }
 
-TEST(Security, CheckFindsNothingToMendInAWorkerOnTls) {
+TEST(Security, CheckFindsNothingToFixInAWorkerOnTls) {
   HAPAX_NEEDS_KAFKA();
   const Said said = hapax({"check"}, ConfigFile(site().config()).path());
   EXPECT_EQ(said.code, 0) << said.text;
@@ -124,7 +124,7 @@ TEST(Security, ProvesItselfByACertificateWithAnEncryptedKey) {
   expect_leaves(worker);
 }
 
-TEST(Security, ProvesItselfByScramWhereThisLibrdkafkaCan) {
+TEST(Security, ProvesItselfByScramIfThisLibrdkafkaCan) {
   HAPAX_NEEDS_KAFKA();
   const ConfigFile config(site().config({{"kafka", {{"sasl.mechanism", "SCRAM-SHA-512"}}}}));
   if (!SecureKafka::can_scram()) GTEST_SKIP() << "librdkafka before 2.6.1 cannot";
@@ -239,7 +239,7 @@ TEST(Security, PasswordsChangeWithoutARestart) {
   expect_leaves(worker);
 }
 
-TEST(Security, AMendedPasswordEndsTheWaitOfAWorker) {
+TEST(Security, ACorrectedPasswordEndsTheWaitOfAWorker) {
   HAPAX_NEEDS_KAFKA();
   SecureSite own;
   own.write_passwords(kSecondPassword);
@@ -274,7 +274,7 @@ TEST(Security, AnotherDatabaseInTheFileIsNotMovedToWhileAWorkerRuns) {
   expect_leaves(worker);
 }
 
-TEST(Security, NoCommandSaysASecret) {
+TEST(Security, NoCommandPrintsASecret) {
   HAPAX_NEEDS_KAFKA();
   setenv("HAPAX_TEST_SECRET", "planted-secret-of-environment", 1);
   const ConfigFile config(site().config(
@@ -305,7 +305,7 @@ TEST(Security, NoCommandSaysASecret) {
     EXPECT_THAT(hapax(command, config.path()).text, Not(HasSubstr(kSecret))) << command.front();
 }
 
-TEST(Security, NoWorkerSaysASecret) {
+TEST(Security, NoWorkerLogsASecret) {
   HAPAX_NEEDS_KAFKA();
   setenv("HAPAX_TEST_SECRET", "planted-secret-of-environment", 1);
   site().pay(0, 3);
@@ -323,7 +323,7 @@ TEST(Security, NoWorkerSaysASecret) {
   EXPECT_GT(worker.output().size(), 10'000U) << "librdkafka's debug lines are not in it";
 }
 
-TEST(Security, AMistakeInTheConfigurationSaysNoSecret) {
+TEST(Security, AMistakeInTheConfigurationPrintsNoSecret) {
   HAPAX_NEEDS_KAFKA();
   const std::vector<nlohmann::json> mistakes = {
       {{"postgres", {{"url", "postgres://u:planted-secret@planted-secret@h/d"}}}},

@@ -7,7 +7,7 @@
 namespace hapax::support {
 namespace {
 
-TEST(ServerMove, GoesOnWhereItWasAndDoublesNothing) {
+TEST(ServerMove, GoesOnFromItsCheckpointAndDoublesNothing) {
   HAPAX_NEEDS_KAFKA();
   Site site(2);
   sandbox::PostgresServer other;

@@ -61,7 +61,7 @@ TEST(Start, HonoursAnOffsetThatAnOperatorResetBackAndDoublesNothing) {
 }
 
 // Retention has forgotten a key of which the reset asks to run the message again.
-TEST(Start, HaltsAtAMessageBelowTheHighestCheckpointThatNobodyRemembers) {
+TEST(Start, HaltsAtAnUnknownMessageBelowTheHighestCheckpoint) {
   HAPAX_NEEDS_KAFKA();
   const auto site = worked_site();
   site->database().run("DELETE FROM hapax.idempotency_keys WHERE key = 'p4'");
@@ -106,7 +106,7 @@ TEST(Start, AHaltIsKeptWhenTheWorkerLeavesAtOnce) {
 }
 
 // As after an unclean election that cut the log's tail.
-TEST(Start, GoesOnAtTheEndWhereAnOperatorSaysThatTheTailWasLost) {
+TEST(Start, GoesOnAtTheEndIfAnOperatorDecidesThatTheTailWasLost) {
   HAPAX_NEEDS_KAFKA();
   const auto site = worked_site();
   site->database().run(
@@ -143,7 +143,7 @@ TEST(Start, GoesOnAtTheEndWhereAnOperatorSaysThatTheTailWasLost) {
   expect_leaves(*worker);
 }
 
-TEST(Start, HaltsWhereTheTopicWasMadeAgain) {
+TEST(Start, HaltsIfTheTopicWasMadeAgain) {
   HAPAX_NEEDS_KAFKA();
   const auto site = worked_site();
   delete_topic(site->bootstrap(), site->topic());
@@ -168,7 +168,7 @@ TEST(Start, HaltsWhereTheTopicWasMadeAgain) {
 }
 
 // As by a commit that was under way meanwhile: the group has its offset, and the log holds it.
-TEST(Start, HaltsWhereTheIdAloneTellsThatTheTopicWasMadeAgain) {
+TEST(Start, HaltsIfTheIdAloneTellsThatTheTopicWasMadeAgain) {
   HAPAX_NEEDS_KAFKA();
   const auto site = worked_site();
   const auto before = committed(site->bootstrap(), site->group(), site->topic(), 0);
@@ -231,14 +231,14 @@ struct Overtaken {
   std::unique_ptr<WorkerProcess> worker;
 };
 
-TEST(Start, HaltsWhereKafkaDeletesWhatAWorkerWouldReadNext) {
+TEST(Start, HaltsIfKafkaDeletesWhatAWorkerWouldReadNext) {
   HAPAX_NEEDS_KAFKA();
   Overtaken overtaken("halt");
   overtaken.site.await(kOpenHaltsWithReasons, "0|offset_out_of_range");
   expect_leaves(*overtaken.worker);
 }
 
-TEST(Start, GoesOnAtTheEarliestWhereKafkaDeletesWhatAWorkerWouldReadNext) {
+TEST(Start, GoesOnAtTheEarliestIfKafkaDeletesWhatAWorkerWouldReadNext) {
   HAPAX_NEEDS_KAFKA();
   Overtaken overtaken("earliest");
   overtaken.worker->await("messages_lost", {{"partition", 0}});

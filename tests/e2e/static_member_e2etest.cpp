@@ -27,7 +27,7 @@ TEST(StaticMember, WorksOffAPartitionThatWasAddedWhileItWasDead) {
 }
 
 // librdkafka 2.0 aborts if it describes a group by its admin call and no broker answers in time.
-TEST(StaticMember, LooksAtItsGroupWhileNobodyAnswersAndLives) {
+TEST(StaticMember, LooksAtItsGroupWhileNoBrokerAnswersAndLives) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
   const auto worker =
@@ -44,7 +44,7 @@ TEST(StaticMember, LooksAtItsGroupWhileNobodyAnswersAndLives) {
 }
 
 // The group gives it what it had, without a rebalance.
-TEST(StaticMember, GoesOnWhereARouteWasTakenAwayWhileItWasDead) {
+TEST(StaticMember, GoesOnIfARouteWasTakenAwayWhileItWasDead) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
   const std::string other = site.topic() + "-other";

@@ -59,7 +59,7 @@ TEST(Status, ExitsWith1WhileARoutesTopicCannotBeRead) {
   EXPECT_THAT(said.text, HasSubstr(site.topic()));
 }
 
-TEST(Status, SaysThatAnOwnerThatWasKilledIsGone) {
+TEST(Status, TellsThatAnOwnerThatWasKilledIsGone) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
   Producer producer(site.bootstrap());

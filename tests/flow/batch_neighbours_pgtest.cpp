@@ -46,7 +46,7 @@ class BatchNeighbours : public FlowCase {
 };
 
 // For example, all together slept past a timeout. Half of them will not.
-TEST_F(BatchNeighbours, GoOnInHalvesWhereTheConnectionWasLostAtTheSeal) {
+TEST_F(BatchNeighbours, GoOnInHalvesIfTheConnectionWasLostAtTheSeal) {
   bool killed = false;
   const std::string workers =
       " FROM pg_stat_activity WHERE usename = 'hapax_worker' AND datname = current_database()";
@@ -110,7 +110,7 @@ TEST_F(BatchNeighbours, TakeTurnsBeforeAnybodyIsCountedForARowThatIsLocked) {
   EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
-TEST_F(BatchNeighbours, AreSetApartTogetherWhereSeveralStandInTheWay) {
+TEST_F(BatchNeighbours, AreSetApartTogetherIfSeveralStandInTheWay) {
   for (const char* const key : {"a", "c", "e"})
     process({.key = key, .payload = "other", .offset = 100}, book);
   database.run("TRUNCATE effects");

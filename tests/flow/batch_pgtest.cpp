@@ -285,7 +285,7 @@ TEST_F(BatchCase, RunsNothingOfAPartitionThatStartedBeforePostgresLostItsTail) {
 }
 
 // Which of them did it is told, and not guessed: a decision about one message fits no such halt.
-TEST_F(BatchCase, HaltsAsAWholeWhereAHandlerEndsTheTransaction) {
+TEST_F(BatchCase, HaltsAsAWholeIfAHandlerEndsTheTransaction) {
   class Ending final : public Handler {
     void handle(const Message& message, Context& context) override {
       if (message.offset() == 1) context.pqxx().exec("COMMIT");

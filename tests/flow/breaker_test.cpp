@@ -33,7 +33,7 @@ TEST(Breaker, CountsOnlyWhatRan) {
   EXPECT_EQ(cause_of({.result = Result::retry, .reason = "rejected"}), "");
 }
 
-TEST(Breaker, OpensAtItsLimitSaysItsCauseOnceAndStaysOpenUntilItIsClosed) {
+TEST(Breaker, OpensAtItsLimitTellsItsCauseOnceAndStaysOpenUntilItIsClosed) {
   Breaker breaker(2);
   for (int round = 0; round < 2; ++round) {
     breaker.learn(gave_up("rejected", "x"));
@@ -52,7 +52,7 @@ TEST(Breaker, OpensAtItsLimitSaysItsCauseOnceAndStaysOpenUntilItIsClosed) {
   }
 }
 
-TEST(Breaker, SaysItsCauseThoughAPartitionStartedMeanwhile) {
+TEST(Breaker, TellsItsCauseThoughAPartitionStartedMeanwhile) {
   Breaker breaker(1);
   breaker.learn(gave_up("rejected", "x"));
   breaker.close();

@@ -193,7 +193,7 @@ TEST_F(Claim, WaitsForACallThatIsNotDone) {
   }
 }
 
-TEST_F(Claim, IsADeadLetterIfNobodyKnowsWhatBecameOfTheCall) {
+TEST_F(Claim, IsADeadLetterIfTheOutcomeOfTheCallIsUnknown) {
   process({.offset = 1});
   database.run("UPDATE hapax.idempotency_keys SET status = 'unknown'");
   runs = 0;
@@ -227,7 +227,7 @@ TEST_F(Claim, TellsRedeliveriesByGroupAndGenerationToo) {
             "payload_drift");
 }
 
-TEST_F(Claim, ComparesUnderTheStoredFingerprintRuleWhereItIsKnown) {
+TEST_F(Claim, ComparesUnderTheStoredFingerprintRuleIfItIsKnown) {
   process({.payload = R"({"a":1})", .offset = 1});
   route.key.fingerprint.kind = key::FingerprintRule::Kind::json;
   EXPECT_EQ(process({.payload = R"({"a":1})", .offset = 2}).result, Result::duplicate);

@@ -97,7 +97,7 @@ TEST_F(Deferred, ParametersOfEveryTypeArriveAsTheyWere) {
 }
 
 // With the setting off a plain '…\' would end elsewhere than it looks.
-TEST_F(Deferred, QuotingHoldsWhateverTheHandlerSets) {
+TEST_F(Deferred, QuotingHoldsUnderAnySettingOfTheHandler) {
   const std::string hostile = "\\'); DELETE FROM effects; --";
   for (const char* setting : {"SET standard_conforming_strings TO off", "SET backslash_quote TO on",
                               "SET escape_string_warning TO on"}) {

@@ -15,7 +15,7 @@ TEST_F(Ending, CommitsEffectAndKeyInOneTransaction) {
   EXPECT_EQ(database.value("SELECT e.xmin = k.xmin FROM effects e, hapax.idempotency_keys k"), "t");
 }
 
-TEST_F(Ending, LeavesNothingBehindWhereTheHandlerThrows) {
+TEST_F(Ending, LeavesNothingBehindIfTheHandlerThrows) {
   const Outcome outcome = process({}, [](const Message& message, Context& context) {
     book(message, context);
     throw std::runtime_error("no luck");
@@ -259,7 +259,7 @@ TEST_F(Ending, WhatAHandlerLeavesInItsSessionIsNotSeenByTheNextMessage) {
 }
 
 // The completion names the key; in bytes it would be another one now.
-TEST_F(Ending, TheResultReachesItsKeyWhateverTheEncoding) {
+TEST_F(Ending, TheResultReachesItsKeyInEachEncoding) {
   const Outcome outcome = process({.key = "caf\u00e9"}, [](const Message&, Context& context) {
     context.sql("SET client_encoding TO 'LATIN1'");
     context.write("INSERT INTO effects (key, note) VALUES ('k', $1)", "\u20ac");
@@ -270,7 +270,7 @@ TEST_F(Ending, TheResultReachesItsKeyWhateverTheEncoding) {
   EXPECT_EQ(effects(), "k=\u20ac");
 }
 
-TEST_F(Ending, ATombstoneIsSkippedWhereTheRouteSaysSo) {
+TEST_F(Ending, ATombstoneIsSkippedIfTheRouteWantsIt) {
   EXPECT_EQ(process({.payload = std::nullopt}).reason, "tombstone");
   route.key.tombstone = key::Tombstone::skip;
   EXPECT_EQ(process({.payload = std::nullopt, .offset = 1}).result, Result::skipped);

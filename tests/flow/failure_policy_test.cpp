@@ -302,7 +302,7 @@ TEST(FailurePolicy, OfABatchWhoseSessionIsSpoiltRunsAgainAlone) {
   });
 }
 
-TEST(FailurePolicy, AnEndingHoldsWhatTheDecisionAndTheFaultSay) {
+TEST(FailurePolicy, AnEndingHoldsWhatTheDecisionAndTheFaultTell) {
   const Outcome busy = ending(kBusy, sql("55P03"), 2);
   EXPECT_EQ(busy.result, Result::busy);
   EXPECT_EQ(busy.reason, "key_held");

@@ -98,7 +98,7 @@ TEST_F(GivingUp, OfAMessageWhoseKeyWasForgottenOpensItsLetterAgainAndKeepsBothEr
 }
 
 // A rewind: what never reached the handler is found again, and is no news.
-TEST_F(GivingUp, OfWhatIsADeadLetterAlreadyIsARedeliveryWhateverTheReasonWas) {
+TEST_F(GivingUp, OfWhatIsADeadLetterAlreadyIsARedeliveryForEachReason) {
   const Sent refused{.payload = std::nullopt, .offset = 4};
   const Sent drifted{.payload = "20", .offset = 5};
   EXPECT_EQ(process({}).result, Result::completed);
@@ -189,7 +189,7 @@ TEST_F(GivingUp, KeepsAMessageThatAnOperatorSkips) {
 }
 
 // A gives up on m after it lost the partition; B has completed m meanwhile.
-TEST_F(GivingUp, WritesNothingWhereSomebodyElseCompletedTheMessage) {
+TEST_F(GivingUp, WritesNothingIfAnotherWorkerCompletedTheMessage) {
   Processor other = make_processor(2);
   const auto others_completion = [&](const Message&, Context&) { throw Reject("too late"); };
   for (const bool by_reject : {true, false}) {
@@ -329,7 +329,7 @@ TEST_F(OutageInCaution, LeavesNoRowBehindACompletedMessage) {
   EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
-TEST(Storable, CutsAndMendsWhatPostgresqlTextCannotHold) {
+TEST(Storable, CutsAndReplacesWhatPostgresqlTextCannotHold) {
   EXPECT_EQ(store::storable("caf\u00e9"), "caf\u00e9");
   EXPECT_EQ(store::storable("a\0b"s), "ab");
   EXPECT_EQ(store::storable("a\xff"s), "a\uFFFD");
@@ -339,7 +339,7 @@ TEST(Storable, CutsAndMendsWhatPostgresqlTextCannotHold) {
 }
 
 // As a payload of half a gigabyte would: the statement, or the row, is more than PostgreSQL takes.
-TEST_F(GivingUp, KeepsCoordinatesAndErrorWhereTheMessageIsMoreThanPostgresCanTake) {
+TEST_F(GivingUp, KeepsCoordinatesAndErrorIfTheMessageIsMoreThanPostgresCanTake) {
   database.run(
       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
       "IF NEW.payload IS NOT NULL THEN RAISE 'row is too big' USING ERRCODE = '54000'; END IF; "
@@ -379,7 +379,7 @@ TEST_F(GivingUp, KeepsTheMessageThoughAnInternalErrorOfPostgresqlPassesBy) {
             "5|10");
 }
 
-TEST_F(GivingUp, KeepsADriftedMessagesCoordinatesWhereItsBytesAreTooMuch) {
+TEST_F(GivingUp, KeepsADriftedMessagesCoordinatesIfItsBytesAreTooMuch) {
   EXPECT_EQ(process({.offset = 4}).result, Result::completed);
   database.run(
       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "

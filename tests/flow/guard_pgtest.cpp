@@ -26,7 +26,7 @@ TEST_F(Guard, HaltsAForgottenMessageInCautionToo) {
   EXPECT_EQ(effects(), "");
 }
 
-TEST_F(Guard, HaltsAtAMessageThatNobodyKnowsBelowTheHighestCheckpoint) {
+TEST_F(Guard, HaltsAtAnUnknownMessageBelowTheHighestCheckpoint) {
   const Outcome outcome = process({.offset = 4}, book, {.guard_below = 5});
   EXPECT_EQ(outcome.result, Result::halt_partition);
   EXPECT_EQ(outcome.reason, "unknown_below_highest");

@@ -94,7 +94,7 @@ TEST_F(Hostile, WhoseExtensionLacksItsLibraryHaltsItsRouteAndNotTheWorker) {
   EXPECT_EQ(outcome.result, Result::halt_route) << outcome.reason << outcome.detail;
 }
 
-TEST_F(Hostile, WhoseSqlIsWrongWhateverTheMessageHaltsItsRouteAtOnce) {
+TEST_F(Hostile, WhoseSqlIsWrongForEachMessageHaltsItsRouteAtOnce) {
   database.run("CREATE TABLE secrets (n int)");
   std::int64_t offset = 0;
   for (const char* text : {"SELECT * FROM no_such_table", "SELECT no_such_column FROM effects",

@@ -230,7 +230,7 @@ TEST_F(Hostile, InsertsOfOneTableNeverPassThoseOfAnother) {
   EXPECT_EQ(count("items"), 6);
 }
 
-TEST_F(Hostile, RowsThatJoinKeepTheirNullsWhateverTheServerThinksOfThemInArrays) {
+TEST_F(Hostile, RowsThatJoinKeepTheirNullsUnderArrayNullsOff) {
   database.run(
       "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET array_nulls = off', current_database()); "
       "END $$; CREATE TABLE notes (id int, note text); GRANT INSERT ON notes TO hapax_worker");

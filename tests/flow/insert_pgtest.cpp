@@ -70,7 +70,7 @@ TEST_F(Insert, RowsOfSeveralTablesGoOutInTheirOrder) {
   EXPECT_EQ(count("entries"), 3);
 }
 
-TEST_F(Insert, RowsOfOneTableKeepTheirOrderWhateverIsBetween) {
+TEST_F(Insert, RowsOfOneTableKeepTheirOrderWithAnythingBetween) {
   const Outcome outcome = run([](const Message&, Context& context) {
     context.insert("effects", {"key", "note"}, "a", 1);
     context.insert("effects", {"key"}, "b");

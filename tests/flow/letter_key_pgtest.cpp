@@ -129,7 +129,7 @@ TEST_F(LetterKey, ForgivesNoCrashOfTheOwnerInBetween) {
 }
 
 // PostgreSQL's clock went back since the letter was written and discarded.
-TEST_F(LetterKey, OpensAgainIfTheMessageFailsOnceMoreWhateverTheClockSays) {
+TEST_F(LetterKey, OpensAgainIfTheMessageFailsOnceMoreAtAnyTimeOfTheClock) {
   const Body fails = [](const Message& /*message*/, Context& /*context*/) { throw Reject("no"); };
   process({}, fails);
   database.run(

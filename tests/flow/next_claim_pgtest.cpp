@@ -151,7 +151,7 @@ TEST_F(ClaimOfTheNext, AKeyThatIsHeldDoesNotHoldUpTheMessageBefore) {
 }
 
 // A table lock, as of a migration, comes between the COMMIT and the look whose failure it was.
-TEST_F(ClaimOfTheNext, ACommittedMessageThatNobodyCanLookAtIsInDoubtAndNoFailedAttempt) {
+TEST_F(ClaimOfTheNext, ACommittedMessageThatCannotBeLookedAtIsInDoubtAndNoFailedAttempt) {
   options.lock_timeout = std::chrono::milliseconds(200);
   processor = make_processor();
   std::promise<void> looked;

@@ -274,7 +274,7 @@ TEST_F(Outage, OfTheHandlersOwnMakingIsCountedThoughItThrowsSomethingElse) {
 
 // What a statement's plan gives, and of which types its parameters are, is fixed for as long as its
 // session lives. On every lane's, so no attempts are counted.
-TEST_F(Outage, OfAStaleStatementRunsAnewOnAnotherSession) {
+TEST_F(Outage, OfAStaleStatementRunsAgainOnAnotherSession) {
   database.run(
       "CREATE TABLE accounts (id text); INSERT INTO accounts VALUES ('1');"
       "GRANT SELECT, INSERT ON accounts TO PUBLIC");
@@ -297,7 +297,7 @@ TEST_F(Outage, OfAStaleStatementRunsAnewOnAnotherSession) {
   EXPECT_EQ(count("hapax.attempts"), 0);
 }
 
-TEST_F(Outage, OfNoStaleStatementIsCountedOnceANewSessionSaysTheSame) {
+TEST_F(Outage, OfNoStaleStatementIsCountedOnceANewSessionFailsAlike) {
   EXPECT_EQ(process({.key = "first"}).result, Result::completed);
   runs = 0;
   const Outcome outcome = process({.offset = 1}, [](const Message&, Context& context) {

@@ -223,7 +223,7 @@ TEST_F(Position, ADeadLetterIsKeptWithAKeyAndIsRedeliveredAsOne) {
   EXPECT_EQ(effects(), "");
 }
 
-TEST_F(Position, AMessageThatNobodyKnowsBelowTheHighestCheckpointHalts) {
+TEST_F(Position, AnUnknownMessageBelowTheHighestCheckpointHalts) {
   const Outcome outcome = process({.offset = 7}, book, {.guard_below = 8});
   EXPECT_EQ(outcome.reason, "unknown_below_highest");
   EXPECT_EQ(count("hapax.positions"), 0);

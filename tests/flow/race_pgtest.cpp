@@ -63,7 +63,7 @@ TEST_F(Race, ManyLanesApplyEachOperationOnce) {
       "60");
 }
 
-TEST_F(Race, NobodyEverSeesAnEffectWithoutItsKeyOrAKeyWithoutItsEffect) {
+TEST_F(Race, NoReaderEverSeesAnEffectWithoutItsKeyOrAKeyWithoutItsEffect) {
   std::atomic<bool> done = false;
   std::atomic<int> torn = 0;
   std::atomic<int> looks = 0;
@@ -86,7 +86,7 @@ TEST_F(Race, NobodyEverSeesAnEffectWithoutItsKeyOrAKeyWithoutItsEffect) {
 
 // A reads that the key failed by another message; B takes it over and gives up on this very
 // message.
-TEST_F(Race, WhoeverGaveUpOnAMessageIsNotOvertakenByAnOlderRunOfIt) {
+TEST_F(Race, AGivenUpMessageIsNotTakenOverByAnOlderRunOfIt) {
   settle({.offset = 0}, [](const Message&, Context&) { throw Reject("no"); });
   const std::string scope = route.key.scope;
   const key::Identity identity{"k1", "", {std::string(32, 'f'), "payload"}};

@@ -230,7 +230,7 @@ TEST_F(Replay, TakesOverAForgottenKey) {
   EXPECT_EQ(run_next().result, ReplayResult::completed);
 }
 
-TEST_F(Replay, IsRefusedWhereTheProducersNextTryCompleted) {
+TEST_F(Replay, IsRefusedIfTheProducersNextTryCompleted) {
   const auto letter = dead();
   EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);
   database.run("DELETE FROM effects");
@@ -238,14 +238,14 @@ TEST_F(Replay, IsRefusedWhereTheProducersNextTryCompleted) {
   expect_refused(letter, "completed meanwhile by payments/3/9");
 }
 
-TEST_F(Replay, IsRefusedWhereTheKeyIsStarted) {
+TEST_F(Replay, IsRefusedIfTheKeyIsStarted) {
   const auto letter = dead();
   database.run("UPDATE hapax.idempotency_keys SET status = 'started'");
   want(letter);
   expect_refused(letter, "`started`: the operation is called for payments/3/0");
 }
 
-TEST_F(Replay, IsRefusedWhereTheKeyIsForgottenByRetention) {
+TEST_F(Replay, IsRefusedIfTheKeyIsForgottenByRetention) {
   const auto letter = dead();
   database.run("DELETE FROM hapax.idempotency_keys");
   want(letter);
@@ -253,14 +253,14 @@ TEST_F(Replay, IsRefusedWhereTheKeyIsForgottenByRetention) {
   EXPECT_EQ(key_row(), "");
 }
 
-TEST_F(Replay, IsRefusedWhereTheRouteDerivesAnotherKeyNow) {
+TEST_F(Replay, IsRefusedIfTheRouteDerivesAnotherKeyNow) {
   const auto letter = dead({.headers = {{"other", "k2"}}});
   route.key.sources = {{key::Source::Kind::header, {"other"}}};
   want(letter);
   expect_refused(letter, "another key");
 }
 
-TEST_F(Replay, IsRefusedWhereTheRoutesScopeChanged) {
+TEST_F(Replay, IsRefusedIfTheRoutesScopeChanged) {
   const auto letter = dead();
   route.key.scope = "elsewhere";
   want(letter);
@@ -290,7 +290,7 @@ TEST_F(Replay, RunsALetterThatCrashedWithoutItsKeyOnlyIfNoKeyWasForgotten) {
 }
 
 // What completed it in between, and was forgotten, cannot be told from the failure after that.
-TEST_F(Replay, IsRefusedWhereItsKeyFailedAgainAfterItCouldBeForgotten) {
+TEST_F(Replay, IsRefusedIfItsKeyFailedAgainAfterItCouldBeForgotten) {
   const auto letter = dead();
   dead({.offset = 77});  // another message of its key
   database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");
@@ -299,7 +299,7 @@ TEST_F(Replay, IsRefusedWhereItsKeyFailedAgainAfterItCouldBeForgotten) {
 }
 
 // By a shorter retention: the present one would still know it.
-TEST_F(Replay, IsRefusedWhereACompletionSinceItWasForgotten) {
+TEST_F(Replay, IsRefusedIfACompletionSinceItWasForgotten) {
   dead_without_key();
   EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);  // the corrected message
   database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM effects");
@@ -307,7 +307,7 @@ TEST_F(Replay, IsRefusedWhereACompletionSinceItWasForgotten) {
   expect_refused(1, "or a forgotten key");
 }
 
-TEST_F(Replay, RunsWhereOnlyCompletionsBeforeItWereForgotten) {
+TEST_F(Replay, RunsIfOnlyCompletionsBeforeItWereForgotten) {
   EXPECT_EQ(process({.key = "k2", .offset = 9}).result, flow::Result::completed);
   database.run("DELETE FROM hapax.idempotency_keys; DELETE FROM effects");
   dead_without_key();
@@ -316,7 +316,7 @@ TEST_F(Replay, RunsWhereOnlyCompletionsBeforeItWereForgotten) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
-TEST_F(Replay, IsRefusedWhereACompletionIsForgottenWhileItWaitsForTheKey) {
+TEST_F(Replay, IsRefusedIfACompletionIsForgottenWhileItWaitsForTheKey) {
   dead_without_key();
   EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);
   database.run("DELETE FROM effects");
@@ -333,7 +333,7 @@ TEST_F(Replay, IsRefusedWhereACompletionIsForgottenWhileItWaitsForTheKey) {
 }
 
 // hapax never knew whether the message had taken effect before.
-TEST_F(Replay, IsRefusedWhereTheMessageWasSkippedAsAForgottenOne) {
+TEST_F(Replay, IsRefusedIfTheMessageWasSkippedAsAForgottenOne) {
   process({.offset = 4}, book, {.guard_below = 9, .skip = "ann: leave it out"});
   database.run(
       "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "
@@ -343,7 +343,7 @@ TEST_F(Replay, IsRefusedWhereTheMessageWasSkippedAsAForgottenOne) {
   expect_refused(1, "whether the operation was completed since");
 }
 
-TEST_F(Replay, WaitsWhereTheDatabaseIsACopy) {
+TEST_F(Replay, WaitsIfTheDatabaseIsACopy) {
   const auto letter = dead();
   want(letter);
   database.run("UPDATE hapax.store SET database_oid = 1");
@@ -352,7 +352,7 @@ TEST_F(Replay, WaitsWhereTheDatabaseIsACopy) {
   EXPECT_EQ(state_of(letter), "open");
 }
 
-TEST_F(Replay, IsRefusedWhereAKeylessLetterIsOlderThanTheKeys) {
+TEST_F(Replay, IsRefusedIfAKeylessLetterIsOlderThanTheKeys) {
   dead_without_key();
   database.run("UPDATE hapax.dead_letters SET created_at = now() - interval '61 minutes'");
   want(1);
@@ -386,7 +386,7 @@ TEST_F(Replay, IsRefusedWhileItStillHasNoKey) {
   expect_refused(letter, "missing_key");
 }
 
-TEST_F(Replay, IsRefusedWhereTheLetterWasEndedBesideIt) {
+TEST_F(Replay, IsRefusedIfTheLetterWasEndedBesideIt) {
   const auto letter = dead();
   want(letter);
   database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");

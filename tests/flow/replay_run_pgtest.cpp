@@ -34,7 +34,7 @@ class ReplayRun : public ReplayCase {
 
 // Who races whom.
 
-TEST_F(ReplayRun, RunsOnceWhateverTwoReplayersDo) {
+TEST_F(ReplayRun, RunsOnceInEachRaceOfTwoReplayers) {
   lease = std::chrono::seconds(0);  // every claim is there for the taking at once
   constexpr int kLetters = 20;
   for (int i = 0; i < kLetters; ++i) want(dead({.key = "k" + std::to_string(i), .offset = i}));
@@ -100,7 +100,7 @@ TEST_F(ReplayRun, LosesAgainstTheProducersNextTryOrWinsButNeverBoth) {
 
 // Failing.
 
-TEST_F(ReplayRun, FailsForGoodWhereTheHandlerRejectsItAndCanBeWantedAgain) {
+TEST_F(ReplayRun, FailsForGoodIfTheHandlerRejectsItAndCanBeWantedAgain) {
   const auto letter = dead();
   want(letter);
   EXPECT_EQ(run_next(reject_it).result, ReplayResult::failed);
@@ -151,7 +151,7 @@ TEST_F(ReplayRun, DoesNotKeepItsSessionForEver) {
 }
 
 // A statement of a session that a handler has used before may be stale: a new one tells.
-TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAnewBeforeItIsCounted) {
+TEST_F(ReplayRun, WhoseStatementMayBeStaleIsRunAgainBeforeItIsCounted) {
   BodyHandler handler([&](const Message&, Context& context) {
     if (++runs > 1) context.sql("SELECT no_such_function($1)", 1);
   });
@@ -203,7 +203,7 @@ TEST_F(ReplayRun, WaitsForItsTime) {
   EXPECT_EQ(run_next().result, ReplayResult::completed);
 }
 
-TEST_F(ReplayRun, CountsNothingWherePostgresqlGoesAwayInTheHandler) {
+TEST_F(ReplayRun, CountsNothingIfPostgresqlGoesAwayInTheHandler) {
   want(dead());
   BodyHandler handler([&](const Message& message, Context& context) {
     book(message, context);
@@ -287,7 +287,7 @@ TEST_F(ReplayRun, WhoseTransactionTookTooLongAtCommitIsAFailedRun) {
   EXPECT_EQ(database.value("SELECT runs FROM hapax.replays"), "1");
 }
 
-TEST_F(ReplayRun, TakesEffectOnceWhateverBecomesOfTheAnswerToCommit) {
+TEST_F(ReplayRun, TakesEffectOnceWithAnyFateOfTheAnswerToCommit) {
   using test::CuttingProxy;
   CuttingProxy proxy(test::postgres().port());
   const auto direct = options;
@@ -325,7 +325,7 @@ TEST_F(ReplayRun, IsNotBegunAgainByARunThatKillsTheProcess) {
   EXPECT_EQ(replay_row().substr(0, 15), "failed|crashed:");
 }
 
-TEST_F(ReplayRun, IsNotRunWhereTheRouteIsHalted) {
+TEST_F(ReplayRun, IsNotRunIfTheRouteIsHalted) {
   want(dead());
   store::Session session(options);
   store::open_halt(session, "group", {0, "payments", 0, true, 1, {}, "breaker", "", {}, "w"});

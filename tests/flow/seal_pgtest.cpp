@@ -115,7 +115,7 @@ TEST_F(Seal, RefusesAClaimThatWasRolledBackToASavepointBefore) {
 }
 
 // Seen and not prevented: the effect stands without a key. The halt keeps it from being doubled.
-TEST_F(Seal, HaltsWhereAHandlerCommittedAnEffectInATransactionOfItsOwn) {
+TEST_F(Seal, HaltsIfAHandlerCommittedAnEffectInATransactionOfItsOwn) {
   const Outcome outcome = attack({"ROLLBACK", "BEGIN READ WRITE", kWrite, "COMMIT"});
   EXPECT_EQ(outcome.result, Result::halt_route);
   EXPECT_EQ(effects(), "stray=1");
@@ -123,7 +123,7 @@ TEST_F(Seal, HaltsWhereAHandlerCommittedAnEffectInATransactionOfItsOwn) {
 }
 
 // Counted as an attempt, each further one would double the effect that stands alone.
-TEST_F(Seal, HaltsWhereAHandlerEndedItsTransactionAndThenThrew) {
+TEST_F(Seal, HaltsIfAHandlerEndedItsTransactionAndThenThrew) {
   const Body ends[] = {
       [](const Message&, Context&) { throw Reject("no"); },
       [](const Message&, Context&) { throw Retry("later"); },

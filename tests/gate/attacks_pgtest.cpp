@@ -89,7 +89,7 @@ TEST_F(Attacks, WhatOneStatementMeetsIsNoOutage) {
   EXPECT_EQ(log.find("postgres_down"), std::string::npos) << log;
 }
 
-TEST_F(Attacks, NobodySaysThatARequestInDoubtTookNoEffect) {
+TEST_F(Attacks, NoAnswerTellsThatARequestInDoubtTookNoEffect) {
   std::atomic<bool> away = false, stays_away = false;
   const auto server = test::postgres().port();
   sandbox::Proxy proxy(
@@ -119,7 +119,7 @@ TEST_F(Attacks, NobodySaysThatARequestInDoubtTookNoEffect) {
 }
 
 // PostgreSQL may answer so behind a COMMIT that was done.
-TEST_F(Attacks, NobodySaysThatARequestWhoseCommitWasCancelledTookNoEffect) {
+TEST_F(Attacks, NoAnswerTellsThatARequestWhoseCommitWasCancelledTookNoEffect) {
   database.run(
       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
       "RAISE EXCEPTION 'no' USING ERRCODE = NEW.note; END $$;"
@@ -136,7 +136,7 @@ TEST_F(Attacks, NobodySaysThatARequestWhoseCommitWasCancelledTookNoEffect) {
   EXPECT_TRUE(tells(post("k1", "23505"), "The request took no effect."));
 }
 
-TEST_F(Attacks, NobodySaysThatWhatAHandlerCommittedTookNoEffect) {
+TEST_F(Attacks, NoAnswerTellsThatWhatAHandlerCommittedTookNoEffect) {
   body = [](const Message& message, Context& context) {
     book(message, context);
     context.sql("COMMIT");
@@ -232,7 +232,7 @@ TEST_F(Attacks, ContentTypesDifferByWhatTheyMean) {
       400);
 }
 
-TEST_F(Attacks, AProxyNamesOneTenantOrNobody) {
+TEST_F(Attacks, AProxyNamesOneTenantOrNone) {
   config.gate.callers.header = "x-tenant";
   config.gate.callers.proxies = {*config::parse_network("127.0.0.1")};
   EXPECT_EQ(post("k1", "10", {{"X-Tenant", "cid"}}).status, 201);

@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, GateBatchLeaving,
                                          "SET hapax_test.who = 'k2'",
                                          "SELECT set_config('hapax_test.who', 'k2', true)"));
 
-TEST_F(GateBatch, WhoeverNeedsMoreThanPlainStatementsRunsAlone) {
+TEST_F(GateBatch, AHandlerThatNeedsMoreThanPlainStatementsRunsAlone) {
   body = [](const Message& message, Context& context) {
     try {
       context.pqxx().exec("SELECT 1");

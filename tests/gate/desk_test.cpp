@@ -164,7 +164,7 @@ class AnyDesk {
   std::set<std::string> flights_;  // of those in busy_
 };
 
-TEST(Desk, AnswersEachTicketOnceWhateverTheOrder) {
+TEST(Desk, AnswersEachTicketOnceInAnyOrder) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     AnyDesk any(seed);

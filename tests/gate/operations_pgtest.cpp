@@ -171,7 +171,7 @@ TEST_F(OperationsKept, WhatAnOperatorSkippedIsNeitherCompletedNorFailed) {
 
 // The clock of PostgreSQL goes back by an hour between the acceptance and the worker's outcome, or
 // between the failure and the next acceptance.
-TEST_F(OperationsForgotten, AFailureIsTheOutcomeWhateverTheClockSays) {
+TEST_F(OperationsForgotten, AFailureIsTheOutcomeAtAnyTimeOfTheClock) {
   const std::string at = post("k1").header("location");
   work(refuse);
   database.run(
@@ -269,7 +269,7 @@ TEST_F(OperationsKept, ARetryIsToldThePlaceByTheKeyOfToday) {
   EXPECT_EQ(ask(there, rotated->gate.port()).status, 202);
 }
 
-TEST_F(OperationsKept, AGateWithoutTheRouteDoesNotSayThatItIsGone) {
+TEST_F(OperationsKept, AGateWithoutTheRouteDoesNotTellThatItIsGone) {
   const std::string at = post("k1").header("location");
   config.gate.routes.front().path = config.base.routes.front().topic = "/refunds";
   const auto other = make_gate();

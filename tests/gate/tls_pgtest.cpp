@@ -135,7 +135,7 @@ TEST_F(GateTls, ExactlyOneKindOfCallerCounts) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(GateTls, AProxySpeaksForItsClientsWhateverItShows) {
+TEST_F(GateTls, AProxySpeaksForItsClientsWithAnyCertificate) {
   take_certificates();
   config.gate.callers.proxies = {*config::parse_network("127.0.0.0/8")};
   config.gate.callers.header = "x-tenant";

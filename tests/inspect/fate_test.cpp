@@ -161,7 +161,7 @@ const Case kTable[] = {
     {"not written yet", gone(InKafka::not_written), not_written, not_written},
 };
 
-TEST(Fate, IsWhatTheTableSays) {
+TEST(Fate, IsAsInTheTable) {
   for (const Case& one : kTable) {
     SCOPED_TRACE(one.what);
     EXPECT_STREQ(name_of(classify(standing(100), one.facts)), name_of(one.below));

@@ -42,7 +42,7 @@ TEST(Status, ExitsWith0WhileNothingIsHalted) {
 }
 
 // Each start counts until the checkpoint moves, and without a message it does not move.
-TEST(Status, SaysNothingOfProgressIfThereIsNothingToDo) {
+TEST(Status, TellsNothingOfProgressIfThereIsNothingToDo) {
   Site site = Site::on_mock_cluster(2);
   Producer producer(site.bootstrap());
   producer.send(site.payment(0));

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 constexpr int kExpired = 10;  // X509_V_ERR_CERT_HAS_EXPIRED
 
-TEST(ClientError, SaysWhatIsWrongWithACertificateInsteadOfThatItDoesNotVerify) {
+TEST(ClientError, TellsWhatIsWrongWithACertificateInsteadOfThatItDoesNotVerify) {
   EXPECT_EQ(
       explain(RD_KAFKA_RESP_ERR__SSL,
               "ssl://k:9093/bootstrap: SSL handshake failed: error:0A000086:SSL "
@@ -44,7 +44,7 @@ TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
                 HasSubstr("kafka.security.protocol does not name it"));
 }
 
-TEST(ClientError, AsksForAClientCertificateWhereTheBrokerRefusesOurs) {
+TEST(ClientError, AsksForAClientCertificateIfTheBrokerRefusesOurs) {
   for (const char* alert : {"sslv3 alert bad certificate: SSL alert number 42",
                             "sslv3 alert certificate unknown: SSL alert number 46",
                             "tlsv1 alert unknown ca: SSL alert number 48",
@@ -98,7 +98,7 @@ TEST(ClientError, TellsTheMistakesOfACertificateApart) {
   EXPECT_THAT(certificate_mistake(7), HasSubstr("X.509 error 7"));
 }
 
-TEST(ClientError, SaysTheSameEachTimeItIsRepeated) {
+TEST(ClientError, IsTheSameEachTimeItIsRepeated) {
   const auto again = [](const std::string& timing) {
     return explain(RD_KAFKA_RESP_ERR__TRANSPORT, "k:9092/1: Connect failed: refused" + timing, "",
                    "");
@@ -107,7 +107,7 @@ TEST(ClientError, SaysTheSameEachTimeItIsRepeated) {
             again(" (after 7ms in state CONNECT, 2 identical error(s) suppressed)"));
 }
 
-TEST(ClientError, BlamesScramOnlyWhereThisLibrdkafkaCannotDoIt) {
+TEST(ClientError, BlamesScramOnlyIfThisLibrdkafkaCannotDoIt) {
   EXPECT_TRUE(has_broken_scram(0x020002ff));
   EXPECT_TRUE(has_broken_scram(0x020600ff));
   EXPECT_FALSE(has_broken_scram(0x020601ff));
@@ -117,7 +117,7 @@ TEST(ClientError, BlamesScramOnlyWhereThisLibrdkafkaCannotDoIt) {
 }
 
 // Consumer gives the cause to _ALL_BROKERS_DOWN, too: one sentence, so that it is logged once.
-TEST(ClientError, SaysTheSameOfARefusedPasswordUnderEachCode) {
+TEST(ClientError, IsTheSameOfARefusedPasswordUnderEachCode) {
   const std::string text =
       "sasl_ssl://k:9093/1: SASL authentication error: no (after 9ms in state X)";
   EXPECT_EQ(explain(RD_KAFKA_RESP_ERR__AUTHENTICATION, text, "", "PLAIN"),

@@ -153,7 +153,7 @@ class Checked {
   std::unique_ptr<Consumer> consumer_;
 };
 
-TEST(Consumer, GivesEachPartitionFromWhereItIsStartedWhateverHappensAroundIt) {
+TEST(Consumer, GivesEachPartitionFromItsStartInSpiteOfAllAroundIt) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -184,7 +184,7 @@ TEST(Consumer, GivesEachPartitionFromWhereItIsStartedWhateverHappensAroundIt) {
 }
 
 // An assignment that comes while librdkafka still stops the one before would abort the process.
-TEST(Consumer, MayBeAssignedAnewAtOnceAndAgainThoughPartitionsAreMany) {
+TEST(Consumer, MayBeAssignedAgainAtOnceThoughPartitionsAreMany) {
   Checked checked(512);
   ASSERT_NO_FATAL_FAILURE(checked.await_assigned());
   std::map<int, std::int64_t> all;
@@ -199,7 +199,7 @@ TEST(Consumer, MayBeAssignedAnewAtOnceAndAgainThoughPartitionsAreMany) {
 }
 
 // If a partition has no leader, librdkafka leaves the question in the list, not an answer.
-TEST(Consumer, TakesNoQuestionThatNobodyAnsweredForTheAnswer) {
+TEST(Consumer, TakesNoUnansweredQuestionForTheAnswer) {
   MockCluster cluster;
   cluster.create_topic("t", 2);
   support::Producer(cluster.bootstrap()).send({.topic = "t", .payload = "0", .partition = 0});

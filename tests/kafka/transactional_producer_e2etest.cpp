@@ -43,7 +43,7 @@ struct TransactedTopic {
   std::string topic;
 };
 
-TEST(Transactions, WhoeverIsFencedCommitsNothing) {
+TEST(Transactions, AFencedProducerCommitsNothing) {
   HAPAX_NEEDS_KAFKA();
   const TransactedTopic one("fenced");
   const auto old = one.producer();

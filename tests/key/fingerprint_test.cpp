@@ -55,7 +55,7 @@ TEST(Fingerprint, TellsNullFromEmptyFromTheEmptyStringUnderEveryRule) {
   }
 }
 
-TEST(Fingerprint, OfWhatIsNotJsonIsRefusedWhereTheRuleNeedsJson) {
+TEST(Fingerprint, OfWhatIsNotJsonIsRefusedIfTheRuleNeedsJson) {
   for (const std::string payload : {" ", "{", "{\"a\":1,\"a\":1}"})
     EXPECT_EQ(std::get<Refusal>(print({Kind::json, {}}, payload)).reason, "not_json") << payload;
 }

@@ -74,7 +74,7 @@ TEST(Identity, FindsHeadersWithoutRegardToAsciiCase) {
             "<missing_key>");
 }
 
-TEST(Identity, TakesARepeatedHeaderOnlyWhereItAgreesWithItself) {
+TEST(Identity, TakesARepeatedHeaderOnlyIfItAgreesWithItself) {
   const KeySpec by_header = spec({header({"k"}), kind(Source::Kind::coordinates)});
   EXPECT_EQ(key_of(by_header, headers({{"k", "1"}, {"x", "2"}, {"K", "1"}})), "1");
   EXPECT_EQ(key_of(by_header, headers({{"k", "1"}, {"K", "2"}})), "<ambiguous_key>");
@@ -89,7 +89,7 @@ TEST(Identity, HoldsANullHeaderForAbsent) {
   EXPECT_EQ(key_of(spec({header({"k"})}), headers({{"k", std::nullopt}, {"k", "1"}})), "1");
 }
 
-TEST(Identity, TakesQuotesOffOnlyWhereToldTo) {
+TEST(Identity, TakesQuotesOffOnlyIfToldTo) {
   EXPECT_EQ(key_of(spec({header({"k"})}), headers({{"k", "\"8e03\""}})), "\"8e03\"");
   const KeySpec by_content = spec({unquoting("k")});
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -146,7 +146,7 @@ TEST(Identity, GivesTheSameTextOneKeyWhereverItComesFrom) {
   }
 }
 
-TEST(Identity, ReadsThePayloadAsJsonOnlyWhereItIsAsked) {
+TEST(Identity, ReadsThePayloadAsJsonOnlyIfItIsAsked) {
   const KeySpec mixed = spec({header({"k"}), json({"/id"}), kind(Source::Kind::record_key)});
   EXPECT_EQ(key_of(mixed, {.headers = {{"k", "h"}}, .payload = "not json"}), "h");
   EXPECT_EQ(key_of(mixed, {.payload = "not json", .record_key = "r"}), "<not_json>");
@@ -168,7 +168,7 @@ TEST(Identity, NamesTheSourcesItLookedFor) {
             "the message has none of the key's sources: header 'k' and 'l', JSON pointer '/id'");
 }
 
-TEST(Identity, FallsBackToCoordinatesWhereTheRouteSaysSo) {
+TEST(Identity, FallsBackToCoordinatesIfTheRouteWantsIt) {
   KeySpec lenient = spec({header({"k"})});
   lenient.missing_key = MissingKey::coordinates;
   EXPECT_EQ(key_of(lenient, {}), R"(:at("payments",0,3,42))");

@@ -30,7 +30,7 @@ TEST(JsonPointer, FollowsTheExamplesOfTheRfc) {
   }
 }
 
-TEST(JsonPointer, NamesNothingWhereThereIsNothing) {
+TEST(JsonPointer, NamesNothingIfThereIsNothing) {
   const auto document = nlohmann::json::parse(R"({"a":[1,2,{"b":null}],"s":"text","1":{"":3}})");
   for (const std::string pointer :
        {"/b", "/a/3", "/a/-", "/a/00", "/a/01", "/a/+1", "/a/-1", "/a/1e0", "/a/ 1", "/a/",

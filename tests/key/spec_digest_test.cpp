@@ -59,7 +59,7 @@ TEST(SpecDigest, ChangesWithAllThatDecidesIdentity) {
   EXPECT_EQ(digests.size(), changes.size());
 }
 
-TEST(SpecDigest, StaysWhereIdentityStays) {
+TEST(SpecDigest, StaysIfIdentityStays) {
   KeySpec spec = base();
   spec.sources[0].names = {"Idempotency-Key"};
   spec.fingerprint = {FingerprintRule::Kind::json_without, {"/sent_at"}};

@@ -144,7 +144,7 @@ TEST(AdminServer, ListsItsPathsAndKnowsNoOthers) {
   EXPECT_EQ(head->status, 503);
 }
 
-TEST(AdminServer, SaysWhatToMendWhenItCannotListen) {
+TEST(AdminServer, TellsWhatToFixIfItCannotListen) {
   const AdminServer first("127.0.0.1:0", good_answers());
   const struct {
     std::string listen, said;
@@ -174,7 +174,7 @@ TEST(AdminServer, FreesItsPortWhenItEnds) {
   EXPECT_EQ(listen_error(listen), "");
 }
 
-TEST(AdminServer, EndsAtOnceWhoeverIsConnected) {
+TEST(AdminServer, EndsAtOnceThoughClientsAreConnected) {
   std::deque<RawClient> slow;
   std::optional<AdminServer> server(std::in_place, "127.0.0.1:0", good_answers());
   for (int i = 0; i < 12; ++i) slow.emplace_back(server->port()).send("GET /livez HTTP/1.1\r\n");

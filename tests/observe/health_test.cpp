@@ -74,7 +74,7 @@ TEST(Ready, FailsClosedWhileNothingIsKnown) {
   EXPECT_TRUE(health.live().ok);
 }
 
-TEST(Ready, FailsForEachSingleTroubleAndSaysWhich) {
+TEST(Ready, FailsForEachSingleTroubleAndTellsWhich) {
   const struct {
     std::string reason;
     std::function<void(Worker&)> trouble;
@@ -205,7 +205,7 @@ TEST(Live, OnlyByThePollLoopAndFatalErrors) {
   EXPECT_EQ(worker.health.live().reasons, std::vector<std::string>{"fatal: first"});
 }
 
-TEST(Verdict, DetailIsJsonWhateverTheBytesOfAReason) {
+TEST(Verdict, DetailIsJsonForAnyBytesOfAReason) {
   Worker worker;
   worker.report({PartitionState::halted, "bad \xff byte", 100, 5, 0});
   EXPECT_NE(worker.health.ready().detail.dump().find("bad \\\\xff byte"), std::string::npos);

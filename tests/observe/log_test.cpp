@@ -74,7 +74,7 @@ TEST(Log, WritesOneJsonObjectALine) {
   EXPECT_TRUE(object.at("time").get<std::string>().ends_with("Z"));
 }
 
-TEST(Log, WritesValidJsonWhateverTheBytes) {
+TEST(Log, WritesValidJsonForAnyBytes) {
   std::string all_bytes;
   for (int byte = 0; byte < 256; ++byte) all_bytes += static_cast<char>(byte);
   const auto line = written(Level::info, Format::json, [&] {

@@ -136,7 +136,7 @@ TEST(Metrics, ShowHowLongExpiredKeysHaveStayed) {
   EXPECT_TRUE(shows(metrics, "hapax_retention_behind_seconds 3600"));
 }
 
-TEST(PartitionMetrics, ShowOffsetsExactlyAndOnlyWhereKnown) {
+TEST(PartitionMetrics, ShowOffsetsExactlyAndOnlyIfKnown) {
   Metrics metrics(kVersions);
   metrics.partition_assigned("payments", 3);
   EXPECT_TRUE(shows(metrics,
@@ -212,7 +212,7 @@ TEST(PartitionMetrics, VanishWithThePartitionAndStayGone) {
   EXPECT_TRUE(mentions(metrics, R"(partition="4")"));
 }
 
-TEST(PartitionMetrics, StopAtTheirBoundAndSaySo) {
+TEST(PartitionMetrics, StopAtTheirBoundAndTellIt) {
   Metrics metrics(kVersions, 2);
   for (int partition = 0; partition < 5; ++partition) metrics.partition_assigned("t", partition);
   EXPECT_TRUE(mentions(metrics, R"(partition="1")"));

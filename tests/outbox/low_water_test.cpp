@@ -18,7 +18,7 @@ TEST(LowWater, PassesNothingThatARunningTransactionMayStillLeave) {
   EXPECT_EQ(water.mark(), 10);
 }
 
-TEST(LowWater, PassesAtTheSecondReadWhereNobodyHasDrawnAnId) {
+TEST(LowWater, PassesAtTheSecondReadIfNoTransactionHasDrawnAnId) {
   LowWater water;
   water.read(10, {});
   EXPECT_EQ(water.mark(), 0);

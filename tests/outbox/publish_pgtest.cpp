@@ -119,7 +119,7 @@ TEST_F(Publish, GivesTheSameKeysWhenTheTailOfPostgresWasLost) {
   EXPECT_EQ(database.value("SELECT count(DISTINCT idempotency_key) FROM hapax.outbox"), "3");
 }
 
-TEST(PublishedKey, DependsOnEachFieldAndOnWhereItEnds) {
+TEST(PublishedKey, DependsOnEachFieldAndOnItsEnd) {
   const key::Identity one{"k", "t", {}};
   const std::string key = published_key("s", one, "n", 0);
   EXPECT_EQ(key.size(), 64U);
@@ -181,7 +181,7 @@ TEST_F(Publish, KnowsWhichMessageItComesFrom) {
             "g/payments/2/3/42");
 }
 
-TEST_F(Publish, IsRefusedInTheHandlerWithASentenceThatSaysHowToFixIt) {
+TEST_F(Publish, IsRefusedInTheHandlerWithASentenceThatTellsHowToFixIt) {
   const auto refusal = [&](std::string_view topic, Outgoing record) {
     Outcome outcome = process({.key = "refused"}, [&](const Message&, Context& context) {
       context.publish(topic, record);

@@ -38,7 +38,7 @@ TEST_F(RelayCase, SendsEachRecordOnceInTheOrderOfItsKeyAndRemovesIt) {
             std::string::npos);
 }
 
-TEST_F(RelayCase, AddsWhereARecordComesFromAndItsKey) {
+TEST_F(RelayCase, AddsTheOriginOfARecordAndItsKey) {
   database.run(rows("audit", 7, 1));
   const auto relay = run();
   await_sent();

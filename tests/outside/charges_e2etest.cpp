@@ -248,7 +248,7 @@ TEST(Charges, ThatRunAtSigtermAreWaitedFor) {
   shop.expect_exact(2);
 }
 
-TEST(Charges, ThatNobodyKnowsOfAreDecidedByAnOperator) {
+TEST(Charges, WithAnUnknownOutcomeAreDecidedByAnOperator) {
   HAPAX_NEEDS_KAFKA();
   Shop shop(kNever, false);
   const auto worker = shop.worker("w");

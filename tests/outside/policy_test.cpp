@@ -26,7 +26,7 @@ TEST(CallPolicy, CallsWhatWasNeverCalled) {
       EXPECT_EQ(plan(rules(repeat), {.calls = calls}, 3).step, Step::call);
 }
 
-TEST(CallPolicy, BooksAnAnswerWhateverElseIsTrue) {
+TEST(CallPolicy, BooksAnAnswerInEachCase) {
   for (const Repeat repeat : kAll)
     EXPECT_EQ(plan(rules(repeat), {.calls = 9, .crashes = 9, .age = 1h, .answered = true}, 3).step,
               Step::book);

@@ -101,7 +101,7 @@ TEST(Avro, RefusesBytesThatDoNotFit) {
 }
 
 // Each of these ended avro-c, or would have.
-TEST(Avro, IsBoundedByWhatItReadsAndNotByWhatTheBytesSay) {
+TEST(Avro, IsBoundedByWhatItReadsAndNotByTheBytesOwnNumbers) {
   expect_refused(R"("bytes")", "\x80\x80\x80\x80\x80\x40", "ends early");  // 2^40 bytes
   const std::string most = "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01";
   expect_refused(R"({"type": "array", "items": "null"})", most, "more than");

@@ -167,7 +167,7 @@ TEST(Protobuf, RefusesBytesThatDoNotFit) {
   expect_refused(read_proto3("int32 a = 1;", "\x0f"), "kind that there is not");
 }
 
-TEST(Protobuf, IsBoundedByWhatItReadsAndNotByWhatTheBytesSay) {
+TEST(Protobuf, IsBoundedByWhatItReadsAndNotByTheBytesOwnNumbers) {
   expect_refused(read_proto3("bytes a = 1;", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
                  "ends early");
   const std::string many = "repeated E a = 1; enum E { " + std::string(20'000, 'Z') + " = 0; }";

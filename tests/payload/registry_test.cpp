@@ -106,7 +106,7 @@ TEST(Registry, GivesAvroTheFirstVersionOfEachName) {
   EXPECT_EQ(a.find("/schemas/ids/2"), "AVRO:S c=C1! b=B!");
 }
 
-TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndByNobodyMeanwhile) {
+TEST(Registry, ThatIsAwayIsAskedAgainAfterAGrowingWaitAndNotMeanwhile) {
   Double a;
   a.answers["/schemas/ids/1"] = {200, R"({"schema": "S"})"};
   a.away = "refused";
@@ -217,7 +217,7 @@ TEST(Registry, ThatHasNoGuidsRefusesThem) {
   }
 }
 
-TEST(Registry, WaitsAnewForASchemaThatWasAskedForLongAgo) {
+TEST(Registry, WaitsAgainForASchemaThatWasAskedForLongAgo) {
   Double a;
   EXPECT_EQ(a.find("/schemas/ids/7"), "wait 5000");  // one message named an id of the future
   a.now += std::chrono::minutes(5);

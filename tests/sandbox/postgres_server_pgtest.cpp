@@ -91,7 +91,7 @@ TEST(PostgresServer, UsesAGivenFolderAgain) {
   EXPECT_EQ(ask(PostgresServer(options).url(), "SELECT count(*) FROM unlogged"), "1");
 }
 
-TEST(PostgresServer, QuotesTheServerWhereItDoesNotStart) {
+TEST(PostgresServer, QuotesTheServerIfItDoesNotStart) {
   const std::string message = message_of([] {
     PostgresServer server({{}, {{"no_such_setting", "1"}}});
   });

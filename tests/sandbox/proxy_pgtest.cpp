@@ -34,7 +34,7 @@ TEST(Proxy, HoldsBackBothDirectionsAndLosesNothing) {
   EXPECT_EQ(rows[0][0].text(), large + 'y');
 }
 
-TEST(Proxy, WithNobodyBehindItRefuses) {
+TEST(Proxy, WithNoServerBehindItRefuses) {
   test::Database database;
   const store::ConnectOptions options = database.worker();
   const Proxy proxy({"127.0.0.1", "1"});

@@ -9,7 +9,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Outages, AreASentenceThatSaysWhatToDo) {
+TEST(Outages, AreASentenceThatTellsWhatToDo) {
   const Outage full = explain_outage(
       "53100", "ERROR:  could not extend file \"base/1/2\": No space left on device\nHINT: x");
   EXPECT_EQ(full.shown, "the disk of PostgreSQL is full: make room on it (SQLSTATE 53100)");

@@ -19,7 +19,7 @@ Fault gone() { return {Fault::Kind::connection, "", ""}; }
 Fault aborted() { return {Fault::Kind::aborted, "", ""}; }
 Fault other() { return {Fault::Kind::other, "", ""}; }
 
-TEST(Fault, MeansWhatItsPhaseSays) {
+TEST(Fault, MeansWhatItsPhaseTells) {
   using enum Phase;
   using enum FailureClass;
   const Case cases[] = {
@@ -70,7 +70,7 @@ TEST(Fault, MeansWhatItsPhaseSays) {
         << "phase " << static_cast<int>(c.phase) << " state " << c.fault.sqlstate;
 }
 
-TEST(Fault, SaysNothingAboutTheMessageWhereItIsPostgresOwn) {
+TEST(Fault, TellsNothingAboutTheMessageIfItIsPostgresOwn) {
   for (const Phase phase : {Phase::claim, Phase::handler, Phase::complete, Phase::account}) {
     for (const char* state : {"40001", "40P01"})
       EXPECT_EQ(classify(phase, sql(state)), FailureClass::again) << state;
@@ -134,7 +134,7 @@ TEST(Fault, OfATextThatDoesNotPrepareIsToldWithoutTheNameThatItHasHere) {
 }
 
 // Read as the handler's own, a deadlock that it wrapped or copied would cost an attempt.
-TEST(Fault, OfPostgresIsOneWhateverTheHandlerMakesOfIt) {
+TEST(Fault, OfPostgresIsOneThoughTheHandlerTurnsItIntoAnother) {
   const DatabaseError deadlock({Fault::Kind::sql, "40P01", "deadlock"}, "UPDATE");
   EXPECT_EQ(read(SqlError(deadlock)).sqlstate, "40P01");
   EXPECT_EQ(read(SqlError("gone", "", "UPDATE")).kind, Fault::Kind::connection);

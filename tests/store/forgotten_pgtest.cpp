@@ -64,7 +64,7 @@ TEST_F(Forgotten, IsNotedForAWorkerOfTheSchemaBefore) {
   EXPECT_EQ(notes(), "a|20");
 }
 
-TEST_F(Forgotten, IsNothingWhereKeysAreNotRemovedAfterAll) {
+TEST_F(Forgotten, IsNothingIfKeysAreNotRemovedAfterAll) {
   key("a", "completed", 20);
   {
     Transaction transaction(session);

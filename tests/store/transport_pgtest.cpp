@@ -115,7 +115,7 @@ TEST(PostgresTransport, NamesAKeyThatOthersCanRead) {
   EXPECT_THAT(refusal(server().target() + kVerify + by_certificate(mine)), HasSubstr("chmod 600"));
 }
 
-TEST(PostgresTransport, SaysThatTheServerWantsTls) {
+TEST(PostgresTransport, TellsThatTheServerWantsTls) {
   EXPECT_THAT(refusal(server().target() + "sslmode=disable " + by_password()),
               HasSubstr("the server wants TLS"));
 }

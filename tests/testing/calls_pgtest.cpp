@@ -230,7 +230,7 @@ TEST(KitOfCalls, ACrashThatTheDoubleDoesNotSeeIsRefused) {
   EXPECT_THROW(harness.crash_at(hapax::testing::CrashPoint::handled, payment()), std::logic_error);
 }
 
-TEST(KitOfCalls, SaysWhichExaminationFitsTheHandler) {
+TEST(KitOfCalls, TellsWhichExaminationFitsTheHandler) {
   Gateway gateway;
   Harness outside(charges(gateway), declared(kNever));
   EXPECT_THROW(outside.expect_exactly_once(payment()), std::logic_error);

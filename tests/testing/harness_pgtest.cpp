@@ -53,7 +53,7 @@ TEST(Harness, TheTimeThatPassesCountsForMaxElapsed) {
   EXPECT_EQ(harness.deliver(payment()).runs, 4);  // at 0, 2, 4 and 6 hours
 }
 
-TEST(Harness, OneAttemptWaitsWhereAWorkerWouldTryAgain) {
+TEST(Harness, OneAttemptWaitsIfAWorkerWouldTryAgain) {
   Harness harness(factory(fail), ledger());
   const Outcome first = harness.attempt(payment());
   EXPECT_EQ(first.result, Result::waiting);
@@ -133,7 +133,7 @@ TEST(Harness, AWorkerThatDiesAfterCommitLeavesADuplicate) {
   EXPECT_EQ(harness.deliver(payment()).result, Result::duplicate);
 }
 
-TEST(Harness, ACrashPointThatIsNotReachedSaysHowItEnded) {
+TEST(Harness, ACrashPointThatIsNotReachedTellsHowItEnded) {
   Harness harness(factory([](const Message&, Context&) { throw hapax::Reject("never"); }),
                   ledger());
   try {

@@ -84,7 +84,7 @@ TEST_F(KitOptions, ARouteThatIsNotThereIsAnsweredWithThoseThatAre) {
   EXPECT_EQ(refusal(options), "none");
 }
 
-TEST_F(KitOptions, EveryMistakeIsSaidAtOnce) {
+TEST_F(KitOptions, EveryMistakeIsToldAtOnce) {
   EXPECT_THAT(refusal({}), HasSubstr("name the worker's configuration in Options::config"));
   EXPECT_THAT(refusal({.config = "/nowhere/worker.json"}),
               HasSubstr("cannot read the configuration /nowhere/worker.json"));
@@ -120,7 +120,7 @@ TEST_F(KitOptions, AFileThatAWorkerRefusesIsRefused) {
   EXPECT_THAT(with(R"("postgres": "x")"), HasSubstr("postgres: found \"x\""));
 }
 
-TEST_F(KitOptions, AFileThatIsNoObjectIsSaid) {
+TEST_F(KitOptions, AFileThatIsNoObjectIsTold) {
   EXPECT_THAT(refusal({.config = file("array.json", "[1]")}),
               HasSubstr("array.json is no JSON object"));
   EXPECT_THAT(refusal({.config = file("empty.json", "{}"), .route = {{"key", "record_key"}}}),

@@ -46,7 +46,7 @@ TEST(ReplayOfRecords, TellsWhatBecomesOfEachRecord) {
 
 TEST(Shadow, OfTheSameHandlerShowsNothing) { EXPECT_THAT(differences_of(book, book), IsEmpty()); }
 
-TEST(Shadow, ShowsWhereTheTablesBecomeDifferent) {
+TEST(Shadow, ShowsTheMessageAtWhichTheTablesBecomeDifferent) {
   const auto told = differences_of(book, [](const Message& message, Context& context) {
     const bool seven = message.payload() == "7";
     context.sql("INSERT INTO payments VALUES ($1, $2)", *message.header("id"),

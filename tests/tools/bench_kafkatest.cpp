@@ -22,7 +22,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
+TEST(Bench, BooksEveryMessageOnceAndTellsWhatEachModeMade) {
   const sandbox::TemporaryFolder folder("bench");
   const auto out = folder.path() / "out";
   const auto svg = folder.path() / "bench.svg";
@@ -81,7 +81,7 @@ TEST(Bench, BooksEveryMessageOnceAndSaysWhatEachModeMade) {
 }
 
 // The delay is a lower bound: a message costs two round trips.
-TEST(Bench, PutsPostgresFurtherAwayAndFillsTheTableWhereAsked) {
+TEST(Bench, PutsPostgresFurtherAwayAndFillsTheTableIfAsked) {
   const sandbox::TemporaryFolder folder("bench");
   const auto out = folder.path() / "out";
   sandbox::ChildProcess bench(

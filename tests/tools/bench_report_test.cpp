@@ -18,7 +18,7 @@ std::vector<nanoseconds> up_to(int last) {
   return all;
 }
 
-TEST(BenchReport, TheMedianIsTheMiddleOneOfWhateverOrder) {
+TEST(BenchReport, TheMedianIsTheMiddleOneInAnyOrder) {
   EXPECT_EQ(median({9, 1, 5}), 5);
   EXPECT_EQ(median({4, 1, 9, 2}), 3);
   EXPECT_EQ(median({7}), 7);

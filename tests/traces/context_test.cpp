@@ -123,7 +123,7 @@ TEST(Carried, IsTheSpansIfItIsSent) {
   EXPECT_EQ(carried.tracestate(), "a=1");
 }
 
-TEST(Carried, SaysNotSampledIfNobodyElseHasDecided) {
+TEST(Carried, IsNotSampledIfNoOtherSideHasDecided) {
   const Trace trace{.context = {.trace_id = {1}, .span_id = {2}}};
   const MessageWith bare, traced(7, {{"traceparent", kNotSampled}});
   EXPECT_EQ(Carried(*bare, &trace).traceparent(),

@@ -211,7 +211,7 @@ TEST_F(Spans, OfCommitsNameTheirTopicAndError) {
   EXPECT_EQ(attribute(spans[1], "error.type"), "deferred");
 }
 
-TEST_F(Spans, AreJsonWhateverTheTopicAndTheHandlerAreCalled) {
+TEST_F(Spans, AreJsonForAnyNameOfTopicAndHandler) {
   trace(Parent::link);
   const MessageWith bare;
   const std::vector<Received> messages = {{*bare}};

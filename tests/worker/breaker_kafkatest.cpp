@@ -27,7 +27,7 @@ Outgoing rejected(const Site& site, int number, const std::string& why = "no acc
 
 constexpr const char* kHalts = "SELECT reason, whole_route, ended_by FROM hapax.halts";
 
-TEST(Breaker, HaltsTheRouteAfterDeadLettersInARowForOneCauseUntilSomebodyResumesIt) {
+TEST(Breaker, HaltsTheRouteAfterDeadLettersInARowForOneCauseUntilAnOperatorResumesIt) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 10);

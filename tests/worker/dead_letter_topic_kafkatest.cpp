@@ -238,7 +238,7 @@ TEST_F(DeadLetterTopic, ThatRefusesHoldsUpNoOther) {
   expect_leaves(*one);
 }
 
-TEST_F(DeadLetterTopic, WaitsForTheSchemaThatItNeedsAndHoldsNobody) {
+TEST_F(DeadLetterTopic, WaitsForTheSchemaThatItNeedsAndHoldsNoMessage) {
   {
     store::Session owner(site.database().owner());
     store::migrate_down(owner, 5);

@@ -316,7 +316,7 @@ TEST_F(DispatcherTest, CautionRunsItsMessagesAloneAndInTurnsWithTheOthers) {
   EXPECT_EQ(take(), 102);
 }
 
-TEST_F(DispatcherTest, CautionHoldsUpNobodyWhileItsMessagesWait) {
+TEST_F(DispatcherTest, CautionHoldsUpNoOtherWhileItsMessagesWait) {
   const auto innocent = partition();
   const auto suspect = partition();
   dispatcher_.set_cautious({suspect});

@@ -145,7 +145,7 @@ TEST(Leave, TwoSignalsThatComeTogetherAreOne) {
   EXPECT_EQ(worker->count("stopped"), 1U);
 }
 
-TEST(Leave, IsCleanWhereNothingRunsSoAChangedKeySpecIsLetIn) {
+TEST(Leave, IsCleanIfNothingRunsSoAChangedKeySpecIsLetIn) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 5);

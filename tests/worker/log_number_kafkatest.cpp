@@ -70,7 +70,7 @@ TEST(LogNumber, IsNotThatOfALogWhoseLastRecordIsAnother) {
 }
 
 // The same for the group itself, if an operator knows better.
-TEST(LogNumber, IsKeptWhereAnOperatorSaysThatTheLogIsTheSame) {
+TEST(LogNumber, IsKeptIfAnOperatorDecidesThatTheLogIsTheSame) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 20);

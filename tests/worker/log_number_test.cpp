@@ -41,7 +41,7 @@ std::int32_t number(const LogFacts& facts) {
   return std::holds_alternative<LogNumber>(decided) ? std::get<LogNumber>(decided).generation : -1;
 }
 
-TEST(LogNumber, OfTheFirstGroupIsOneAndOfWhoeverGoesOnIsAsItWas) {
+TEST(LogNumber, OfTheFirstGroupIsOneAndOfAGroupThatGoesOnIsAsItWas) {
   EXPECT_EQ(number(facts({}, {})), 1);
   EXPECT_EQ(number(facts(logs_row(4), {})), 4);
 }
@@ -67,7 +67,7 @@ TEST(LogNumber, IsJoinedByTheSecondGroupThatLearnsThatTheTopicWasMadeAgain) {
       << "back to where it was";
 }
 
-TEST(LogNumber, OfATopicThatWasMadeAgainIsNewThoughAnOperatorHasMovedWhereItStarts) {
+TEST(LogNumber, OfATopicThatWasMadeAgainIsNewThoughAnOperatorHasMovedItsStart) {
   store::CheckpointRow moved = recreated(1);
   moved.next_offset = 7;
   moved.start_as = "checkpoint";
@@ -177,7 +177,7 @@ TEST_F(ProofOfALog, IsWantedOfAGroupThatComesFromAnotherScope) {
   EXPECT_EQ(number(begins), 4) << "it goes on at its checkpoint, under keys that nobody has";
 }
 
-TEST(LogNumber, OfWhoCannotTellIdsIsKeptWhereSomebodyLearnsTheId) {
+TEST(LogNumber, OfAGroupThatCannotTellIdsIsKeptIfAnotherLearnsTheId) {
   const auto decided =
       std::get<LogNumber>(number_of_log(facts(logs_row(3), {{"s", "c1", "", 3}}, "c1", "x")));
   EXPECT_EQ(decided, (LogNumber{3, true}));

@@ -31,7 +31,7 @@ TEST(OutOfRange, IsAskedAboutAgainBeforeThePartitionHalts) {
 }
 
 // The broker that answers "out of range" is one that does not lead: the next question fails, too.
-TEST(OutOfRange, StartsAgainAlsoWhereThatFailsAtFirst) {
+TEST(OutOfRange, StartsAgainAlsoIfThatFailsAtFirst) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 20);
@@ -65,7 +65,7 @@ TEST(OutOfRange, ALogThatSeemsTooShortAtTheStartIsAskedAboutAgain) {
 }
 
 // Retention that is ahead of a worker is so again a moment later.
-TEST(OutOfRange, IsAlwaysAskedAboutWhereTheConfigurationSaysEarliest) {
+TEST(OutOfRange, IsAlwaysAskedAboutIfTheConfigurationWantsEarliest) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 20);

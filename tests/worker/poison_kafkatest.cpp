@@ -44,7 +44,7 @@ std::vector<Poison> poisons() {
 
 constexpr int kBetween = 20;  // good ones after each poison
 
-TEST(Poison, OfEachKindHoldsNobodyOfAnotherOrderKeyAndItsOwnOnlyUntilItIsGivenUp) {
+TEST(Poison, OfEachKindHoldsNoOtherOrderKeyAndItsOwnOnlyUntilItIsGivenUp) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());
   const auto worker = site.worker(

@@ -74,7 +74,7 @@ class ReplayCommand : public testing::Test {
   sandbox::TemporaryFolder folder{"replay"};
 };
 
-TEST_F(ReplayCommand, CompletesAnEditedDeadLetterOnceAndSaysSo) {
+TEST_F(ReplayCommand, CompletesAnEditedDeadLetterOnceAndTellsIt) {
   const auto worker = worker_with_dead_letter();
   EXPECT_EQ(run(ordering("replay", {"1"})), 1) << "it is as bad as it was";
   EXPECT_THAT(said(), HasSubstr("replayed 1: 0 completed, 0 refused, 1 failed"));
@@ -136,7 +136,7 @@ TEST_F(ReplayCommand, NeedsAnAnswerOrYesAndDryRunChangesNothing) {
   expect_leaves(*worker);
 }
 
-TEST_F(ReplayCommand, SaysThatNoWorkerTakesItAndCancelsIt) {
+TEST_F(ReplayCommand, TellsThatNoWorkerTakesItAndCancelsIt) {
   const auto worker = worker_with_dead_letter();
   site.database().run(
       "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "

@@ -37,7 +37,7 @@ TEST(Retention, RemovesExpiredKeysByOneWorkerWhileClaimsGoOn) {
   expect_leaves(*two);
 }
 
-TEST(Retention, SaysOnceThatItCannotRemoveKeys) {
+TEST(Retention, TellsOnceThatItCannotRemoveKeys) {
   Site site = Site::on_mock_cluster(1);
   site.database().run("REVOKE DELETE ON hapax.idempotency_keys FROM hapax_worker");
   const auto worker = site.worker("w");

@@ -35,7 +35,7 @@ TEST(Retry, HoldsItsOwnOrderKeyAndNoOther) {
       << "the checkpoint waits, too, and the leave says what is settled beyond it";
 }
 
-TEST(Retry, KeepsItsCountOverARestartAndThenIsADeadLetterThatHoldsNobody) {
+TEST(Retry, KeepsItsCountOverARestartAndThenIsADeadLetterThatHoldsNoMessage) {
   Site site = Site::on_mock_cluster(1);
   send_poison_first(site);
   const auto worker = site.worker("w", retrying("1h", 2));

@@ -138,7 +138,7 @@ TEST(Start, ADecisionIsAboutTheMessagesOfItsQuestion) {
 }
 
 // A backup from the time of an earlier halt was put back, when the partition had long gone on.
-TEST(Start, AQuestionThatCameBackWithABackupIsAskedAnew) {
+TEST(Start, AQuestionThatCameBackWithABackupIsAskedAgain) {
   for (const char* const decided : {"", "as_unknown", "call"}) {
     StartFacts all = calling(config::Repeat::never, "1/0/9", "1/0/1");
     all.row->epoch = 4;

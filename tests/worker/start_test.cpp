@@ -30,7 +30,7 @@ TEST(Start, AnotherStoreOfThisClusterWithoutACheckpointHalts) {
   EXPECT_EQ(halt(all), "checkpoint_missing");
 }
 
-TEST(Start, AnotherStoreOfThisClusterBesideACheckpointHaltsUntilSomebodyDecides) {
+TEST(Start, AnotherStoreOfThisClusterBesideACheckpointHaltsUntilAnOperatorDecides) {
   StartFacts all = with(60, true, row(50));
   all.provenance->store_id = "store-2";
   EXPECT_EQ(halt(all), "other_store");
@@ -65,7 +65,7 @@ TEST(Start, AnExpiredOffsetOfTheSameTopicStartsAtTheCheckpoint) {
   EXPECT_EQ(at(with(std::nullopt, false, row(50))), (StartAt{50, false, 0}));
 }
 
-TEST(Start, AnExpiredOffsetHaltsWhereTheTopicCannotBeProvenTheSame) {
+TEST(Start, AnExpiredOffsetHaltsIfTheTopicCannotBeProvenTheSame) {
   StartFacts all = with(std::nullopt, false, row(50));
   all.topic_id = "";
   EXPECT_EQ(halt(all), "offset_unproven");
@@ -112,7 +112,7 @@ TEST(Start, ANewLogsFirstStartKilledHalfWayGoesOnAtTheOffsetThatKafkaHas) {
   EXPECT_EQ(at(all).offset, 100);
 }
 
-TEST(Start, AnotherClusterHaltsWhateverKafkaSays) {
+TEST(Start, AnotherClusterHaltsWithAnyAnswerOfKafka) {
   StartFacts all = with(60, true, row(50));
   all.cluster_id = "cluster-2";
   EXPECT_EQ(halt(all), "other_cluster");
@@ -140,7 +140,7 @@ TEST(Start, ALogThatEndsBelowWhatWasReadOfItHalts) {
   EXPECT_EQ(halt(all), "offset_above_end");
 }
 
-TEST(Start, AboveTheEndHaltsWhateverThePolicy) {
+TEST(Start, AboveTheEndHaltsUnderEachPolicy) {
   StartFacts all = with(101, true, row(101));
   all.earliest_when_out_of_range = true;
   EXPECT_EQ(halt(all), "offset_above_end");
@@ -161,7 +161,7 @@ TEST(Start, AChangedKeySpecIsRefusedUnlessTheLastOwnerLeftDrained) {
 }
 
 // N1 took the partition and has not begun; N2 joins.
-TEST(Start, AChangedKeySpecIsLetInThoughSomebodyHasTakenTheDrainedPartitionMeanwhile) {
+TEST(Start, AChangedKeySpecIsLetInThoughAWorkerHasTakenTheDrainedPartitionMeanwhile) {
   StartFacts all = with(50, true, row(50));
   all.key_spec = "spec-2";
   all.row->owner = "worker-2";
@@ -233,7 +233,7 @@ TEST(Start, AnOperatorsDecisionIsFollowed) {
   EXPECT_EQ(at(all), (StartAt{70, false, 0, Jump::decision}));
 }
 
-TEST(Start, ReadsAgainWhatWasReadBeforeUnlessAnOperatorSaysThatItIsTheSame) {
+TEST(Start, ReadsAgainWhatWasReadBeforeUnlessAnOperatorDecidesThatItIsTheSame) {
   const ReadRecord seen{1, 41, 1000, 10};
   StartFacts all = with(42, true, row(42));
   all.row->last_record = "1/40/900";

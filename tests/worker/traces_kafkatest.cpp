@@ -96,7 +96,7 @@ TEST(Traces, OfABatchAreOneSpanWithALinkForEachMessage) {
   site.expect_exact(40);
 }
 
-TEST(Traces, CostNoMessageIfNobodyTakesThem) {
+TEST(Traces, CostNoMessageIfNoCollectorTakesThem) {
   Site site = Site::on_mock_cluster(1);
   Collector collector;
   collector.hold();

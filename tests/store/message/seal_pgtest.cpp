@@ -132,7 +132,7 @@ TEST_F(SealInSql, NoncesNeverRepeatAcrossSessions) {
   EXPECT_NE(session.next_nonce(), other.next_nonce());
 }
 
-TEST_F(SealInSql, ADisabledOrMissingTriggerIsToldToWhoeverChecks) {
+TEST_F(SealInSql, ADisabledOrMissingTriggerIsToldByCheck) {
   EXPECT_EQ(read_seal_trigger(session)["enabled"], "O");
   database.run("ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal");
   EXPECT_EQ(read_seal_trigger(session)["enabled"], "D");

@@ -179,7 +179,7 @@ TEST_F(Inspect, ListsTheRowsOfAKeyOverPagesOnceEach) {
   EXPECT_EQ(seen, "k/s1 k/s2 k/s3 l/s ");
 }
 
-TEST_F(Inspect, ListingKeysEndsAtTheBoundAndSaysWhere) {
+TEST_F(Inspect, ListingKeysEndsAtTheBoundAndTellsTheKey) {
   database.run(
       "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation,"
       " partition, kafka_offset, expires_at) SELECT to_char(i, 'FM000000'), 's',"

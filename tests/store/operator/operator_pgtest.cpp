@@ -78,7 +78,7 @@ TEST_F(Operator, RefusesTheWrongWayAndWhatNeverStarted) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.position_changes"), 0);
 }
 
-TEST_F(Operator, SkipsFromTheBeginningWhereTheTopicWasMadeAgain) {
+TEST_F(Operator, SkipsFromTheBeginningIfTheTopicWasMadeAgain) {
   checkpoint("NULL");
   EXPECT_THROW(move(Jump::skip, 200), Refused);
   database.run("UPDATE hapax.checkpoints SET start_as = 'initial', highest = NULL");
@@ -110,7 +110,7 @@ TEST_F(Operator, MovesSeveralTogetherButThoseThatAWorkerHasMovedOn) {
             "200 300 200");
 }
 
-TEST_F(Operator, MovesNoneWhereOneCannotBeWaitedFor) {
+TEST_F(Operator, MovesNoneIfOneCannotBeWaitedFor) {
   for (const int partition : {0, 1}) checkpoint("100", partition);
   Transaction holder(session);
   holder.run("SELECT 1 FROM hapax.checkpoints WHERE partition = 1 FOR UPDATE");

@@ -97,7 +97,7 @@ TEST_F(CallOrders, AreRefusedIfAnotherGroupsWorkersWouldCarryThemOut) {
   EXPECT_EQ(state(), "answered|null|open");
 }
 
-TEST_F(CallOrders, ThatGiveUpCancelAReplayThatNobodyRuns) {
+TEST_F(CallOrders, ThatGiveUpCancelAReplayThatNoWorkerRuns) {
   replay();
   EXPECT_EQ(decide(What::give_up), "");
   EXPECT_EQ(state(), "completed|discarded|cancelled");

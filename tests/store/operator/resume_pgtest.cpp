@@ -67,7 +67,7 @@ struct Case {
 
 class EachDecision : public Resume, public testing::WithParamInterface<Case> {};
 
-TEST_P(EachDecision, LeavesTheCheckpointAsItSays) {
+TEST_P(EachDecision, LeavesTheCheckpointAsItsTextPromises) {
   checkpoint();
   halt(GetParam().reason, "42");
   EXPECT_EQ(end(GetParam().decision).halts.size(), 1U);
@@ -116,7 +116,7 @@ TEST_F(Resume, RefusesADecisionThatDoesNotFit) {
   }
 }
 
-TEST_F(Resume, RefusesAllWhereOneHaltDoesNotFit) {
+TEST_F(Resume, RefusesAllIfOneHaltDoesNotFit) {
   checkpoint();
   halt("unreadable", "42", 0);
   halt("key_spec_changed", "NULL", 1);
@@ -144,14 +144,14 @@ TEST_F(Resume, AcceptsKafkaOnlyWithoutACheckpoint) {
   EXPECT_THROW(end("accept_kafka"), Refused);
 }
 
-TEST_F(Resume, RefusesSameTopicWhereNoStartWasAgreed) {
+TEST_F(Resume, RefusesSameTopicIfNoStartWasAgreed) {
   checkpoint("NULL");
   halt("topic_recreated");
   EXPECT_THROW(end("same_topic"), Refused);
   EXPECT_EQ(open_halts(), 1);
 }
 
-TEST_F(Resume, RefusesSameTopicWhereTheLogEndsBelowTheCheckpoint) {
+TEST_F(Resume, RefusesSameTopicIfTheLogEndsBelowTheCheckpoint) {
   checkpoint();
   halt("offset_above_end");
   EXPECT_THROW(end("same_topic"), Refused);
@@ -181,7 +181,7 @@ TEST_F(Resume, RefusesToBeginWithoutTheScopeOfTheRoute) {
   }
 }
 
-TEST_F(Resume, MakesACheckpointWhereTheDecisionNeedsOne) {
+TEST_F(Resume, MakesACheckpointIfTheDecisionNeedsOne) {
   halt("offset_out_of_range", "NULL", 0);
   end("earliest");
   const auto epoch = [&](int partition) {

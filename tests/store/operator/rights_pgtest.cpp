@@ -120,7 +120,7 @@ TEST_F(Rights, TheWorkerSeesNothingOfOtherSchemasAndMakesNothing) {
     EXPECT_EQ(state_of(sql), "42501") << sql;
 }
 
-TEST_F(Rights, TheWorkerWritesOnlyInATransactionThatSaysSo) {
+TEST_F(Rights, TheWorkerWritesOnlyInATransactionThatIsReadWrite) {
   Session session(database.worker());
   EXPECT_EQ(database.value("SELECT rolconfig FROM pg_roles WHERE rolname = 'hapax_worker'"),
             "{default_transaction_read_only=on}");

@@ -263,7 +263,7 @@ TEST_F(OutsideCallsInSql, KeepTheFirstLateAnswerForTheOperatorUnderALargerToken)
             R"(unknown{"n":1}1)");
 }
 
-TEST_F(OutsideCallsInSql, SayThatAnAnswerIsTooMuch) {
+TEST_F(OutsideCallsInSql, TellThatAnAnswerIsTooMuch) {
   const std::int64_t token = taken(request("k"), me).token;
   try {
     keep(request("k"), token, std::string(1'000'000, '['));

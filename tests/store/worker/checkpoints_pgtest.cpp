@@ -150,7 +150,7 @@ TEST_F(Checkpoints, RememberTheHighestOffsetWhereverTheyGoBackTo) {
   EXPECT_EQ(row().highest, 100);
 }
 
-TEST_F(Checkpoints, SayWhetherTheLastOwnerLeftCleanly) {
+TEST_F(Checkpoints, TellWhetherTheLastOwnerLeftCleanly) {
   auto epoch = started(40);
   EXPECT_EQ(row().started_runs, 1);
   leave_partitions(*session, taking(0).group, {{taking(0).partition, epoch - 1, incarnation, 40}});
@@ -179,7 +179,7 @@ TEST_F(Checkpoints, CountStartsUntilTheyAdvance) {
   EXPECT_EQ(row().started_runs, 0);
 }
 
-TEST_F(Checkpoints, AreWrittenSynchronouslyWhateverTheSessionSays) {
+TEST_F(Checkpoints, AreWrittenSynchronouslyUnderAnySettingOfTheSession) {
   const auto epoch = started(40);
   database.run(
       "CREATE TABLE seen (setting text);"
@@ -350,7 +350,7 @@ TEST_F(Checkpoints, GiveALogNoNumberThatAnotherGroupHasGivenMeanwhile) {
   EXPECT_TRUE(begin("third", "two", known));
 }
 
-TEST_F(Checkpoints, KeepWhatWasSettledBeyondWhereAnOperatorMovesThem) {
+TEST_F(Checkpoints, KeepWhatWasSettledBeyondThePlaceThatAnOperatorMovesThemTo) {
   const auto epoch = started(40);
   leave_partitions(*session, "group", {{{"payments", 0}, epoch, incarnation, 50}});
   Session owner(database.owner());
