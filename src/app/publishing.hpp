@@ -45,6 +45,8 @@ class RelayThread {
 
   // Asks it to leave; the destructor waits for that.
   void stop() { thread_.request_stop(); }
+  // Waits for that, and destroys no Kafka client. After stop().
+  void join() { thread_.join(); }
 
  private:
   outbox::Relay relay_;

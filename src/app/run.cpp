@@ -53,12 +53,16 @@ observe::AdminAnswers answers_of(const observe::Health& health, const observe::M
 }
 
 // After a topic was made again, librdkafka 2.0 may wait for a thread of its own for ever, and 2.8
-// may crash.
+// may crash. So the consumer is not destroyed there, but all else ends.
 void end(std::unique_ptr<worker::Worker> worker, std::optional<RelayThread>& relay) {
-  if (kafka::is_broken_by_another_topic_id()) std::_Exit(kDone);
   end_in_time([&] {
     flow::crash_point("client_ends");
     if (relay) relay->stop();  // leaves while the worker ends, which may wait for a collector
+    if (kafka::is_broken_by_another_topic_id()) {
+      worker->end_traces();
+      if (relay) relay->join();
+      std::_Exit(kDone);
+    }
     worker.reset();
     relay.reset();
   });

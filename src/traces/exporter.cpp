@@ -46,14 +46,14 @@ Exporter::Exporter(const observe::HttpTarget& target, Resource resource, observe
       collector_(target),
       thread_(observe::without_signals([this] { run(); })) {}
 
-Exporter::~Exporter() {
+void Exporter::end() {
   {
     const sync::Lock lock(mutex_);
     stopping_ = true;
     until_ = Clock::now() + kFlushTimeout;
   }
   wake_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Exporter::send(Span span) {

@@ -30,14 +30,16 @@ class Exporter {
   // `metrics` outlives it.
   Exporter(const observe::HttpTarget& target, Resource resource, observe::Metrics& metrics);
 
-  // Sends what waits, unless the collector was away. Blocks: kFlushTimeout, and for the request
-  // that runs (see HttpPost).
-  ~Exporter();
+  ~Exporter() { end(); }
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
   // Any thread. Throws: nothing that is not std::bad_alloc. Blocks: no.
   void send(Span span);
+
+  // Sends what waits, unless the collector was away. What comes later is not sent.
+  // Blocks: kFlushTimeout, and for the request that runs (see HttpPost). One thread only.
+  void end();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -56,6 +56,8 @@ class Tracer {
   bool samples(const TraceId& id) const;
   Parent parent() const { return parent_; }
   void send(Span span) { exporter_.send(std::move(span)); }
+  // See Exporter::end().
+  void end() { exporter_.end(); }
 
  private:
   const Parent parent_;

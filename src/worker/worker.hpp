@@ -45,6 +45,12 @@ class Worker final : public kafka::Listener {
   // Blocks: until `stop`; then at most worker.shutdown_timeout, or seconds if that is less.
   Ended run(const StopSignal& stop);
 
+  // Sends the spans that wait. For an end without the destructor, after run().
+  // Blocks: see traces::Exporter::end().
+  void end_traces() {
+    if (tracer_) tracer_->end();
+  }
+
  private:
   KeeperSetup keeper_setup() const;
   void report();

@@ -98,7 +98,10 @@ TEST(RemadeTopic, IsNotHiddenByAWorkerThatLeavesBeforeItLooked) {
   make_again(site);
   worker->thaw();
   site.await_booked(21);
-  expect_leaves(*worker);
+  if (kafka::is_broken_by_another_topic_id())
+    worker->stop(std::chrono::seconds(60));  // or it has crashed, as docs/failures.md tells
+  else
+    expect_leaves(*worker);
   worker->start_again();
   expect_halt_then_all(site, *worker);
 }

@@ -119,6 +119,10 @@ TEST_F(DeadLetterTopic, HasTheMessageByteForByteAndWhatBecameOfIt) {
   EXPECT_EQ(header(records[0], "hapax-first-failed-at")->back(), 'Z');
   EXPECT_EQ(header(records[0], "hapax-left-out"), std::nullopt);
   expect_leaves(*one);
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.leases WHERE name LIKE 'outbox of %' "
+                                  "AND until > clock_timestamp()"),
+            0)
+      << "another worker's relay would wait for its end";
 }
 
 TEST_F(DeadLetterTopic, HasEachLetterOnceByIdThoughTwoWorkersMayPublish) {

@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "kafka/consumer.hpp"
 #include "support/site.hpp"
 
 namespace hapax::support {
@@ -125,7 +124,6 @@ TEST(Leave, ALaterSecondSignalStopsAtOnceAndIsTold) {
 
 // librdkafka 2.0 may wait for a thread of its own for ever. All is settled then.
 TEST(Leave, WaitsNoLongerForAKafkaClientThatDoesNotEnd) {
-  if (kafka::is_broken_by_another_topic_id()) return;  // it is not ended at all
   Site site = Site::on_mock_cluster(1);
   const auto worker = site.worker("w", {}, "client_ends:hang");
   worker->await("partition_started");
