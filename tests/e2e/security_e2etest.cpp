@@ -17,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -236,6 +237,27 @@ TEST(Security, PasswordsChangeWithoutARestart) {
       .send({"payments", R"({"do": "reject"})", "a", {{"idempotency-key", "r"}}, 0, 0});
   await(own, "SELECT count(published_at) FROM hapax.dead_letters", "1");
   EXPECT_THAT(worker.output(), Not(HasSubstr(kSecret)));
+  expect_leaves(worker);
+}
+
+// The password and the protocol were right before, so no answer may blame them.
+TEST(Security, AKilledBrokerIsNotTakenForAMistakeInTheProtocol) {
+  HAPAX_NEEDS_KAFKA();
+  SecureSite own;
+  WorkerProcess worker({own.config(), {}});
+  own.pay(0, 10);
+  await_booked(own, 10);
+  own.kafka.kill();
+  worker.await("kafka_down");
+  worker.await_not_ready("kafka: no broker is reachable");
+  EXPECT_THAT(worker.get("/readyz").body,
+              Not(AnyOf(HasSubstr("speaks TLS"), HasSubstr("security.protocol"),
+                        HasSubstr("PLAINTEXT"), HasSubstr("password"))));
+  own.kafka.start();
+  worker.await("kafka_up");
+  own.pay(10, 10);
+  await_booked(own, 20);
+  EXPECT_THAT(worker.output(), Not(HasSubstr("security.protocol")));
   expect_leaves(worker);
 }
 

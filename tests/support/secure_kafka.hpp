@@ -35,6 +35,9 @@ class SecureKafka {
   // In plain text, for the test.
   std::string bootstrap() const { return server_.bootstrap(); }
 
+  void kill() { server_.kill(); }
+  void start() { server_.start(); }
+
   // Starts the server again; connections are lost, and the old password is of no use.
   void change_password(const std::string& password);
 
