@@ -227,9 +227,9 @@ Answer Executor::store_rejection(Run& run, store::Transaction& transaction,
 
 // A request with a safe method has no key. It writes nothing, and its answer is not stored.
 Answer Executor::unguarded(Run& run) {
-  run.phase = Phase::handler;
   store::Transaction transaction(*session_);
   const std::string nonce = store::begin_read_only(transaction);
+  run.phase = Phase::handler;
   flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, nullptr);
   try {
     handle(run, context);

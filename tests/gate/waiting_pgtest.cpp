@@ -263,6 +263,16 @@ TEST_F(Waiting, ConnectionsThatPostgresEndsAreReplaced) {
   EXPECT_EQ(effects(), "k1=10 k2=10");
 }
 
+TEST_F(Waiting, ConnectionsThatPostgresEndsAreReplacedForSafeRequestsToo) {
+  config.gate.routes[0].methods = {"GET", "POST"};
+  body = [](const Message&, Context& context) { context.respond(200, {}, "read"); };
+  EXPECT_EQ(ask(request("GET", "/payments", as_ann())).status, 200);
+  database.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
+      "datname = current_database()");
+  EXPECT_EQ(ask(request("GET", "/payments", as_ann())).status, 200);
+}
+
 TEST_F(Waiting, EveryCommitIsSynchronous) {
   database.run(
       "CREATE TABLE commits (setting text); GRANT INSERT ON commits TO hapax_worker;"
