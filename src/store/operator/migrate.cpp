@@ -140,11 +140,13 @@ std::vector<int> migrate_down(Session& session, int target) {
   return done;
 }
 
+// A role's default may be repeatable read. Then a migration that waits for a lock would not see
+// what was committed meanwhile.
 std::string migration_text() {
-  std::string text = std::string(kCreateTable) + ";\n";
+  std::string text = "BEGIN;\n" + std::string(kCreateTable) + ";\nCOMMIT;\n";
   for (const Migration& migration : sql::kMigrations)
-    text += "\n-- " + std::to_string(migration.number) + " " + migration.name + "\nBEGIN;\n" +
-            migration.up +
+    text += "\n-- " + std::to_string(migration.number) + " " + migration.name +
+            "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n" + migration.up +
             "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
             std::to_string(migration.number) + ", '" + migration.name + "', '" +
             checksum(migration) + "');\nCOMMIT;\n";

@@ -227,6 +227,31 @@ TEST_F(Migrate, TheSchemaIsTheCommittedDump) {
   EXPECT_EQ(made, text_of(path));
 }
 
+// It would copy the epoch before the take, if the default of the database held for it.
+TEST_F(Migrate, ThePrintedTextSeesWhatWasCommittedWhileItWaited) {
+  constexpr int kBefore = 15;  // the next one copies epochs, behind a lock on checkpoints
+  migrate_up(session);
+  migrate_down(session, kBefore);
+  database.run(
+      "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = "
+      "''repeatable read''', current_database()); END $$;"
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, highest, "
+      "generation, epoch, key_spec, scope) VALUES ('g', 't', 0, 0, 0, 1, 5, 'k', 's')");
+  Transaction taking(session);
+  taking.run("UPDATE hapax.checkpoints SET epoch = 6");
+  const std::string text = migration_text();
+  test::Database same;  // by a session of its own, which has the default
+  same.look_at(test::postgres(), database.name());
+  std::thread migrating([&] { same.run(text.substr(text.find("\n-- 16 "))); });
+  database.wait_until(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event_type = 'Lock'",
+      "1");
+  taking.commit();
+  migrating.join();
+  EXPECT_EQ(database.value("SELECT epoch FROM hapax.epochs"), "6");
+}
+
 TEST_F(Migrate, ThePrintedTextMakesTheSameSchema) {
   database.run(migration_text());
   test::Database migrated;
