@@ -15,12 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 namespace log = observe::log;
 
-constexpr auto kLook = 100ms;       // between two looks for records, unless nudged
-constexpr auto kPoll = 5ms;         // for Kafka's answers
-constexpr auto kTurn = 1ms;         // between two turns while records are on their way
-constexpr auto kTryAgain = 500ms;   // after an error of PostgreSQL's
-constexpr auto kReadCluster = 10s;  // while the cluster is another one
-constexpr auto kOnceStopped = 1s;   // for answers that are on their way
+constexpr auto kLook = 100ms;      // between two looks for records, unless nudged
+constexpr auto kPoll = 5ms;        // for Kafka's answers
+constexpr auto kTurn = 1ms;        // between two turns while records are on their way
+constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
+constexpr auto kReadAgain = 10s;   // the cluster's id, while it reaches another one
+constexpr auto kOnceStopped = 1s;  // for answers that are on their way
 
 }  // namespace
 
@@ -139,7 +139,7 @@ void Relay::note_cluster() {
 bool Relay::read_cluster() {
   const std::string before = cluster_.id();
   cluster_.begin(store::read_outbox_cluster(lease_.session(), setup_.group));
-  read_cluster_at_ = Clock::now() + kReadCluster;
+  read_cluster_at_ = Clock::now() + kReadAgain;
   return cluster_.id() != before;
 }
 

@@ -18,6 +18,8 @@ namespace hapax::outbox {
 
 class RelayLease {
  public:
+  using Clock = store::LeaseClock;
+
   explicit RelayLease(const RelaySetup& setup);
 
   // Connects if there is no session. Takes the lease if it is free, and asks for it once a second.
@@ -31,7 +33,7 @@ class RelayLease {
   // Whether records in hand may be sent, because no other relay can have taken over.
   bool is_fresh() const { return Clock::now() - renewed_at_ < lasts_; }
   bool must_be_renewed() const;
-  std::chrono::steady_clock::time_point renewed_at() const { return renewed_at_; }
+  Clock::time_point renewed_at() const { return renewed_at_; }
 
   // Whether this session was seen to be of the group's database, and of no copy of it.
   bool knows_store() const { return session_ && knows_store_; }
@@ -42,7 +44,7 @@ class RelayLease {
   const std::string& store_id() const { return store_id_; }    // as it was seen last
 
   // A step with PostgreSQL has found it ours, renewed at `time`.
-  void renewed(std::chrono::steady_clock::time_point time);
+  void renewed(Clock::time_point time);
   // Another relay has the lease, or PostgreSQL lost commits, so ids may name other rows.
   void lost();
   // A step with PostgreSQL ended with this error. Until the lease is renewed, it lasts only
@@ -53,7 +55,6 @@ class RelayLease {
   void release();
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::optional<store::StoreIdentity> look_at_store();
   void drop_session();
   void wait(const std::string& why, const std::function<void()>& tell);

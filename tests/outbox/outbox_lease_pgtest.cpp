@@ -4,11 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <type_traits>
 
+#include "store/worker/outbox.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
 namespace {
+
+// std::chrono::steady_clock stands still while the machine is suspended. A relay would then go on
+// sending, behind the records of one that has taken over.
+static_assert(std::is_same_v<decltype(OutboxRead::renewed_at), sync::SleeplessClock::time_point>);
 
 using namespace std::chrono_literals;
 

@@ -205,7 +205,7 @@ TEST_F(Outbox, IsLeasedAfreshAtTheEndOfAStepThatTookLong) {
       "wait_event_type = 'Lock' AND xact_start < clock_timestamp() - interval '1 s'",
       "1");
   const std::string slow_until = database.value("SELECT clock_timestamp()");
-  const auto reckoned = std::chrono::steady_clock::now();
+  const auto reckoned = LeaseClock::now();
   blocks.rollback();
   const auto read = stepping.get();
   EXPECT_EQ(ids(read), Ids{1});
@@ -221,10 +221,10 @@ TEST_F(Outbox, IsLeasedAfreshOnlyIfThatIsDue) {
   const auto version = [&] { return database.value("SELECT xmin, until FROM hapax.leases"); };
   const std::string before = version();
   OutboxStep step = reading({{"a", 0}});
-  step.renewed_at = std::chrono::steady_clock::now();
+  step.renewed_at = LeaseClock::now();
   EXPECT_EQ(step_outbox(session, mine, step)->renewed_at, step.renewed_at);
   EXPECT_EQ(version(), before);
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = LeaseClock::now();
   step.renewed_at = now - step.lease / 5;
   EXPECT_GE(step_outbox(session, mine, step)->renewed_at, now);
   EXPECT_NE(version(), before);

@@ -119,7 +119,7 @@ std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease
     read.halts.insert(row["id"].as<std::int64_t>());
   read.renewed_at = step.renewed_at;
   if (must_be_renewed(step.renewed_at, step.lease)) {
-    read.renewed_at = std::chrono::steady_clock::now();
+    read.renewed_at = LeaseClock::now();
     if (!renew_outbox_lease(transaction, lease, step.lease)) return std::nullopt;
   }
   transaction.commit();

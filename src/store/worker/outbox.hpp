@@ -42,8 +42,8 @@ struct OutboxStep {
   std::size_t most_rows = 0;                                       // of a topic
   std::size_t most_bytes = 0;  // OutboxRow::bytes of a topic; one record comes in any case
   std::chrono::seconds lease{0};
-  std::chrono::steady_clock::time_point renewed_at = {};  // the lease, last
-  std::vector<std::int64_t> in_hand = {};                 // ids that are not read again
+  LeaseClock::time_point renewed_at = {};  // the lease, last
+  std::vector<std::int64_t> in_hand = {};  // ids that are not read again
   std::vector<SettledBatch> settled = {};
   std::vector<NextBatch> next = {};  // to be sent after this step; of a topic one at most
 };
@@ -54,7 +54,7 @@ struct OutboxRead {
   std::set<std::string> writers;      // transactions with ids, still running after `rows` were read
   std::set<std::int64_t> halts;       // those that are open
   std::vector<std::int64_t> numbers;  // of OutboxStep::next
-  std::chrono::steady_clock::time_point renewed_at;  // the lease runs from then at the earliest
+  LeaseClock::time_point renewed_at;  // the lease runs from then at the earliest
 };
 
 // Whether there is a record to read, beside those in hand. Writes nothing.

@@ -11,6 +11,7 @@
 
 #include "store/session.hpp"
 #include "store/transaction.hpp"
+#include "sync/sleepless_clock.hpp"
 
 namespace hapax::store {
 
@@ -45,10 +46,11 @@ std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string
 // synchronous, and PostgreSQL ends the transaction if this process stands still for `time`.
 bool fence_outbox(Transaction& transaction, const OutboxLease& lease, std::chrono::seconds time);
 
+using LeaseClock = sync::SleeplessClock;  // a lease runs on while the machine is suspended
+
 // Whether a lease that was renewed then is due. Each renewal is one more version of its row.
-inline bool must_be_renewed(std::chrono::steady_clock::time_point renewed_at,
-                            std::chrono::seconds time) {
-  return std::chrono::steady_clock::now() - renewed_at > std::chrono::milliseconds(time) / 10;
+inline bool must_be_renewed(LeaseClock::time_point renewed_at, std::chrono::seconds time) {
+  return LeaseClock::now() - renewed_at > std::chrono::milliseconds(time) / 10;
 }
 
 // Renews it, behind statements that may have taken long. False as above.
