@@ -1,5 +1,6 @@
 // hapax outbox list|show|retry|skip: records that handlers published and Kafka does not have yet.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/command.hpp"
@@ -170,17 +171,41 @@ ExitCode done_with(const OutboxOrderOptions& options, const store::OutboxDecided
   return kDone;
 }
 
+std::vector<store::SeenHalt> seen_of(const store::OutboxDecided& decided) {
+  std::vector<store::SeenHalt> seen;
+  for (const Json& halt : decided.halts)
+    seen.push_back({halt.at("id").get<std::int64_t>(), halt.at("reason").get<std::string>()});
+  return seen;
+}
+
+// A halt may have become one of these since the operator looked.
+void ask_to_retry(const OutboxOrderOptions& options, const store::OutboxDecided& decided) {
+  const bool may_repeat = std::ranges::any_of(decided.halts, [](const Json& halt) {
+    return halt.at("reason") == "marker_lost" || halt.at("reason") == "records_lost";
+  });
+  if ((may_repeat || options.new_cluster) && !options.change.yes)
+    print_decided(outbox_decided_json(decided, true));
+  if (may_repeat)
+    confirm(options.change, "send again",
+            "Kafka may have some of these records. Look in the topic, and skip those that it has");
+  if (options.new_cluster)
+    confirm(options.change, "send", "the group's records go to the cluster that its relay reaches");
+}
+
 ExitCode retry_halted(const OutboxOrderOptions& options) {
   const config::Config config = load(options.config);
-  const store::OutboxOrder order = order_of(options, group_of(config));
+  store::OutboxOrder order = order_of(options, group_of(config));
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {
-    if (options.new_cluster && !options.change.dry_run)
-      confirm(options.change, "send",
-              "all unsent records of group " + order.group +
-                  " go to the Kafka cluster that its relay reaches");
-    const store::OutboxDecided decided =
+    order.dry_run = true;  // shows what would end, before anybody is asked
+    store::OutboxDecided decided =
         store::retry_outbox(session, order, options.which, options.new_cluster);
+    if (!options.change.dry_run) {
+      ask_to_retry(options, decided);
+      order.dry_run = false;
+      order.seen = seen_of(decided);
+      decided = store::retry_outbox(session, order, options.which, options.new_cluster);
+    }
     if (!decided.halts.empty() || !decided.cluster.empty())
       return done_with(options, decided, "the relay sends it again within a second");
     throw Stop(kFailed, not_halted(session, order.group, options.which));
@@ -199,6 +224,7 @@ ExitCode skip_halted(const OutboxOrderOptions& options) {
       confirm(options.change, "skip",
               "these records are removed and never sent; hapax.operator_log keeps them whole");
       order.dry_run = false;
+      order.seen = seen_of(decided);
       decided = store::skip_outbox(session, order, options.ids);
     }
     return done_with(options, decided,

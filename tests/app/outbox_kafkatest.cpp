@@ -110,6 +110,34 @@ TEST_F(OutboxCommands, ShowEscapesARecordAndGivesItsBytes) {
   EXPECT_THAT(gone.text, HasSubstr("has no unsent record 99"));
 }
 
+// It may have become that since the operator read the list, and some records may be in Kafka.
+TEST_F(OutboxCommands, RetryAsksIfKafkaMayHaveTheRecords) {
+  halt("NULL", "NULL");
+  site.database().run("UPDATE hapax.outbox_halts SET reason = 'records_lost'");
+  const Said asked = decide({"retry", "receipts"});
+  EXPECT_EQ(asked.code, 2) << "there is no terminal to ask on";
+  EXPECT_THAT(asked.text, AllOf(HasSubstr("topic receipts  records_lost"),
+                                HasSubstr("Kafka may have some of these records")));
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.outbox_halts WHERE ended_at IS NULL"),
+            1);
+  EXPECT_EQ(decide({"retry", "receipts", "--yes"}).code, 0);
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.outbox_halts WHERE ended_at IS NULL"),
+            0);
+}
+
+TEST_F(OutboxCommands, RetryWithANewClusterAsksAndForgetsTheFormer) {
+  halt("NULL", "NULL");
+  site.database().run("INSERT INTO hapax.outbox_clusters VALUES ('" + site.group() + "', 'first')");
+  EXPECT_EQ(decide({"retry", "receipts", "--new-cluster"}).code, 2);
+  EXPECT_THAT(decide({"retry", "receipts", "--new-cluster", "--dry-run"}).text,
+              HasSubstr("the group's records went to Kafka cluster first"));
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.outbox_clusters"), 1);
+  EXPECT_EQ(decide({"retry", "receipts", "--new-cluster", "--yes"}).code, 0);
+  EXPECT_EQ(site.database().count("SELECT count(*) FROM hapax.outbox_clusters"), 0);
+  EXPECT_EQ(site.database().value("SELECT facts ->> 'forgotten_cluster' FROM hapax.operator_log"),
+            "first");
+}
+
 TEST_F(OutboxCommands, SkipAsksAndRemovesAndRetryEndsTheHalt) {
   halt("1", "'k1'");
   EXPECT_THAT(decide({"skip", "3", "--yes"}).text, HasSubstr("record 3 of receipts is not halted"));
