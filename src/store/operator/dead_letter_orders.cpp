@@ -67,14 +67,27 @@ Wanted want_replays(Session& session, const Order& order, const LetterIds& lette
     const bool has_nothing_to_run = !instead && row["without_bytes"].as<bool>();
     (has_nothing_to_run ? wanted.without_bytes : open).push_back(row["id"].as<std::int64_t>());
   }
-  wanted.wanted_before =
-      json_of_rows<Json>(transaction.run(sql::kReadOpenReplays, {array_of(open)}));
-  const Rows added = transaction.run(
-      sql::kInsertReplays, {array_of(open), order.who, order.why, instead.has_value(),
-                            instead ? Parameter::bytes(instead->payload) : Parameter(nullptr)});
-  wanted.added = ids_of(added, "id");
-  if (!added.empty())
-    log_order(transaction, order, "dead replay", ids_of(added, "dead_letter"),
+  wanted.wanted_before = Json::array();
+  LetterIds ordered;
+  // The insert waits for a replay that ends now. One that ends behind the insert is in neither
+  // answer, so the next round adds one.
+  while (!open.empty()) {
+    const Rows added = transaction.run(
+        sql::kInsertReplays, {array_of(open), order.who, order.why, instead.has_value(),
+                              instead ? Parameter::bytes(instead->payload) : Parameter(nullptr)});
+    for (const Row row : added) {
+      wanted.added.push_back(row["id"].as<std::int64_t>());
+      ordered.push_back(row["dead_letter"].as<std::int64_t>());
+      std::erase(open, ordered.back());
+    }
+    for (Json& before :
+         json_of_rows<Json>(transaction.run(sql::kReadOpenReplays, {array_of(open)}))) {
+      std::erase(open, before.at("dead_letter").get<std::int64_t>());
+      wanted.wanted_before.push_back(std::move(before));
+    }
+  }
+  if (!ordered.empty())
+    log_order(transaction, order, "dead replay", ordered,
               {{"replays", wanted.added}, {"edited", instead.has_value()}});
   transaction.commit();
   return wanted;

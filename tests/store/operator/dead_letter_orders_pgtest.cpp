@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "store/message/replays.hpp"
@@ -45,6 +46,24 @@ class Orders : public testing::Test {
   test::Database database;
   std::optional<Session> session;
 };
+
+// The order is in the table then, and no answer may deny it.
+TEST_F(Orders, AreAddedIfTheReplayBeforeEndsInThatMoment) {
+  const LetterIds all = letters(1);
+  want(all);
+  Session worker(database.owner());
+  Transaction ending(worker);
+  ending.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'failed'");
+  auto wanting = std::async([&] { return want(all, "bob"); });
+  database.wait_until(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event_type = 'Lock'",
+      "1");
+  ending.commit();
+  const Wanted wanted = wanting.get();
+  EXPECT_EQ(wanted.added.size(), 1U);
+  EXPECT_TRUE(wanted.wanted_before.empty());
+}
 
 TEST_F(Orders, WantEachLetterOnce) {
   const LetterIds all = letters(3);
