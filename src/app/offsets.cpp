@@ -186,9 +186,10 @@ void print(const store::Move& move, std::int64_t from) {
 // If a whole topic moves, leaves out partitions that are at their target already, or beyond it.
 void drop_those_in_place(store::Session& session, std::vector<store::Move>& moves) {
   std::string refused;
-  std::erase_if(moves, [&](const store::Move& move) {
+  std::erase_if(moves, [&](store::Move& move) {
     try {
-      print(move, store::move_position(session, move));
+      move.seen = store::move_position(session, move);
+      print(move, move.seen->offset);
       return false;
     } catch (const store::Refused& error) {
       refused += (refused.empty() ? "" : "\n") + std::string(error.what());

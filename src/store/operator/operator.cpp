@@ -42,7 +42,7 @@ Checkpoints lock_checkpoints(Transaction& transaction, const Move& move,
 }
 
 // One round trip; what it adds goes with the next. Throws: Refused, before it changes anything.
-std::int64_t apply(Transaction& transaction, const Move& move, const Checkpoints& rows) {
+Stand apply(Transaction& transaction, const Move& move, const Checkpoints& rows) {
   const auto& [topic, partition] = move.partition;
   const auto found = rows.find(partition);
   // 0 behind the decision `recreated`, which begins again.
@@ -52,19 +52,23 @@ std::int64_t apply(Transaction& transaction, const Move& move, const Checkpoints
                   " yet, so there is nothing to move");
   const json& before = found->second;
   const auto from = begins ? 0 : before.at("next_offset").get<std::int64_t>();
+  const Stand stand{from, before.at("generation").get<std::int32_t>()};
+  if (move.seen && (stand.generation != move.seen->generation || from < move.seen->offset))
+    throw Refused(name_of(move.partition) + " stands at " + std::to_string(from) +
+                  " now, and was shown at " + std::to_string(move.seen->offset) +
+                  ": another operator has moved it. Look again, then decide");
   refuse_wrong_way(move, from);
   const Rows after = transaction.run(sql::kMoveCheckpoint, {move.group, topic, partition, move.to});
   Session& session = transaction.session();
-  transaction.add(
-      session.execute(sql::kInsertPositionChange,
-                      {move.group, topic, partition, before.at("generation").get<std::int32_t>(),
-                       from, move.to, name_of(move.jump), move.who, move.why}));
+  transaction.add(session.execute(sql::kInsertPositionChange,
+                                  {move.group, topic, partition, stand.generation, from, move.to,
+                                   name_of(move.jump), move.who, move.why}));
   transaction.add(
       session.execute(sql::kInsertOperatorLog,
                       {move.who, std::string("offsets ") + name_of(move.jump),
                        move.group + " " + name_of(move.partition), move.why,
                        json{{"before", before}, {"after", after[0][0].as<json>()}}.dump()}));
-  return from;
+  return stand;
 }
 
 }  // namespace
@@ -74,13 +78,13 @@ void log_operation(Transaction& transaction, const Operation& operation) {
                                             operation.why, operation.facts.dump()});
 }
 
-std::int64_t move_position(Session& session, const Move& move) {
+Stand move_position(Session& session, const Move& move) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
-  const std::int64_t from =
+  const Stand stand =
       apply(transaction, move, lock_checkpoints(transaction, move, move.partition.second));
   if (!move.dry_run) transaction.commit();
-  return from;
+  return stand;
 }
 
 std::vector<std::string> move_positions(Session& session, const std::vector<Move>& moves) {

@@ -30,6 +30,12 @@ struct Operation {
 };
 void log_operation(Transaction& transaction, const Operation& operation);
 
+// Where a partition stands before a move.
+struct Stand {
+  std::int64_t offset = 0;
+  std::int32_t generation = 0;
+};
+
 struct Move {
   std::string group;
   TopicPartition partition;
@@ -38,13 +44,16 @@ struct Move {
   std::string who;
   std::string why;
   bool dry_run = false;
+  // As the operator was shown it. If the topic was made again since, or the checkpoint was moved
+  // back: refused. A worker that goes on is no reason.
+  std::optional<Stand> seen = {};
 };
 
 // Moves a checkpoint and raises its epoch. A live worker notices within its checkpoint_interval and
-// starts again there. A frozen worker that wakes cannot undo the move. Returns the old checkpoint.
+// starts again there. A frozen worker that wakes cannot undo the move. Returns where it stood.
 // Precondition: `to` is in Kafka's log.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
-std::int64_t move_position(Session& session, const Move& move);
+Stand move_position(Session& session, const Move& move);
 
 // Moves several partitions of one topic in one transaction: all that are not refused, or none if it
 // throws. Returns why each refused one was refused, for example because a worker has moved on.

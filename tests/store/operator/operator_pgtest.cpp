@@ -29,7 +29,7 @@ class Operator : public testing::Test {
   }
 
   std::int64_t move(Jump jump, std::int64_t to, bool dry_run = false) {
-    return move_position(session, {"g", {"t", 0}, to, jump, "ann", "restored", dry_run});
+    return move_position(session, {"g", {"t", 0}, to, jump, "ann", "restored", dry_run}).offset;
   }
 
   // The key as an operator is shown it.
@@ -47,6 +47,21 @@ class Operator : public testing::Test {
   test::Database database;
   Session session{database.owner()};
 };
+
+TEST_F(Operator, SkipsNoMoreThanItHasShown) {
+  checkpoint("100");
+  Move skip{"g", {"t", 0}, 200, Jump::skip, "ann", "restored", true};
+  skip.seen = move_position(session, skip);
+  skip.dry_run = false;
+  for (const char* const change : {"next_offset = 40", "generation = 3"}) {
+    database.run(std::string("UPDATE hapax.checkpoints SET ") + change);
+    EXPECT_EQ(move_positions(session, {skip}).size(), 1U) << change;
+    EXPECT_EQ(database.count("SELECT count(*) FROM hapax.position_changes"), 0);
+    database.run("UPDATE hapax.checkpoints SET next_offset = 110, generation = 2");  // went on
+  }
+  EXPECT_EQ(move_positions(session, {skip}).size(), 0U);
+  EXPECT_EQ(database.value("SELECT from_offset, to_offset FROM hapax.position_changes"), "110|200");
+}
 
 TEST_F(Operator, RewindsAndKeepsWhatWasReached) {
   checkpoint("100");
