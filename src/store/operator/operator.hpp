@@ -30,7 +30,7 @@ struct Operation {
 };
 void log_operation(Transaction& transaction, const Operation& operation);
 
-// Where a partition stands before a move.
+// A partition's place before a move.
 struct Stand {
   std::int64_t offset = 0;
   std::int32_t generation = 0;
@@ -50,7 +50,7 @@ struct Move {
 };
 
 // Moves a checkpoint and raises its epoch. A live worker notices within its checkpoint_interval and
-// starts again there. A frozen worker that wakes cannot undo the move. Returns where it stood.
+// starts again there. A frozen worker that wakes cannot undo the move. Returns its place before.
 // Precondition: `to` is in Kafka's log.
 // Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 Stand move_position(Session& session, const Move& move);
