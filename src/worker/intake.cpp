@@ -131,7 +131,8 @@ void Intake::bound_queue(Partition& partition) {
   if (fills(kFull)) return fetches_.pause_all();
   if (partition.polling.paused) return;
   const Partition::Progress progress = partition.progress();
-  if (!is_too_far_ahead(progress, 1)) {
+  partition.polling.too_far = is_too_far_ahead(progress, 1);
+  if (!partition.polling.too_far) {
     const std::size_t shares = std::max<std::size_t>(1, partitions_.size());
     // Within its share a partition never waits, because another one's messages may fill the queue
     // for hours.
@@ -147,7 +148,8 @@ void Intake::turn() {
   resume_paused();
 }
 
-// With hysteresis, because a pause is expensive.
+// With hysteresis, because a pause is expensive. But if the queue alone was the reason, a message
+// that waits for a retry must not keep the partition paused.
 void Intake::resume_paused() {
   if (fetches_.all_paused() && fills(kGoOn)) return;
   fetches_.allow();
@@ -156,7 +158,8 @@ void Intake::resume_paused() {
   for (const auto& [id, partition] : partitions_) {
     if (!partition->polling.paused) continue;
     const Partition::Progress progress = partition->progress();
-    if (!is_over({progress.messages, progress.bytes}, shares) && !is_too_far_ahead(progress, 2))
+    const std::size_t parts = partition->polling.too_far ? 2 : 1;
+    if (!is_over({progress.messages, progress.bytes}, shares) && !is_too_far_ahead(progress, parts))
       fetches_.resume(*partition);
   }
 }

@@ -83,6 +83,7 @@ class Partition {
     bool started = false;  // its start is agreed; from here on everything may be used
     std::optional<ReadRecord> looks_for;  // before it starts: only this one is fetched
     bool paused = false;
+    bool too_far = false;  // paused because it was as far ahead of its watermark as it may be
     std::optional<std::int64_t> blocked;  // an episode: paused for a retry of this offset
     bool at_end = false;                  // the last thing that came was the end of the partition
     std::int32_t leader_epoch = -1;

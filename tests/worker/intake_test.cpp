@@ -203,6 +203,22 @@ TEST_F(IntakeTest, AtTwiceTheQueueAllArePausedUntilThereIsRoomAgain) {
   EXPECT_TRUE(filled[0]->polling.paused);
 }
 
+// Else a lane that was slow for 50 ms would keep it paused until the retry has ended.
+TEST_F(IntakeTest, APartitionThatTheQueueHasPausedGoesOnBehindARetry) {
+  const auto partition = fetch(0);
+  const std::size_t bytes = record(0, 0)->bytes();
+  receive(partition, 1);  // waits for a retry
+  for (std::int64_t offset = 1; offset < 60; ++offset) {
+    receive(partition, 1);
+    settle(*partition, offset, bytes);
+  }
+  receive(partition, 7);
+  ASSERT_TRUE(partition->polling.paused);
+  for (std::int64_t offset = 60; offset < 67; ++offset) settle(*partition, offset, bytes);
+  intake.turn();
+  EXPECT_FALSE(partition->polling.paused);
+}
+
 TEST_F(IntakeTest, APartitionTooFarAheadOfItsWatermarkIsPaused) {
   const auto partition = fetch(0);
   const std::size_t bytes = record(0, 0)->bytes();
