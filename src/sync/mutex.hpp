@@ -1,5 +1,5 @@
-// A mutex that knows what it guards. With -Wthread-safety, clang checks that code which uses a
-// guarded member holds its mutex (tests/check/locks.py). To other compilers this is std::mutex.
+// A mutex that knows what it guards. A build by clang checks that code which uses a guarded member
+// holds its mutex (cmake/Layers.cmake). To other compilers this is std::mutex.
 #pragma once
 
 #include <mutex>
