@@ -271,8 +271,8 @@ void check_store(store::Session& session, Findings& findings) {
   const store::StoreIdentity identity = store::read_store(session);
   findings.judge(!identity.copied, "database is the original",
                  "store " + identity.id + ", " + identity.facts,
-                 "every partition halts, and nothing is published: `hapax resume … --decision "
-                 "moved` (it is the original) or `copy`");
+                 "every partition halts, and nothing is published. Type `hapax resume` with "
+                 "`--decision moved` if it is the original, else with `copy`");
 }
 
 void check_scopes(const config::Config& config, store::Session& session, Findings& findings) {

@@ -13,9 +13,6 @@
 
 namespace hapax::app {
 
-// Throws: Stop(kConfigWrong) with every mistake.
-config::GateConfig load_gate(const ConfigOption& option, std::vector<std::string>& warnings);
-
 // Nothing if no route accepts. Throws: Stop(kConfigWrong).
 std::optional<gate::Operations> operations_of(const config::GateConfig& config);
 

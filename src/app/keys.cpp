@@ -76,7 +76,7 @@ Json need_keys(store::Session& session, const KeysOptions& options) {
 }
 
 ExitCode show(const KeysOptions& options) {
-  store::Session session = open_store(load(options.config));
+  store::Session session = open_store(load_worker_or_gate(options.config));
   const Json found = need_keys(session, options);
   if (options.json) {
     print_json(found);
@@ -91,7 +91,7 @@ ExitCode show(const KeysOptions& options) {
 }
 
 ExitCode forget(const KeysOptions& options) {
-  const config::Config config = load(options.config);
+  const config::Config config = load_worker_or_gate(options.config);
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {
     const Json found = need_keys(session, options);
@@ -112,9 +112,10 @@ ExitCode forget(const KeysOptions& options) {
                 : "the next message with this key runs");
     store::forget_key(session, key, row, who, options.change.why, false);
     print_line("forgotten");
-    if (row.at("group_id") == group_of(config) &&
+    if (row.at("generation") != 0 &&
         std::ranges::count(config.routes, row.at("topic").get<std::string>(),
-                           &config::Route::topic) > 0)
+                           &config::Route::topic) > 0 &&
+        row.at("group_id") == group_of(config))
       print_line(
           "To have its message again: if the checkpoint has passed it, hapax offsets rewind " +
           cell(row.at("topic")) + "/" + cell(row.at("partition")) + " --to " +
@@ -136,7 +137,7 @@ ExitCode list(const KeysOptions& options) {
   filter.limit = options.limit;
   if (!options.older_than.empty())
     filter.older_than = duration_option("--older-than", options.older_than);
-  store::Session session = open_store(load(options.config));
+  store::Session session = open_store(load_worker_or_gate(options.config));
   const store::Listed listed = store::list_keys(session, filter);
   const bool full = static_cast<int>(listed.rows.size()) == options.limit;
   Json next = listed.all ? Json() : listed.last, after;  // for --from and --after

@@ -31,7 +31,7 @@ struct MigrateOptions {
 store::Session connect_owner(const MigrateOptions& options) {
   if (options.url.empty() && options.config.path.empty())
     throw Stop(kUsage, "migrate needs --url (the schema's owner) or -c worker.json");
-  if (options.url.empty()) return connect(load(options.config));
+  if (options.url.empty()) return connect(load_worker_or_gate(options.config));
   store::ConnectOptions connection;
   connection.url = options.url;
   connection.application_name = "hapax migrate";

@@ -92,7 +92,7 @@ ExitCode list_records(const OutboxOptions& options, store::Session& session,
 }
 
 ExitCode list_outbox(const OutboxOptions& options) {
-  const config::Config config = load(options.config);
+  const config::Config config = load_worker_or_gate(options.config);
   store::Session session = open_store(config);
   return options.topic.empty() ? list_topics(options, session, group_of(config))
                                : list_records(options, session, group_of(config));
@@ -120,7 +120,7 @@ void print_record(const Json& record) {
 }
 
 ExitCode show_outbox(const OutboxOptions& options) {
-  const config::Config config = load(options.config);
+  const config::Config config = load_worker_or_gate(options.config);
   store::Session session = open_store(config);
   const std::string& group = group_of(config);
   const Json record = store::read_outbox_record(session, group, options.id);
@@ -193,7 +193,7 @@ void ask_to_retry(const OutboxOrderOptions& options, const store::OutboxDecided&
 }
 
 ExitCode retry_halted(const OutboxOrderOptions& options) {
-  const config::Config config = load(options.config);
+  const config::Config config = load_worker_or_gate(options.config);
   store::OutboxOrder order = order_of(options, group_of(config));
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {
@@ -213,7 +213,7 @@ ExitCode retry_halted(const OutboxOrderOptions& options) {
 }
 
 ExitCode skip_halted(const OutboxOrderOptions& options) {
-  const config::Config config = load(options.config);
+  const config::Config config = load_worker_or_gate(options.config);
   store::OutboxOrder order = order_of(options, group_of(config));
   store::Session session = open_store(config, options.change.url);
   return change(kOperatorRights, [&] {

@@ -19,11 +19,14 @@ struct ResumeOptions {
 };
 
 store::Resumption wanted_of(const ResumeOptions& options, const config::Config& config) {
-  const auto place = parse_place(options.place);
-  if (!place)
-    throw Stop(kUsage, "\"" + options.place +
-                           "\" is none of TOPIC, TOPIC/PARTITION, TOPIC/PARTITION/OFFSET");
-  store::Resumption wanted = resumption_of(config, *place);
+  store::Resumption wanted;
+  if (!options.place.empty()) {
+    const auto place = parse_place(options.place);
+    if (!place)
+      throw Stop(kUsage, "\"" + options.place +
+                             "\" is none of TOPIC, TOPIC/PARTITION, TOPIC/PARTITION/OFFSET");
+    wanted = resumption_of(config, *place);
+  }
   wanted.decision = options.decision;
   wanted.why = options.change.why;
   wanted.who = operator_name(options.change.who);
@@ -36,7 +39,11 @@ void print_lines(const std::vector<std::string>& lines) {
 
 ExitCode resume(const ResumeOptions& options) {
   const store::Decision* const decision = store::decision_named(options.decision);
-  const config::Config config = load(options.config);
+  if (options.place.empty() && !store::is_about_database(*decision))
+    throw Stop(kUsage, "name what is halted: TOPIC, TOPIC/PARTITION or TOPIC/PARTITION/OFFSET");
+  // A gate has no partitions; about the database it may decide.
+  const config::Config config =
+      options.place.empty() ? load_worker_or_gate(options.config) : load(options.config);
   store::Resumption wanted = wanted_of(options, config);
   store::Session session = open_store(config, options.change.url);
   return change(rights_for(*decision), [&] {
@@ -53,7 +60,8 @@ ExitCode resume(const ResumeOptions& options) {
     wanted.seen.emplace();
     for (const store::Halt& halt : rehearsed.halts) wanted.seen->push_back(halt.id);
     const store::Resumed resumed = store::resume(session, wanted);
-    if (resumed.halts.empty()) throw Stop(kFailed, "another operator has ended the halt meanwhile");
+    if (resumed.halts.empty() && !options.place.empty())
+      throw Stop(kFailed, "another operator has ended the halt meanwhile");
     print_lines(resumed_lines(resumed));
     print_line("resumed: " + std::string(decision->effect) +
                "; workers notice within their checkpoint_interval");
@@ -83,12 +91,11 @@ void add_resume(CLI::App& app, CommandLine& line) {
   std::vector<std::string> decisions;
   for (const store::Decision& decision : store::all_decisions())
     decisions.emplace_back(decision.name);
-  command
-      ->add_option(
-          "WHERE", options->place,
-          "TOPIC (all that is halted there), TOPIC/PARTITION, or TOPIC/PARTITION/OFFSET: only "
-          "while it is halted at that message")
-      ->required();
+  command->add_option(
+      "WHERE", options->place,
+      "TOPIC (all that is halted there), TOPIC/PARTITION, or TOPIC/PARTITION/OFFSET: only "
+      "while it is halted at that message. Without it, `moved` and `copy` decide about the "
+      "database");
   command->add_option("--decision", options->decision, "What to do; see below")
       ->required()
       ->check(CLI::IsMember(decisions));
@@ -100,7 +107,9 @@ void add_resume(CLI::App& app, CommandLine& line) {
                   "  hapax resume -c worker.json --url $OPERATOR payments/3/1042 --decision skip "
                   "--why 'test data' --yes\n"
                   "  hapax resume -c worker.json --url $OPERATOR payments --decision recreated "
-                  "--why 'topic was remade' --yes");
+                  "--why 'topic was remade' --yes\n"
+                  "  hapax resume -c worker.json --url $OWNER --decision moved --why 'on a new "
+                  "server'");
   command->callback([&line, options] { line.command = [options] { return resume(*options); }; });
 }
 

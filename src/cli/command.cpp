@@ -36,28 +36,55 @@ std::string handler_mistakes(const std::vector<config::Route>& routes, const Con
   return {};
 }
 
+[[noreturn]] void refuse(const ConfigOption& option, const std::string& mistakes) {
+  throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" + mistakes);
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    std::fprintf(stderr, "warning: %s\n", observe::escape_for_terminal(warning).c_str());
+}
+
+void expect_conninfo(const ConfigOption& option, const config::Postgres& postgres) {
+  try {
+    store::conninfo_of(postgres.url, {});
+  } catch (const store::DatabaseError& error) {
+    refuse(option, error.what());
+  }
+}
+
 }  // namespace
 
 config::Config load(const ConfigOption& option, std::vector<std::string>* warnings,
                     const std::vector<HandlerFactory>* linked) {
-  const auto environment = [](const std::string& name) -> std::optional<std::string> {
-    const char* const value = std::getenv(name.c_str());
-    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-  };
-  config::Loaded loaded = config::load_file(option.path, environment);
+  if (config::is_gate_file(option.path))
+    throw Stop(kConfigWrong, option.path +
+                                 " is the configuration of a gate; this command needs that "
+                                 "of a worker, such as -c worker.json");
+  config::Loaded loaded = config::load_file(option.path, config::process_environment());
   if (warnings != nullptr) *warnings = std::exchange(loaded.warnings, {});
-  for (const std::string& warning : loaded.warnings)
-    std::fprintf(stderr, "warning: %s\n", observe::escape_for_terminal(warning).c_str());
+  print_warnings(loaded.warnings);
   if (!loaded.config)
-    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" +
-                                 config::format(loaded.problems) +
-                                 (linked ? handler_mistakes(loaded.routes, option, *linked) : ""));
-  try {
-    store::conninfo_of(loaded.config->postgres.url, {});
-  } catch (const store::DatabaseError& error) {
-    throw Stop(kConfigWrong, "the configuration " + option.path + " is wrong:\n" + error.what());
-  }
+    refuse(option, config::format(loaded.problems) +
+                       (linked ? handler_mistakes(loaded.routes, option, *linked) : ""));
+  expect_conninfo(option, loaded.config->postgres);
   return std::move(*loaded.config);
+}
+
+config::GateConfig load_gate(const ConfigOption& option, std::vector<std::string>& warnings) {
+  config::LoadedGate loaded = config::load_gate_file(option.path, config::process_environment());
+  warnings = std::move(loaded.warnings);
+  if (!loaded.config) refuse(option, config::format(loaded.problems));
+  expect_conninfo(option, loaded.config->base.postgres);
+  return *std::move(loaded.config);
+}
+
+config::Config load_worker_or_gate(const ConfigOption& option) {
+  if (!config::is_gate_file(option.path)) return load(option);
+  std::vector<std::string> warnings;
+  config::GateConfig config = load_gate(option, warnings);
+  print_warnings(warnings);
+  return std::move(config.base);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 
 #include "cli/exit_code.hpp"
 #include "config/config.hpp"
+#include "config/gate.hpp"
 #include "flow/route.hpp"
 #include "hapax/handler.hpp"
 #include "store/session.hpp"
@@ -68,6 +69,13 @@ void add_config(CLI::App& command, ConfigOption& option);
 // Throws: Stop(kConfigWrong) with all mistakes; if `linked` is given, also with those of handlers.
 config::Config load(const ConfigOption& option, std::vector<std::string>* warnings = nullptr,
                     const std::vector<HandlerFactory>* linked = nullptr);
+
+// The configuration of a gate. Adds its warnings. Throws: Stop(kConfigWrong) with all mistakes.
+config::GateConfig load_gate(const ConfigOption& option, std::vector<std::string>& warnings);
+
+// For a command that reads hapax's tables only: the configuration of a worker, or what a gate's has
+// in common with it. A gate that neither publishes nor accepts has no group.id. Throws: as load().
+config::Config load_worker_or_gate(const ConfigOption& option);
 
 // The routes with their handlers, from plugins and linked ones.
 // Throws: Stop(kConfigWrong) with all missing handlers, and the names of those that exist.

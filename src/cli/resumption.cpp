@@ -55,15 +55,14 @@ store::Resumption resumption_of(const config::Config& config, const Place& place
 }
 
 const char* rights_for(const store::Decision& decision) {
-  const bool owner = decision.fits("store_copied") && !decision.reasons.empty();
-  return owner ? "the schema's owner" : kOperatorRights;
+  return store::is_about_database(decision) ? "the schema's owner" : kOperatorRights;
 }
 
 store::Resumed rehearse(store::Session& session, store::Resumption wanted,
                         const std::string& place) {
   wanted.dry_run = true;
   store::Resumed resumed = store::resume(session, wanted);
-  if (resumed.halts.empty())
+  if (resumed.halts.empty() && !wanted.topic.empty())
     throw Stop(kFailed, place + " is not halted" + what_is_halted(session, wanted.group));
   return resumed;
 }

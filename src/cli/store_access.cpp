@@ -18,7 +18,11 @@ store::Session open_store(const config::Config& config, const std::string& url) 
 }
 
 const std::string& group_of(const config::Config& config) {
-  return config.kafka.properties.at("group.id");
+  const auto found = config.kafka.properties.find("group.id");
+  if (found == config.kafka.properties.end())
+    throw Stop(kConfigWrong,
+               "this gate neither publishes nor accepts, so it has no kafka.group.id");
+  return found->second;
 }
 
 std::chrono::seconds duration_option(const std::string& option, const std::string& text) {

@@ -11,6 +11,7 @@ namespace hapax::app {
 // configuration's. Throws: Stop(kUnreachable).
 store::Session open_store(const config::Config& config, const std::string& url = {});
 
+// Throws: Stop(kConfigWrong) if it is of a gate that has none.
 const std::string& group_of(const config::Config& config);
 
 // Throws: Stop(kUsage) if it is no duration such as 90s, 1h or 7d.

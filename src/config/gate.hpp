@@ -70,6 +70,8 @@ struct GateAccept {
 // The names of hapax's own handlers.
 inline constexpr const char* kAcceptHandler = "hapax:accept";
 inline constexpr const char* kOperationsHandler = "hapax:operations";
+// The name of an accepted request's publish, followed by a blank and the request's fingerprint.
+inline constexpr const char* kAcceptedName = "request";
 inline constexpr const char* kOperationsPath = "/operations/{operation}";
 
 // How many requests of a route may share a transaction, if the route does not set it.

@@ -40,7 +40,7 @@ Json choices_for(const Json& halt) {
     choices.push_back({{"name", decision.name},
                        {"effect", decision.effect},
                        {"destructive", decision.destructive},
-                       {"database", decision.fits("store_copied") && !decision.reasons.empty()}});
+                       {"database", store::is_about_database(decision)}});
   }
   return choices;
 }
@@ -270,7 +270,12 @@ Json explanation(Ground& ground, const PageRequest& request) {
   ground.sessions.read([&](store::Session& session) {
     story = app::key_story(ground.sessions.config(), session, wanted);
   });
-  for (Json& row : story.at("keys")) mask_member(mask_of(ground), row, "result");
+  for (Json& row : story.at("keys")) {
+    mask_member(mask_of(ground), row, "result");
+    if (!row.at("record").is_null())
+      for (Json& of_record : row.at("record").at("keys"))
+        mask_member(mask_of(ground), of_record, "result");
+  }
   return story;
 }
 

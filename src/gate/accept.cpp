@@ -48,7 +48,7 @@ class Accept final : public Handler {
     Outgoing record{
         .key = key_of(message).value_or(operations_.record_key(tenant, key, fingerprint)),
         .payload = std::string(*message.payload()),
-        .name = kAcceptedName + (" " + fingerprint)};
+        .name = config::kAcceptedName + (" " + fingerprint)};
     for (const Header& header : message.headers())
       if (is_handed_on(header.name))
         record.headers.emplace_back(header.name, std::string(header.value.value_or("")));

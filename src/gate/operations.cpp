@@ -139,7 +139,7 @@ std::optional<store::OperationKey> Operations::opened(const std::string& id) con
 std::string Operations::record_of(const store::OperationKey& key,
                                   const std::string& fingerprint) const {
   return flow::published_key(key.scope, {key.key, key.tenant, {}},
-                             kAcceptedName + (" " + fingerprint), 0);
+                             config::kAcceptedName + (" " + fingerprint), 0);
 }
 
 std::string Operations::record_key(const std::string& tenant, const std::string& key,

@@ -16,10 +16,6 @@
 
 namespace hapax::gate {
 
-// The name of an accepted request's publish, followed by the request's fingerprint. The record's
-// idempotency key is made of both.
-inline constexpr const char* kAcceptedName = "request";
-
 struct Page {
   bool was_last = false;
   std::size_t settled = 0;

@@ -118,7 +118,7 @@ ExitCode explain(const ExplainOptions& options) {
   if (options.key.key.empty() == options.place.empty())
     throw Stop(kUsage, "give either TOPIC/PARTITION/OFFSET or --key");
   if (!options.place.empty()) return explain_message(options);
-  return explain_key(load(options.config), options.key, options.json);
+  return explain_key(load_worker_or_gate(options.config), options.key, options.json);
 }
 
 }  // namespace

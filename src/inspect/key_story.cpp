@@ -1,7 +1,11 @@
 #include "inspect/key_story.hpp"
 
+#include <algorithm>
+
 #include "cli/store_access.hpp"
+#include "config/gate.hpp"
 #include "config/units.hpp"
+#include "flow/publisher.hpp"
 #include "inspect/evidence.hpp"
 #include "key/key_text.hpp"
 
@@ -30,11 +34,34 @@ Found find(store::Session& session, const std::string& group, const KeyWanted& w
   return found;
 }
 
+bool is_request(const Json& row) { return row.at("generation") == 0; }
+
+// What became of the record that a gate has made of an accepted request. null if the row is of
+// anything else.
+Json accepted_record(const config::Config& config, store::Session& session,
+                     const std::string& group, const Json& row) {
+  if (!is_request(row) || row.at("fingerprint").is_null()) return nullptr;
+  const std::string key = flow::published_key(
+      row.at("scope"), {row.at("key"), row.at("tenant"), {}},
+      config::kAcceptedName + (" " + row.at("fingerprint").get<std::string>()), 0);
+  const Found found = find(session, group, {}, key);
+  const bool accepts = std::ranges::any_of(config.routes, [&](const config::Route& route) {
+    return route.topic == row.at("topic") && route.handler == config::kAcceptHandler;
+  });
+  if (!accepts && found.rows.empty() && found.letters.empty()) return nullptr;
+  return {{"idempotency_key", key}, {"keys", found.rows}, {"dead_letters", found.letters}};
+}
+
 std::string story_of(const Json& row) {
   const std::string status = row.at("status");
-  const std::string where = coordinates_cell(row) + " (group " + cell(row.at("group_id")) +
-                            ", generation " + cell(row.at("generation")) + ")";
+  const std::string where =
+      is_request(row)
+          ? "a request to " + cell(row.at("topic")) + " (gate " + cell(row.at("group_id")) + ")"
+          : coordinates_cell(row) + " (group " + cell(row.at("group_id")) + ", generation " +
+                cell(row.at("generation")) + ")";
   const std::string when = time_cell(row.at("updated_at"));
+  if (row.contains("record") && !row.at("record").is_null() && status == "completed")
+    return where + " was accepted at " + when;
   if (status == "completed" && !row.at("error").is_null())
     return where + " was ended at " + when + ", and nothing was booked: " + cell(row.at("error"));
   if (status == "completed") return where + " took effect at " + when;
@@ -72,6 +99,15 @@ void print_letter(const Json& letter) {
   for (const Json& replay : letter.at("replays")) print_line("  replay " + replay_line(replay));
 }
 
+// What came of an accepted request, behind its row.
+void print_record(const Json& record) {
+  print_line("its record   idempotency-key " + cell(record.at("idempotency_key")));
+  for (const Json& row : record.at("keys")) print_row(row);
+  for (const Json& letter : record.at("dead_letters")) print_letter(letter);
+  if (record.at("keys").empty() && record.at("dead_letters").empty())
+    print_line("             no worker has settled it: it waits in the outbox or in Kafka");
+}
+
 // If nothing is stored: what that can mean, and under which other key it is stored.
 std::string nothing(const config::Config& config, const KeyWanted& wanted, const Json& elsewhere) {
   std::string text = "nothing is stored about key \"" + wanted.key + "\"";
@@ -83,8 +119,9 @@ std::string nothing(const config::Config& config, const KeyWanted& wanted, const
   }
   text += ": no message with it has been settled";
   for (const config::Route& route : config.routes)
-    text += ", or it was more than " + config::format_duration(route.retention) + " ago (topic " +
-            route.topic + ")";
+    if (route.handler != config::kOperationsHandler)
+      text += ", or it was more than " + config::format_duration(route.retention) + " ago (" +
+              (route.topic.starts_with('/') ? "route " : "topic ") + route.topic + ")";
   return text;
 }
 
@@ -101,7 +138,9 @@ std::string replay_line(const Json& replay) {
 }
 
 Json key_story(const config::Config& config, store::Session& session, const KeyWanted& wanted) {
-  const std::string& group = group_of(config);
+  // A gate without Kafka has no group, and no dead letters.
+  const bool has_group = config.kafka.properties.contains("group.id");
+  const std::string group = has_group ? group_of(config) : "";
   Found found = find(session, group, wanted, wanted.key);
   const std::string encoded = key::encode_key(wanted.key);
   if (found.rows.empty() && found.letters.empty() && encoded != wanted.key)
@@ -111,6 +150,7 @@ Json key_story(const config::Config& config, store::Session& session, const KeyW
     if (elsewhere.empty()) elsewhere = store::read_keys(session, encoded);
     throw Stop(kFailed, nothing(config, wanted, elsewhere));
   }
+  for (Json& row : found.rows) row["record"] = accepted_record(config, session, group, row);
   return {{"key", found.key}, {"keys", found.rows}, {"dead_letters", found.letters}};
 }
 
@@ -125,7 +165,10 @@ ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool
     print_line("no key row \"" + cell(story.at("key")) +
                "\": nothing took effect under it, or retention has "
                "removed it");
-  for (const Json& row : story.at("keys")) print_row(row);
+  for (const Json& row : story.at("keys")) {
+    print_row(row);
+    if (!row.at("record").is_null()) print_record(row.at("record"));
+  }
   for (const Json& letter : story.at("dead_letters")) print_letter(letter);
   return kDone;
 }

@@ -15,6 +15,7 @@ struct KeyWanted {
 };
 
 // As `hapax explain --key --json` prints it: the key as stored, its rows, its group's dead letters.
+// The row of a request that a gate accepted has a member `record`, with the same of its record.
 // Throws: Stop(kFailed) if there are none, telling what that can mean; store::DatabaseError.
 Json key_story(const config::Config& config, store::Session& session, const KeyWanted& wanted);
 

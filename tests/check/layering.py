@@ -24,7 +24,7 @@ ALLOWED = {
     "worker": GROUND | STORES | {"outside", "payload", "flow"},
     "gate": GROUND | STORES | {"flow", "worker"},
     "cli": GROUND | STORES | {"flow", "worker"},  # what all commands share
-    "inspect": GROUND | STORES | {"payload", "cli"},  # reads and explains, changes nothing
+    "inspect": GROUND | STORES | {"payload", "flow", "cli"},  # reads and explains, changes nothing
     "console": GROUND | STORES | {"cli", "inspect"},  # hapax console: a web page for operators
     "tools": GROUND | STORES | {"cli", "flow", "worker", "sandbox"},  # hapax bench, hapax demo
     "app": GROUND | STORES | {"payload", "flow", "outbox", "worker", "gate", "cli", "inspect", "console", "tools"},

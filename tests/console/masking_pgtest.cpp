@@ -1,5 +1,6 @@
 // What console.mask hides leaves the process in no answer, and what is left stays as it was.
 #include "console/console_case.hpp"
+#include "flow/publisher.hpp"
 
 namespace hapax::console {
 namespace {
@@ -108,6 +109,15 @@ TEST_F(ConsoleMasking, LetsNoHiddenValueOutOfTheProcess) {
       "partition, kafka_offset, expires_at, result) VALUES ('k2', 's', 'completed', 'g', 't', 1, "
       "0, 7, now() + interval '1 day', " +
       card + ")");
+  // A request that a gate accepted, and its record.
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at, fingerprint, fingerprint_rule, result) SELECT key, "
+      "scope, 'completed', 'g', 't', generation, 0, 8, now() + interval '1 day', '\\x01', "
+      "'payload', " +
+      card + " FROM (VALUES ('k3', 'gate', 0), ('" +
+      flow::published_key("gate", {"k3", "", {}}, "request 01", 0) +
+      "', 's', 1)) AS of_request (key, scope, generation)");
   const Json skip = {{"ids", {2}},
                      {"seen", Json::parse(R"([{"id": 1, "reason": "record_refused"}])")}};
   EXPECT_THAT(give("/api/outbox/skip", skip).dump(), Not(HasSubstr(kCard)));
@@ -124,7 +134,8 @@ TEST_F(ConsoleMasking, LetsNoHiddenValueOutOfTheProcess) {
   for (const char* target :
        {"letter?which=1", "letters", "replays", "record?id=1", "payload?record=1",
         "payload?letter=1", "outbox", "outbox?topic=r", "explain?key=k2", "explain?key=k1",
-        "outside?status=all", "log", "overview", "partition?topic=t&partition=0"}) {
+        "explain?key=k3", "outside?status=all", "log", "overview",
+        "partition?topic=t&partition=0"}) {
     const Reply reply = get(std::string("/api/") + target);
     EXPECT_THAT(reply.body, Not(HasSubstr(kCard))) << target;
     EXPECT_THAT(reply.body, Not(HasSubstr("34393239303030303131"))) << target;  // in hex
@@ -132,6 +143,7 @@ TEST_F(ConsoleMasking, LetsNoHiddenValueOutOfTheProcess) {
   for (const char* target :
        {"letter?which=1", "record?id=1", "explain?key=k2", "outside?status=all"})
     EXPECT_THAT(get(std::string("/api/") + target).body, HasSubstr("(masked)")) << target;
+  EXPECT_EQ(read("/api/explain?key=k3")["keys"][0]["record"]["keys"].size(), 1U);
 }
 
 // The page has no bytes of a masked answer to send back.

@@ -48,7 +48,8 @@ function keyStory({key, keys, dead_letters: dead}) {
       h("h3", null, h("span", {class: row.status === "completed" ? "good" : row.status === "failed" || row.status === "unknown" ? "bad" : ""}, row.status)),
       facts([["scope", row.scope], ["tenant", row.tenant], ["message", link(address("explain", {which: place(row)}), place(row))], ["group", `${row.group_id}, generation ${row.generation}`],
         ["error", row.error], ["result", row.result], ["fingerprint", row.fingerprint && `${row.fingerprint_rule} ${row.fingerprint}`], ["duplicates", String(row.duplicates)],
-        ["created", time(row.created_at)], ["updated", time(row.updated_at)], ["expires", time(row.expires_at)]]))),
+        ["created", time(row.created_at)], ["updated", time(row.updated_at)], ["expires", time(row.expires_at)],
+        ["its record", row.record && link(address("explain", {key: row.record.idempotency_key}), row.record.idempotency_key)]]))),
     dead.length > 0 && table("Dead letters under it", [
       {label: "Id", cell: (row) => link(address("letter", {which: row.id}), row.id), short: true}, {label: "Since", cell: (row) => time(row.created_at), short: true},
       {label: "Message", cell: place}, {label: "State", cell: (row) => row.state}, {label: "Reason", cell: (row) => row.reason}, {label: "Error", cell: (row) => row.error}], dead),

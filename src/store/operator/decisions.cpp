@@ -72,6 +72,10 @@ const Decision* decision_named(std::string_view name) {
   return found == std::end(kAll) ? nullptr : found;
 }
 
+bool is_about_database(const Decision& decision) {
+  return decision.fits("store_copied") && !decision.reasons.empty();
+}
+
 bool needs_message(const Decision& decision) {
   return decision.name == "skip" || decision.name == "run";
 }

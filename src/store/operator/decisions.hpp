@@ -29,6 +29,9 @@ const Decision* decision_named(std::string_view name);
 // "retry, skip". `names_message`: the halt does; else there is none to run or to skip.
 std::string decisions_for(std::string_view reason, bool names_message);
 
+// Whether it decides which database counts: `moved` and `copy`.
+bool is_about_database(const Decision& decision);
+
 // Whether it is about the message that the halt names.
 bool needs_message(const Decision& decision);
 

@@ -101,6 +101,11 @@ void change_checkpoints(Transaction& transaction, const Resumption& wanted,
     add_rows(facts["after"], change_checkpoint(transaction, wanted, halt));
 }
 
+bool is_same_database(const json& row, const json& other) {
+  return row.at("database_oid") == other.at("database_oid") &&
+         row.at("system_identifier") == other.at("system_identifier");
+}
+
 void adopt_database(Transaction& transaction, bool copy, json& facts) {
   add_rows(facts["before"], transaction.run(sql::kLockStore, {}));
   add_rows(facts["after"], transaction.run(sql::kAdoptDatabase, {copy}));
@@ -151,7 +156,9 @@ json json_of(const Halt& halt) {
 Resumed resume(Session& session, const Resumption& wanted) {
   const Decision* const decision = decision_named(wanted.decision);
   if (decision == nullptr) throw Refused("there is no decision `" + wanted.decision + "`");
-  const bool database = decision->fits("store_copied") && !decision->reasons.empty();
+  const bool database = is_about_database(*decision);
+  // The database may be a copy although no partition is halted: a gate consumes none.
+  const bool nothing_named = database && wanted.topic.empty();
 
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
@@ -160,7 +167,7 @@ Resumed resume(Session& session, const Resumption& wanted) {
       sql::kLockHalts,
       {wanted.group, wanted.topic, Parameter(wanted.partition), Parameter(wanted.offset)});
   for (const Row row : named) resumed.halts.push_back(halt_of(row));
-  if (resumed.halts.empty()) return resumed;
+  if (resumed.halts.empty() && !nothing_named) return resumed;
   for (const Halt& halt : resumed.halts) {
     refuse_unfit(*decision, halt);
     refuse_unseen(wanted, halt);
@@ -173,6 +180,8 @@ Resumed resume(Session& session, const Resumption& wanted) {
     for (const Row row : transaction.run(sql::kLockCopiedHalts, {}))
       resumed.halts.push_back(halt_of(row));
     adopt_database(transaction, decision->name == "copy", facts);
+    if (nothing_named && is_same_database(facts["before"][0], facts["after"][0]))
+      throw Refused("this database is the original: there is nothing to decide");
   } else {
     change_checkpoints(transaction, wanted, resumed.halts, facts);
   }
@@ -181,8 +190,9 @@ Resumed resume(Session& session, const Resumption& wanted) {
     transaction.run(sql::kEndHalt, {halt.id, wanted.who, wanted.why, wanted.decision});
   }
   const std::string target =
-      wanted.group + " " + wanted.topic +
-      (wanted.partition ? "/" + std::to_string(*wanted.partition) : std::string());
+      nothing_named ? "database"
+                    : wanted.group + " " + wanted.topic +
+                          (wanted.partition ? "/" + std::to_string(*wanted.partition) : "");
   log_operation(transaction, {wanted.who, "resume " + wanted.decision, target, wanted.why, facts});
   if (!wanted.dry_run) transaction.commit();
   return resumed;

@@ -17,7 +17,7 @@ namespace hapax::store {
 
 struct Resumption {
   std::string group;
-  std::string topic;
+  std::string topic;                      // empty: the database itself, for `moved` and `copy`
   std::optional<std::int32_t> partition;  // nothing: every open halt of the topic
   std::string decision;                   // a name of decisions.hpp
   std::string who;
@@ -35,9 +35,9 @@ struct Resumed {
 };
 
 // `moved` and `copy` are about the database: they end the store_copied halts of every group, and
-// need the owner's rights. All others raise the epoch of every checkpoint they touch, so that a
-// frozen worker that wakes can't undo them.
-// Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
+// need the owner's rights. If no topic is named, they are refused unless the database is a copy.
+// All others raise the epoch of every checkpoint they touch, so that a frozen worker that wakes
+// can't undo them. Throws: Refused, DatabaseError. Blocks: at most lock_timeout.
 Resumed resume(Session& session, const Resumption& wanted);
 
 }  // namespace hapax::store
