@@ -87,15 +87,16 @@ void read_callers(Object& section, GateCallers& callers, bool certificates) {
   section.read("tokens", callers.tokens, tokens);
   if (const auto value = section.find("tokens"))
     callers.tokens_file = section.reader().file_named_by(*value);
-  section.section("proxy", [&](Object& proxy) {
-    proxy.read("addresses", callers.proxies, networks);
-    proxy.read("header", callers.header, Text{"the name of a header, in lower case", 100});
-    proxy.finish();
-    if (callers.proxies.empty() != callers.header.empty())
-      proxy.reader().problem(proxy.path(), "\"addresses\" and \"header\" stand together");
-    if (!callers.header.empty() && !is_lower_token(callers.header))
-      proxy.reader().problem(member_path(proxy.path(), "header"), "is not in lower case");
-  });
+  if (section.find("proxy"))
+    section.section("proxy", [&](Object& proxy) {
+      proxy.require("addresses", callers.proxies, networks,
+                    "the addresses or networks of proxies that name the tenant");
+      proxy.require("header", callers.header, Text{"the name of a header, in lower case", 100},
+                    "the header in which they name it");
+      proxy.finish();
+      if (!callers.header.empty() && !is_lower_token(callers.header))
+        proxy.reader().problem(member_path(proxy.path(), "header"), "is not in lower case");
+    });
   section.finish();
   if (!section.find("tokens") && !section.find("proxy") && !certificates)
     section.reader().problem(

@@ -76,8 +76,13 @@ TEST(GateConfig, CertificatesOfClientsAreCallersEnough) {
 
 TEST(GateConfig, NamesEveryMistake) {
   EXPECT_TRUE(has(gate_problem("/gate/callers", json::object(), "gate.callers"), "who may call"));
-  EXPECT_TRUE(has(gate_problem("/gate/callers/proxy", {{"header", "x"}}, "gate.callers.proxy"),
-                  "stand together"));
+  EXPECT_TRUE(
+      has(gate_problem("/gate/callers/proxy", {{"header", "x"}}, "gate.callers.proxy.addresses"),
+          "is missing: the addresses or networks of proxies"));
+  EXPECT_TRUE(
+      has(gate_problem("/gate/callers/proxy", {{"header", "x"}, {"addresses", json::array()}},
+                       "gate.callers.proxy.addresses"),
+          "such as"));
   EXPECT_TRUE(
       has(gate_problem("/gate/callers/proxy", {{"header", "X-A"}, {"addresses", {"10.0.0.0/8"}}},
                        "gate.callers.proxy.header"),
