@@ -45,8 +45,9 @@ Json accepted_record(const config::Config& config, store::Session& session,
       row.at("scope"), {row.at("key"), row.at("tenant"), {}},
       config::kAcceptedName + (" " + row.at("fingerprint").get<std::string>()), 0);
   const Found found = find(session, group, {}, key);
+  const std::string path = row.at("topic");
   const bool accepts = std::ranges::any_of(config.routes, [&](const config::Route& route) {
-    return route.topic == row.at("topic") && route.handler == config::kAcceptHandler;
+    return route.topic == path && route.handler == config::kAcceptHandler;
   });
   if (!accepts && found.rows.empty() && found.letters.empty()) return nullptr;
   return {{"idempotency_key", key}, {"keys", found.rows}, {"dead_letters", found.letters}};

@@ -15,7 +15,6 @@ namespace hapax::support {
 namespace {
 
 constexpr std::chrono::minutes kTimeout{3};
-constexpr const char* kPage = "docs/runbooks.md";
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -23,8 +22,8 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 // The blocks of shell commands under this heading, in their order.
-std::vector<std::string> commands_under(const std::string& heading) {
-  const std::string page = text_of(std::filesystem::path(HAPAX_SOURCE_DIR) / kPage);
+std::vector<std::string> commands_under(const std::string& name, const std::string& heading) {
+  const std::string page = text_of(std::filesystem::path(HAPAX_SOURCE_DIR) / name);
   const auto start = page.find('\n' + heading + '\n');
   const std::string level = heading.substr(0, heading.find(' ') + 1);
   std::vector<std::string> blocks;
@@ -35,8 +34,7 @@ std::vector<std::string> commands_under(const std::string& heading) {
     for (std::sregex_iterator it(section.begin(), section.end(), block), last; it != last; ++it)
       blocks.push_back((*it)[1]);
   }
-  if (blocks.empty())
-    throw std::runtime_error(std::string(kPage) + " has nothing to type under " + heading);
+  if (blocks.empty()) throw std::runtime_error(name + " has nothing to type under " + heading);
   return blocks;
 }
 
@@ -54,11 +52,16 @@ std::string with_names_of(const Site& site, std::string commands) {
 
 Runbook::Runbook(const std::string& heading, const Site& site,
                  std::map<std::string, std::string> variables)
+    : Runbook("docs/runbooks.md", heading, std::move(variables),
+              [&](std::string block) { return with_names_of(site, std::move(block)); }) {}
+
+Runbook::Runbook(const std::string& page, const std::string& heading,
+                 std::map<std::string, std::string> variables, const Change& changed)
     : heading_(heading), variables_(std::move(variables)) {
-  for (const std::string& block : commands_under(heading))
-    blocks_.push_back(with_names_of(site, block));
+  for (const std::string& block : commands_under(page, heading)) blocks_.push_back(changed(block));
   const char* const path = std::getenv("PATH");
-  set("PATH", std::string(HAPAX_BINARY_DIR "/bin:") + (path != nullptr ? path : "/usr/bin:/bin"));
+  variables_.try_emplace(
+      "PATH", std::string(HAPAX_BINARY_DIR "/bin:") + (path != nullptr ? path : "/usr/bin:/bin"));
   set("USER", "operator");
 }
 

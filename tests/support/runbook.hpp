@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ class Runbook {
   // Throws: std::runtime_error if the page has nothing to type there.
   Runbook(const std::string& heading, const Site& site,
           std::map<std::string, std::string> variables);
+  // A section of another page, each block as `changed` returns it; no names are replaced.
+  using Change = std::function<std::string(std::string)>;
+  Runbook(const std::string& page, const std::string& heading,
+          std::map<std::string, std::string> variables, const Change& changed);
   // Fails the test if not each block was typed.
   ~Runbook();
   Runbook(const Runbook&) = delete;
@@ -32,6 +37,8 @@ class Runbook {
   // Fails the test if its exit code is not 0. Returns what it printed.
   // Throws: std::runtime_error if it ends by a signal or not in time.
   std::string type_next(const std::filesystem::path& folder);
+  // The next block, for a test that types it by itself.
+  std::string take_next() { return blocks_.at(typed_++); }
 
  private:
   std::string heading_;
