@@ -231,7 +231,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   begin_span(current, message);
   std::string nonce;
   if (route.outside && !current.answered) {
-    if (auto why = refusal_of_own_call(route, *letter, request, transaction))
+    if (auto why = refusal_of_other_call(current.claimed, route, *letter, request, transaction))
       return Note{What::refused, std::move(*why)};
     if (auto why = refusal(current.claimed, route, *letter, request,
                            store::read_holder(transaction, request), transaction))

@@ -17,10 +17,19 @@ std::optional<std::string> refusal_of_called(const Route& route, const store::Ke
 
 }  // namespace
 
-std::optional<std::string> refusal_of_own_call(const Route& route,
-                                               const store::ReplayedLetter& letter,
-                                               const store::ClaimRequest& request,
-                                               store::Transaction& transaction) {
+std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& claimed,
+                                                 const Route& route,
+                                                 const store::ReplayedLetter& letter,
+                                                 const store::ClaimRequest& request,
+                                                 store::Transaction& transaction) {
+  // Else a decision about its call could not tell which payload it is about.
+  if (letter.edited && !store::keeps_calls_of_replays(transaction))
+    return "an edited payload may call only on a newer schema: `hapax migrate up`, then replay it";
+  if (const auto other =
+          store::read_other_call(transaction, claimed, request.scope, request.identity))
+    return "an earlier replay has called under the key \"" + other->key +
+           "\", and that call is not done: it is `" + other->status +
+           "`; decide that first: hapax outside decide";
   const key::Identity own{letter.key.value_or(""), letter.tenant.value_or(""), {}};
   if (!letter.key || (own.key == request.identity.key && own.tenant == request.identity.tenant))
     return std::nullopt;

@@ -20,12 +20,13 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
                                    const std::optional<store::KeyHolder>& holder,
                                    store::Transaction& transaction);
 
-// On a route that calls. An edited payload may give another key than the letter's own, under which
-// a call may not be done yet.
-std::optional<std::string> refusal_of_own_call(const Route& route,
-                                               const store::ReplayedLetter& letter,
-                                               const store::ClaimRequest& request,
-                                               store::Transaction& transaction);
+// On a route that calls. An edited payload may give another key than the letter's own. So another
+// call for the letter may not be done: under its own key, or under that of an earlier replay.
+std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& claimed,
+                                                 const Route& route,
+                                                 const store::ReplayedLetter& letter,
+                                                 const store::ClaimRequest& request,
+                                                 store::Transaction& transaction);
 
 // The sentence for a letter without bytes to run. Its null payload would look like a tombstone.
 std::string without_bytes(const store::Source& source);

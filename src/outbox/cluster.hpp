@@ -19,13 +19,19 @@ class Cluster {
   // `noted`: what PostgreSQL holds. Nothing: its schema keeps no clusters, so each will do.
   void begin(std::optional<store::OutboxCluster> noted) {
     noted_ = std::move(noted);
+    is_read_ = true;
     is_new_ = false;
     other_.clear();
   }
+  // What PostgreSQL holds may be another one by now. Until begin(), nothing is known of any
+  // cluster.
+  void forget() { is_read_ = false; }
+  bool is_read() const { return is_read_; }
 
   enum class Reached { unknown, right, other };
   // `found`: the id of the cluster that a producer has reached; "" if it does not know it yet.
   Reached judge(const std::string& found) {
+    if (!is_read_) return Reached::unknown;
     if (!noted_) return Reached::right;
     if (found.empty()) return Reached::unknown;
     if (noted_->id.empty()) noted_->id = found, is_new_ = true;
@@ -58,6 +64,7 @@ class Cluster {
 
  private:
   std::optional<store::OutboxCluster> noted_;
+  bool is_read_ = false;
   bool is_new_ = false;
   std::string other_;
 };

@@ -94,10 +94,11 @@ void Relay::rest(const std::stop_token& stop) {
 bool Relay::seek_lease() {
   if (auto open_batches = lease_.seek()) {
     topics_.begin(std::move(*open_batches));
-    read_cluster();
+    cluster_.forget();
     letters_.look_again();
     sweep_.begin();
   }
+  if (lease_.is_held() && !cluster_.is_read()) read_cluster();
   return lease_.is_held();
 }
 
@@ -190,7 +191,7 @@ bool Relay::a_halt_ended(const store::OutboxRead& read) {
       std::ranges::any_of(halts_, [&](std::int64_t halt) { return !read.halts.contains(halt); });
   halts_ = read.halts;
   if (!ended) return false;
-  read_cluster();
+  cluster_.forget();
   topics_.read_all_again();
   peek_at_ = {};
   return true;

@@ -69,18 +69,27 @@ class CallOfAReplay : public ReplayCase {
   }
 
   // Why it is refused; "": it is not.
-  std::string decide(store::CallDecision::What what) {
+  std::string decide(store::CallDecision::What what, const std::string& key = "k1") {
     store::Session owner(database.owner());
     store::CallDecision decision{.what = what, .group = "group", .retention = 1h};
     decision.who = "bob";
     decision.why = "seen";
     if (what == store::CallDecision::What::happened) decision.answer = R"({"charge":"gw"})";
     try {
-      store::decide_call(owner, {"k1", route.key.scope, ""}, decision);
+      store::decide_call(owner, {key, route.key.scope, ""}, decision);
       return "";
     } catch (const store::Refused& refused) {
       return refused.what();
     }
+  }
+
+  // One whose key is in its payload. It was given up on before the route called.
+  void give_up_on_one_with_its_key_inside() {
+    database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
+    route.key.sources = {{key::Source::Kind::json, {"/id"}}};
+    const auto outside = std::exchange(route.outside, std::nullopt);
+    letter = dead({.payload = R"({"id":"k1"})", .offset = 30});
+    route.outside = outside;
   }
 
   std::string key(const std::string& columns) {
@@ -167,15 +176,9 @@ TEST_F(CallOfAReplay, BooksWhatHappenedThoughASchemaThatCameLaterRefusesItsMessa
 
 // Its key is then another one, under which nothing was called.
 TEST_F(CallOfAReplay, IsNotMadeForAnEditedPayloadWhileTheLettersOwnIsUnknown) {
-  route.key.sources = {{key::Source::Kind::json, {"/id"}}};
-  const auto outside = std::exchange(route.outside, std::nullopt);
-  letter = dead({.payload = R"({"id":"k1"})", .offset = 30});
-  route.outside = outside;
+  give_up_on_one_with_its_key_inside();
   ended = {outside::Ended::How::failed, "cut"};
   want(letter);
-  database.run(
-      "UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled' WHERE dead_letter <> " +
-      std::to_string(letter) + " AND ended_at IS NULL");
   EXPECT_EQ(replay().result, ReplayResult::failed);
   ASSERT_EQ(calls, 1);
   want(letter, R"({"id": "k2"})");
@@ -183,6 +186,62 @@ TEST_F(CallOfAReplay, IsNotMadeForAnEditedPayloadWhileTheLettersOwnIsUnknown) {
   EXPECT_EQ(edited.result, ReplayResult::refused);
   EXPECT_THAT(edited.detail, testing::HasSubstr("outside decide"));
   EXPECT_EQ(calls, 1) << "called again although the outcome is unknown, and repeat is never";
+}
+
+TEST_F(CallOfAReplay, ADecisionRunsThePayloadThatCalled) {
+  using What = store::CallDecision::What;
+  database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
+  want(letter, "99");
+  ended = {outside::Ended::How::failed, "cut"};
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  EXPECT_EQ(decide(What::did_not_happen), "");
+  EXPECT_EQ(replay().result, ReplayResult::failed) << "calls again, and is unknown again";
+  EXPECT_EQ(decide(What::happened), "");
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(effects(), "k1=99");
+}
+
+// The edited payload has another key. Only its own replay may go on with what was called under it.
+TEST_F(CallOfAReplay, ADecisionGoesOnUnderTheKeyThatWasCalled) {
+  using What = store::CallDecision::What;
+  give_up_on_one_with_its_key_inside();
+  want(letter, R"({"id": "k2"})");
+  EXPECT_EQ(replay(reject_it).result, ReplayResult::failed) << "answered, and not booked";
+  want(letter);
+  const Replayed plain = replay();
+  EXPECT_EQ(plain.result, ReplayResult::refused);
+  EXPECT_THAT(plain.detail, testing::HasSubstr("called under the key \"k2\""));
+  for (const bool booked : {false, true}) {
+    EXPECT_EQ(decide(What::happened, "k2"), "");
+    EXPECT_EQ(replay(booked ? book : reject_it).result,
+              booked ? ReplayResult::completed : ReplayResult::failed);
+  }
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(effects(), R"(k1={"id": "k2"})") << "its header still names k1";
+}
+
+TEST_F(CallOfAReplay, IsNotDecidedAboutIfAnEarlierReleaseMayHaveCalledWithAnEditedPayload) {
+  using What = store::CallDecision::What;
+  database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
+  want(letter, "99");
+  ended = {outside::Ended::How::failed, "cut"};
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  database.run("UPDATE hapax.replays SET key = NULL, tenant = NULL, token = NULL");
+  EXPECT_THAT(decide(What::happened), testing::HasSubstr("noted nowhere which payload called"));
+  EXPECT_EQ(decide(What::give_up), "");
+}
+
+TEST_F(CallOfAReplay, WithAnEditedPayloadNeedsTheSchemaThatNotesIt) {
+  database.run("ALTER TABLE hapax.replays DROP COLUMN key, DROP COLUMN tenant, DROP COLUMN token");
+  database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
+  want(letter, "99");
+  const Replayed edited = replay();
+  EXPECT_EQ(edited.result, ReplayResult::refused);
+  EXPECT_THAT(edited.detail, testing::HasSubstr("hapax migrate up"));
+  EXPECT_EQ(calls, 0);
+  want(letter);
+  EXPECT_EQ(replay().result, ReplayResult::completed);
 }
 
 TEST_F(CallOfAReplay, IsUnknownIfItsProcessesDied) {

@@ -86,6 +86,23 @@ TEST_F(OtherCluster, GetsNoTransactionEither) {
   EXPECT_EQ(in_second(), 0U);
 }
 
+// It knows nothing of clusters then, which is not the same as a schema that keeps none.
+TEST_F(OtherCluster, GetsNothingWhileTheRelayCannotReadItsOwn) {
+  const std::string waits =
+      "SELECT count(*) FROM pg_locks WHERE relation = 'hapax.outbox_clusters'::regclass AND NOT "
+      "granted";
+  send_to_first();
+  database.run(rows("receipts", 10, 10));
+  store::Session other(database.owner());
+  std::optional<store::Transaction> locking(other);
+  locking->run("LOCK TABLE hapax.outbox_clusters IN ACCESS EXCLUSIVE MODE");
+  const auto relay = run_at(second);
+  for (const char* const waiting : {"1", "0"}) database.wait_until(waits, waiting);
+  locking.reset();
+  await_halt();
+  EXPECT_EQ(in_second(), 0U);
+}
+
 // A relay of this release before `hapax migrate up`.
 TEST_F(OtherCluster, IsNotNoticedOnTheSchemaBefore) {
   database.run("DROP TABLE hapax.outbox_clusters");

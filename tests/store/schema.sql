@@ -433,6 +433,9 @@ CREATE TABLE hapax.replays (
     ended_at timestamp with time zone,
     outcome text COLLATE pg_catalog."C",
     detail text,
+    key text COLLATE pg_catalog."C",
+    tenant text COLLATE pg_catalog."C",
+    token bigint,
     CONSTRAINT replays_outcome_check CHECK ((outcome = ANY (ARRAY['completed'::text, 'refused'::text, 'failed'::text, 'cancelled'::text])))
 );
 ALTER TABLE hapax.replays ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (

@@ -89,6 +89,29 @@ bool may_have_run_since(Transaction& transaction, const ClaimedReplay& replay) {
   return transaction.run(sql::kMayHaveRunSince, {replay.dead_letter})[0]["may"].as<bool>();
 }
 
+bool keeps_calls_of_replays(Transaction& transaction) {
+  return !transaction
+              .run(
+                  "SELECT FROM pg_attribute WHERE attrelid = to_regclass('hapax.replays') "
+                  "AND attname = 'token'")
+              .empty();
+}
+
+void note_call(Transaction& transaction, std::int64_t replay, const key::Identity& identity,
+               std::int64_t token) {
+  if (keeps_calls_of_replays(transaction))
+    transaction.run(sql::kNoteReplayedCall, {replay, identity.key, identity.tenant, token});
+}
+
+std::optional<OtherCall> read_other_call(Transaction& transaction, const ClaimedReplay& replay,
+                                         const std::string& scope, const key::Identity& identity) {
+  if (!keeps_calls_of_replays(transaction)) return std::nullopt;
+  const Rows rows = transaction.run(sql::kReadOtherCallOfLetter,
+                                    {replay.dead_letter, scope, identity.key, identity.tenant});
+  if (rows.empty()) return std::nullopt;
+  return OtherCall{rows[0]["key"].text(), rows[0]["status"].text()};
+}
+
 // The letter first: operators lock letters, then look at their replays.
 void add_completed(Transaction& transaction, const ClaimedReplay& replay) {
   Session& session = transaction.session();

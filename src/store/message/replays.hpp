@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hapax/message.hpp"
+#include "key/identity.hpp"
 #include "store/message/dead_letter.hpp"
 #include "store/message/source.hpp"
 #include "store/transaction.hpp"
@@ -69,6 +70,25 @@ bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const 
 // Of a route whose key is the position: whether its message may have run since it was given up on,
 // because an operator decided so. Throws: DatabaseError (Phase::claim).
 bool may_have_run_since(Transaction& transaction, const ClaimedReplay& replay);
+
+// A call that another replay of a dead letter made, and that is not done.
+struct OtherCall {
+  std::string key, status;  // `started`, `answered` or `unknown`
+};
+
+// Whether the schema keeps which replay has made which call: from 18 on.
+// Throws: DatabaseError (Phase::claim).
+bool keeps_calls_of_replays(Transaction& transaction);
+
+// The call is about to be made, under this token. Nothing on a schema that does not keep it.
+// Throws: DatabaseError (Phase::claim).
+void note_call(Transaction& transaction, std::int64_t replay, const key::Identity& identity,
+               std::int64_t token);
+
+// Of the replay's dead letter, under another key than this one; nothing on a schema that does not
+// keep it. Throws: DatabaseError (Phase::claim).
+std::optional<OtherCall> read_other_call(Transaction& transaction, const ClaimedReplay& replay,
+                                         const std::string& scope, const key::Identity& identity);
 
 // Adds to the transaction's text: the replay completed, and its dead letter is ended as replayed.
 // Precondition: lock_replay has locked it.

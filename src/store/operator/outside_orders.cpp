@@ -84,23 +84,41 @@ Parameter answer_of(const Json& found, const CallDecision& decision) {
   return found.at("answer").get<std::string>();
 }
 
+// A run of the letter that carries the decision out, with the payload that the call was made for.
+// Throws: Refused if that cannot be told.
+Rows order_run(Transaction& transaction, const Json& found, const CallDecision& decision,
+               bool without_bytes) {
+  const auto letter = found.at("dead_letter").get<std::int64_t>();
+  const auto token = found.at("token").get<std::int64_t>();
+  const std::string key = found.at("key"), tenant = found.at("tenant");
+  const Row call = transaction.run(sql::kReadReplayOfCall, {letter, key, tenant, token})[0];
+  if (call["is_doubtful"].as<bool>())
+    throw Refused(
+        "an earlier release ran an edited payload of its dead letter, and noted nowhere which "
+        "payload called; decide --give-up, and book it by hand");
+  if (without_bytes && !call["edited"].as<bool>())
+    throw Refused(
+        "its message was more than PostgreSQL takes, or erased, so its dead letter has nothing to "
+        "run; decide --give-up, and book it by hand");
+  const auto replay = call["id"].as<std::optional<std::int64_t>>();
+  return transaction.run(
+      sql::kInsertDecidedReplay,
+      {letter, decision.who, decision.why, replay ? Parameter(*replay) : Parameter(nullptr), key,
+       tenant, token + 1});
+}
+
 // The letter carries the decision out, or is closed with it.
-void order_letter(Transaction& transaction, const Json& letter, const CallDecision& decision) {
-  const std::string ids = "{" + std::to_string(letter.get<std::int64_t>()) + "}";
+void order_letter(Transaction& transaction, const Json& found, const CallDecision& decision) {
+  const std::string ids = "{" + std::to_string(found.at("dead_letter").get<std::int64_t>()) + "}";
   const Rows open = transaction.run(sql::kLockOpenDeadLetters, {ids});
   if (open.empty())
     throw Refused("its dead letter was ended meanwhile; look again with `hapax outside list`");
-  if (decision.what != What::give_up && open[0]["without_bytes"].as<bool>())
-    throw Refused(
-        "its message was more than PostgreSQL takes, or erased, so its dead letter has nothing to "
-        "run; decide "
-        "--give-up, and book it by hand");
   // A replay that began before the decision may end by what was true then.
   transaction.run(sql::kCancelReplays, {ids, "decided meanwhile by " + decision.who});
   const Rows done =
       decision.what == What::give_up
           ? transaction.run(sql::kDiscardDeadLetters, {ids, decision.who, decision.why})
-          : transaction.run(sql::kInsertReplays, {ids, decision.who, decision.why, false, nullptr});
+          : order_run(transaction, found, decision, open[0]["without_bytes"].as<bool>());
   if (done.empty())
     throw Refused("a worker runs a replay of its dead letter now; wait until that has ended");
 }
@@ -130,8 +148,7 @@ Json decide_call(Session& session, const KeyName& key, const CallDecision& decis
   transaction.run(sql::kDecideCall,
                   {key.key, key.scope, key.tenant, status_of(decision.what),
                    answer_of(found, decision), Parameter(error), decision.retention.count()});
-  if (!found.at("dead_letter").is_null())
-    order_letter(transaction, found.at("dead_letter"), decision);
+  if (!found.at("dead_letter").is_null()) order_letter(transaction, found, decision);
   log_operation(transaction, {decision.who,
                               action_of(decision.what),
                               key.scope + " " + key.tenant + " " + key.key,

@@ -4,6 +4,7 @@
 
 #include "sql_statements.hpp"
 #include "store/array.hpp"
+#include "store/message/replays.hpp"
 #include "store/quote.hpp"
 
 namespace hapax::store {
@@ -129,6 +130,9 @@ std::vector<Take> take_at_once(Session& session, HolderId holder,
         .answer = row["answered"].as<bool>() ? std::optional(row["answer"].text()) : std::nullopt};
     ++taken;
   }
+  for (std::size_t i = 0; i < takes.size(); ++i)
+    if (takes[i].taken && requests[i].replay != 0)
+      note_call(transaction, requests[i].replay, requests[i].claim.identity, takes[i].taken->token);
   if (taken < takes.size())
     for (const Row row : transaction.run(session.execute_literals(
              sql::kReadHeldCalls, std::array{keys, scopes, tenants, literals[12]}))) {

@@ -39,7 +39,8 @@ void end_holder(Session& session, HolderId holder);
 
 struct CallRequest {
   ClaimRequest claim;
-  bool alone = false;  // the process does nothing else
+  bool alone = false;       // the process does nothing else
+  std::int64_t replay = 0;  // whose call it is to be, if no message's
 };
 
 struct TakenCall {
