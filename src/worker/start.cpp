@@ -192,6 +192,10 @@ std::optional<std::string> loss(const StartFacts& facts) {
   // that an operator decided, Kafka gets the offset first. If the worker died before it told
   // PostgreSQL, that looks like a loss, so the operator is asked once more.
   const auto& row = facts.row;
+  if (is_anothers(facts))
+    return "Kafka's offset is of store " + facts.provenance->store_id +
+           ", and this database is store " + facts.store_id +
+           ", which does not know what was called there";
   if (!is_ours(facts) || !row || !row->next_offset || !facts.committed) return std::nullopt;
   const std::int64_t epoch = facts.provenance->epoch;
   if (epoch < row->epoch || (epoch == row->epoch && *facts.committed <= *row->next_offset))
@@ -233,8 +237,8 @@ Start doubt_calls(const StartFacts& facts, StartAt at) {
       return StartHalt{
           "tail_in_doubt",
           lost.value_or("PostgreSQL was behind a position that was seen before") +
-              ": it failed over or was restored, and lost its tail. Calls for the messages " +
-              text(at.offset) + " to " + text(below - 1) +
+              (is_anothers(facts) ? "" : ": it failed over or was restored, and lost its tail") +
+              ". Calls for the messages " + text(at.offset) + " to " + text(below - 1) +
               " may have happened that it does not know, and by its route none may be repeated",
           0,
           false,

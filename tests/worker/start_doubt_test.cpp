@@ -61,18 +61,25 @@ TEST(Start, AnOffsetInKafkaThatIsAheadOfItsCheckpointPutsCallsInDoubt) {
     EXPECT_EQ(halt(all), row.is_in_doubt ? "tail_in_doubt" : "started");
     all.repeat = config::Repeat::queryable;
     EXPECT_EQ(at(all).doubt_below, row.is_in_doubt ? 100 : 0);
-    all.provenance->store_id = "store-2";
-    all.row->start_as = "checkpoint";
-    EXPECT_EQ(at(all).doubt_below, 0) << "another store's offset tells nothing of this one";
   }
 }
 
-TEST(Start, WhatAnotherStoreSawPutsNothingInDoubt) {
-  StartFacts all = calling(config::Repeat::never, "9/0/0", "1/0/1");
+// An operator has decided that this database counts. It does not know what the other one called
+// for.
+TEST(Start, AnotherStoreOfThisClusterPutsCallsInDoubt) {
+  StartFacts all = calling(config::Repeat::never, "1/0/1", "1/0/1");
   all.provenance->store_id = "store-2";
+  for (const char* decided : {"checkpoint", "earliest"}) {
+    all.row->start_as = decided;
+    EXPECT_EQ(halt(all), "tail_in_doubt") << decided;
+  }
   all.row->start_as = "checkpoint";
-  EXPECT_EQ(halt(all), "started");
-  all.provenance->store_id = kStore;
+  all.repeat = config::Repeat::queryable;
+  EXPECT_EQ(at(all).doubt_below, 100);
+}
+
+TEST(Start, WhatAnotherClusterSawPutsNothingInDoubt) {
+  StartFacts all = calling(config::Repeat::never, "9/0/0", "1/0/1");
   all.provenance->cluster_id = "cluster-2";
   EXPECT_EQ(halt(all), "started");
 }
