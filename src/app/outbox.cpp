@@ -206,8 +206,13 @@ ExitCode retry_halted(const OutboxOrderOptions& options) {
       order.seen = seen_of(decided);
       decided = store::retry_outbox(session, order, options.which, options.new_cluster);
     }
-    if (!decided.halts.empty() || !decided.cluster.empty())
+    if (!decided.halts.empty())
       return done_with(options, decided, "the relay sends it again within a second");
+    if (!decided.cluster.empty())
+      return done_with(options, decided,
+                       "nothing of " + options.which +
+                           " was halted. The group's records go to the "
+                           "cluster that its relay reaches next");
     throw Stop(kFailed, not_halted(session, order.group, options.which));
   });
 }

@@ -27,6 +27,8 @@ class Cluster {
   // cluster.
   void forget() { is_read_ = false; }
   bool is_read() const { return is_read_; }
+  // The schema may keep clusters from the next migration on.
+  bool is_kept() const { return noted_.has_value(); }
 
   enum class Reached { unknown, right, other };
   // `found`: the id of the cluster that a producer has reached; "" if it does not know it yet.

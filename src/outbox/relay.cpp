@@ -19,7 +19,7 @@ constexpr auto kLook = 100ms;      // between two looks for records, unless nudg
 constexpr auto kPoll = 5ms;        // for Kafka's answers
 constexpr auto kTurn = 1ms;        // between two turns while records are on their way
 constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
-constexpr auto kReadAgain = 10s;   // the cluster's id, while it reaches another one
+constexpr auto kReadAgain = 10s;   // the cluster's id, while it reaches another one or none is kept
 constexpr auto kOnceStopped = 1s;  // for answers that are on their way
 
 }  // namespace
@@ -98,7 +98,9 @@ bool Relay::seek_lease() {
     letters_.look_again();
     sweep_.begin();
   }
-  if (lease_.is_held() && !cluster_.is_read()) read_cluster();
+  if (lease_.is_held() &&
+      (!cluster_.is_read() || (!cluster_.is_kept() && Clock::now() > read_cluster_at_)))
+    read_cluster();
   return lease_.is_held();
 }
 

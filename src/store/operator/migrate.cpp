@@ -32,6 +32,16 @@ constexpr const char* kCreateTable =
     "  number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,"
     "  applied_at timestamptz NOT NULL DEFAULT now())";
 
+// A superuser may run it. The owner of the tables then owns the new ones, too, because its rights
+// are not granted by the migrations.
+constexpr const char* kAsOwner =
+    "DO $$ DECLARE owner text; BEGIN"
+    "  SELECT relowner::regrole::text INTO owner FROM pg_class"
+    "  WHERE oid = to_regclass('hapax.idempotency_keys') AND relowner <> current_user::regrole;"
+    "  IF owner IS NOT NULL THEN EXECUTE 'SET LOCAL ROLE ' || owner; END IF; "
+    "END $$;\n";
+constexpr const char* kAsCaller = "SET LOCAL ROLE NONE;\n";
+
 std::string checksum(const Migration& migration) { return key::hex(key::sha256(migration.up)); }
 
 struct Applied {
@@ -68,7 +78,7 @@ bool apply(Session& session, const Migration& migration) {
     refuse_changed(migration, found->second);
     return false;
   }
-  transaction.run(migration.up);
+  transaction.run(kAsOwner + std::string(migration.up) + kAsCaller);
   transaction.run("INSERT INTO hapax.schema_migrations (number, name, checksum) VALUES (" +
                   std::to_string(migration.number) + ", '" + migration.name + "', '" +
                   checksum(migration) + "')");
@@ -146,7 +156,7 @@ std::string migration_text() {
   std::string text = "BEGIN;\n" + std::string(kCreateTable) + ";\nCOMMIT;\n";
   for (const Migration& migration : sql::kMigrations)
     text += "\n-- " + std::to_string(migration.number) + " " + migration.name +
-            "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n" + migration.up +
+            "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n" + kAsOwner + migration.up + kAsCaller +
             "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
             std::to_string(migration.number) + ", '" + migration.name + "', '" +
             checksum(migration) + "');\nCOMMIT;\n";

@@ -78,6 +78,25 @@ TEST_F(Migrate, UpDownAndUpAgain) {
   EXPECT_EQ(migrate_up(session), all());
 }
 
+TEST_F(Migrate, BySomeoneElseLeavesTheTablesToTheirOwner) {
+  const std::string app = "app_" + database.name();
+  database.run("CREATE ROLE " + app + " LOGIN; GRANT CREATE ON DATABASE " + database.name() +
+               " TO " + app);
+  ConnectOptions options = database.owner();
+  const auto user = options.url.find("//postgres@");
+  ASSERT_NE(user, std::string::npos) << options.url;
+  options.url.replace(user, 11, "//" + app + "@");
+  {
+    Session of_app(options);
+    migrate_up(of_app);
+    migrate_down(of_app, 14);
+  }
+  EXPECT_EQ(migrate_up(session).size(), static_cast<std::size_t>(kSchema - 14));
+  EXPECT_EQ(database.value("SELECT DISTINCT relowner::regrole FROM pg_class "
+                           "WHERE relnamespace = 'hapax'::regnamespace AND relkind = 'r'"),
+            app);
+}
+
 TEST_F(Migrate, ASecondRunWaitsAndFindsNothingToDo) {
   std::vector<int> done[2];
   std::vector<std::jthread> runs;
