@@ -115,11 +115,15 @@ void print_letter(const config::Config& config, const Json& letter) {
   }
   line("timestamp    ",
        cell(letter.at("message_timestamp")) + " (" + cell(letter.at("timestamp_type")) + ")");
-  if (!has_bytes(letter)) return line("payload      ", "not kept, nor are key and headers");
-  line("record key   ", shown(bytes_of_hex(letter.at("message_key"))));
+  const bool kept = has_bytes(letter);
+  if (kept) line("record key   ", shown(bytes_of_hex(letter.at("message_key"))));
   for (const Json& header : letter.at("headers"))
     line("header       ",
          shown(bytes_of_hex(header.at(0))) + ": " + shown(bytes_of_hex(header.at(1))));
+  if (!kept)
+    return line("payload      ", letter.at("headers").empty()
+                                     ? "not kept, nor are key and headers"
+                                     : "not kept, nor are key and other headers");
   line("payload      ", shown(bytes_of_hex(letter.at("payload"))));
   if (const Json decoded = decoded_payload(config, letter); decoded.contains("json"))
     line("decoded      ", shown(decoded.at("json").get<std::string>()));

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "support/erase.hpp"
+
 namespace hapax::flow {
 namespace {
 
@@ -255,6 +257,18 @@ TEST_F(Claim, OfARecordThatWasGivenUpOnIsNotTakenOverByItsCopies) {
   // Another payload is no copy, and another origin is another message of the operation.
   EXPECT_EQ(process(sent(3, "g/t/1/0/5", "20"), reject).result, Result::failed);
   EXPECT_EQ(process(sent(4, "g/t/1/0/6", "20"), book).result, Result::completed);
+}
+
+TEST_F(Claim, OfARecordWhoseLetterWasErasedIsNotTakenOverByItsCopies) {
+  const auto sent = [](std::int64_t offset) {
+    return Sent{.payload = "Bob", .offset = offset, .headers = {{"hapax-origin", "g/t/1/0/5"}}};
+  };
+  process(sent(1), [](const Message&, Context&) { throw Reject("no"); });
+  database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+  test::erase(database, "Bob");
+  EXPECT_EQ(database.value("SELECT error FROM hapax.dead_letters"), "erased");
+  EXPECT_EQ(process(sent(2), book).reason, "redelivered");
+  EXPECT_EQ(runs, 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "gate/accept_case.hpp"
 #include "store/outside/calls.hpp"
 #include "store/worker/retention.hpp"
+#include "support/erase.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -158,6 +159,19 @@ TEST_F(OperationsForgotten, AFailureOfAnEarlierAcceptanceIsNotTheOutcome) {
   EXPECT_THAT(look(at).body, HasSubstr("pending"));
   EXPECT_EQ(work(book).result, flow::Result::completed);
   EXPECT_THAT(look(at).body, HasSubstr("completed"));
+}
+
+TEST_F(OperationsForgotten, AnErasedFailureOfAnEarlierAcceptanceIsNotTheOutcome) {
+  const std::string at = post("k1").header("location");
+  EXPECT_EQ(work(refuse).result, flow::Result::failed);
+  database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+  test::erase(database, "found nowhere", "{1}");
+  EXPECT_THAT(look(at).body, HasSubstr("failed"));
+  database.run("DELETE FROM hapax.idempotency_keys WHERE scope = 'gate'");
+  EXPECT_EQ(post("k1").status, 202);
+  look_for_outcomes();
+  EXPECT_EQ(expires(), "waits");
+  EXPECT_THAT(look(at).body, HasSubstr("pending"));
 }
 
 // The handler may have committed a part before the partition halted.

@@ -109,7 +109,7 @@ export const letter = {
       ["timestamp", row.message_timestamp === null ? null : moment(row.message_timestamp, row.timestamp_type)], ["record key", row.without_bytes ? "not kept" : bytes(row.message_key)],
     ]),
     h("h2", null, "Payload"), payload(row.payload, `payload?letter=${row.id}`, !row.without_bytes),
-    h("h2", null, row.without_bytes ? "Headers: not kept" : `Headers (${row.header_count})`),
+    h("h2", null, !row.without_bytes ? `Headers (${row.header_count})` : row.header_count > 0 ? "Headers: only this is kept" : "Headers: not kept"),
     row.headers.length > 0 && table(row.header_count > row.headers.length ? `The first ${row.headers.length}` : "In their order", [
       {label: "Name", cell: (one) => bytes(one.name)}, {label: "Value", cell: (one) => bytes(one.value)}], row.headers),
     commandLine(look("dead show", {}, row.id)),

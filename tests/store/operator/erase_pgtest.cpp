@@ -1,10 +1,9 @@
 // What sql/erase.psql erases of letters and keys that are named, though their text is not found.
 // Its runbook is typed in tests/e2e/erase_e2etest.cpp.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sandbox/child_process.hpp"
-#include "sandbox/temporary_folder.hpp"
-#include "support/database.hpp"
+#include "support/erase.hpp"
 
 namespace hapax::store {
 namespace {
@@ -12,13 +11,7 @@ namespace {
 class Erase : public testing::Test {
  protected:
   void erase(const std::string& letters, const std::string& keys) {
-    const sandbox::TemporaryFolder folder("erase");
-    sandbox::run_to_end(
-        {.argv = {"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-v", "text=found nowhere", "-v",
-                  "erase=yes", "-v", "letters=" + letters, "-v", "keys=" + keys, "-f",
-                  test::source_folder() / "sql/erase.psql", database.owner().url},
-         .output = folder.path() / "log"},
-        std::chrono::seconds(60));
+    test::erase(database, "found nowhere", letters, keys);
   }
 
   test::Database database;
@@ -39,6 +32,31 @@ TEST_F(Erase, ALetterIsKnownToHaveLostItsBytes) {
             "null|false");
   EXPECT_EQ(database.value("SELECT string_agg(detail, ' ' ORDER BY kafka_offset) FROM hapax.halts"),
             "erased bob");
+}
+
+// It names no person, and a relay may send the record again.
+TEST_F(Erase, OfALettersHeadersWhatARelayWroteAsTheirOriginStays) {
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at, ended_at, ended_as) VALUES ('g', 't', 1, 0, 7, 'none', "
+      "'{idempotency-key,hapax-origin,sent-by,hapax-origin,hapax-origin,hapax-origin,hapax-origin}'"
+      ", "
+      "'{k1,g/t.x/1/0/5,Bob Roe,Bob Roe,NULL,gate//payments/0/0/9,g/Bob Roe/1/0/5}', "
+      "'rejected', 'no', 1, 'h', '1', 's', now(), now(), 'discarded')");
+  EXPECT_THAT(test::erase(database, "Bob Roe"),
+              testing::ContainsRegex("dead letters +\\| +1 \\| +0"));
+  const std::string left =
+      "SELECT array_to_string(header_names, ' '), array_to_string(header_values, ' ') "
+      "FROM (SELECT ARRAY(SELECT convert_from(n, 'UTF8') FROM unnest(header_names) n) AS "
+      "header_names, ARRAY(SELECT convert_from(v, 'UTF8') FROM unnest(header_values) v) AS "
+      "header_values FROM hapax.dead_letters) d";
+  EXPECT_EQ(database.value(left), "hapax-origin hapax-origin|g/t.x/1/0/5 gate//payments/0/0/9");
+  const std::string again =
+      test::erase(database, "payments");  // a topic may be named like a person
+  EXPECT_THAT(again, testing::ContainsRegex(" dead letters +\\| +0 \\| +0"));
+  EXPECT_THAT(again, testing::ContainsRegex("origins of records, of dead letters +\\| +0 \\| +1"));
+  EXPECT_EQ(database.value(left), "hapax-origin hapax-origin|g/t.x/1/0/5 gate//payments/0/0/9");
 }
 
 // Else a client that asks for its operation hears that it took effect.
