@@ -90,6 +90,18 @@ ExitCode show(const KeysOptions& options) {
   return kDone;
 }
 
+// A completed key with an error is that of a call that was refused or given up (end_call.sql).
+std::string effect_of_forgetting(const Json& row) {
+  if (row.at("status") != "completed") return "the next message with this key runs";
+  if (row.at("error").is_null())
+    return "the operation took effect; the next message with this key does it again";
+  const bool given_up = cell(row.at("error")).starts_with("given up by ");
+  return std::string(given_up ? "its call was given up: nothing was booked, though the call may "
+                                "have happened"
+                              : "the other side refused its call, so nothing was booked") +
+         "; the next message with this key calls again";
+}
+
 ExitCode forget(const KeysOptions& options) {
   const config::Config config = load_worker_or_gate(options.config);
   store::Session session = open_store(config, options.change.url);
@@ -106,10 +118,7 @@ ExitCode forget(const KeysOptions& options) {
       print_line("dry run: nothing was changed");
       return kDone;
     }
-    confirm(options.change, "forget",
-            row.at("status") == "completed"
-                ? "the operation took effect; the next message with this key does it again"
-                : "the next message with this key runs");
+    confirm(options.change, "forget", effect_of_forgetting(row));
     store::forget_key(session, key, row, who, options.change.why, false);
     print_line("forgotten");
     if (row.at("generation") != 0 &&

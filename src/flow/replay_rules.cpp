@@ -78,7 +78,9 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
     return "the operation is done: the other side refused, or an operator has given it up. If it "
            "shall be called again, `hapax keys forget`";
   if (holder->status == "completed")
-    return "the operation was completed meanwhile by " + name_of(*holder);
+    return "its key was completed meanwhile by " + name_of(*holder) +
+           ": the operation took effect, unless `hapax keys show` has an error. Then its call was "
+           "refused or given up, and nothing was booked";
   if (holder->status == "started" || holder->status == "answered" || holder->status == "unknown")
     return refusal_of_called(route, *holder);
   if (holder->status == "failed" && !holder->is(request.source) && !keys_are_kept())

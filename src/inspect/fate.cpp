@@ -84,10 +84,13 @@ std::string tell_dead(const Standing& standing, const Facts& facts) {
                      std::to_string(dead.id) + ", " + dead.reason + " (" + dead.error + ")" +
                      end_of(dead);
   const bool by_another = facts.key && facts.key->holder.status == "completed";
-  if (by_another && dead.reason != "payload_drift")  // whose error names it
-    text += "; its operation was completed by " + name_of(standing, facts.key->holder) + " at " +
-            time_cell(facts.key->updated_at);
-  return text;
+  if (!by_another || dead.reason == "payload_drift") return text;  // whose error names it
+  const std::string name = name_of(standing, facts.key->holder);
+  const std::string at = time_cell(facts.key->updated_at);
+  if (facts.key->refused)
+    return text + "; the call for " + name + " was refused or given up at " + at +
+           ", and nothing was booked";
+  return text + "; its operation was completed by " + name + " at " + at;
 }
 
 std::string tell_completed(const Standing& standing, const Facts& facts) {

@@ -86,6 +86,24 @@ TEST_F(GateOrders, AForgottenKeyIsTakenAgain) {
   EXPECT_EQ(post("k1").status, 202);
 }
 
+TEST_F(GateOrders, ForgettingACompletedKeyTellsWhetherSomethingWasBooked) {
+  const auto told = [this](const char* error) {
+    database.run("UPDATE hapax.idempotency_keys SET error = " + std::string(error));
+    return hapax({"keys", "forget", "k1", "--why", "asked"}).text;
+  };
+  ASSERT_EQ(post("k1").status, 202);
+  const char* const effect = "took effect; the next message with this key does it again";
+  EXPECT_THAT(told("NULL"), HasSubstr(effect));
+  EXPECT_THAT(told("'card refused'"),
+              AllOf(HasSubstr("the other side refused its call, so nothing was booked; the next "
+                              "message with this key calls again"),
+                    Not(HasSubstr(effect))));
+  EXPECT_THAT(told("'given up by ann: by hand'"),
+              AllOf(HasSubstr("nothing was booked, though the call may have happened; the next "
+                              "message with this key calls again"),
+                    Not(HasSubstr(effect))));
+}
+
 TEST_F(GateOrders, TheOutboxAndTheSchemaAreSeen) {
   ASSERT_EQ(post("k1").status, 202);
   EXPECT_THAT(hapax({"outbox", "list"}).text,

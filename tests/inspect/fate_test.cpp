@@ -208,6 +208,12 @@ TEST(Fate, TellsWhatIsKnown) {
             "a duplicate of t/3/40 of group h, which took effect at then");
   EXPECT_EQ(told(standing(), of_generation(1, held("completed", 40))),
             "a duplicate of t/3/40 of generation 1, which took effect at then");
+  EXPECT_EQ(told(standing(), dead(held("completed", 60))),
+            "given up on at then: dead letter 17, rejected (no); its operation was completed by "
+            "t/3/60 at then");
+  EXPECT_EQ(told(standing(), dead(refused(held("completed", 60)))),
+            "given up on at then: dead letter 17, rejected (no); the call for t/3/60 was refused "
+            "or given up at then, and nothing was booked");
   EXPECT_EQ(told(standing(), record()),
             "the checkpoint 100 has passed it, PostgreSQL does not know its key \"k\", and it is "
             "no dead letter");
