@@ -2,7 +2,8 @@
 -- bounded the range.
 -- $1 group, $2 first id, $3 below this id, $4 topic or NULL, $5 handler or NULL, $6 reason or NULL,
 -- $7 seconds back or NULL, $8 limit, $9 at least so many seconds
--- old or NULL, $10 part of the error or NULL, $11 state or NULL. Rows as JSON.
+-- old or NULL, $10 part of the error or NULL, $11 state or NULL, $12 scope or NULL, $13 tenant or NULL.
+-- Rows as JSON.
 SELECT to_json(r) FROM (
   SELECT id, created_at, topic, generation, partition, kafka_offset, reason, handler, scope, key,
          tenant, attempts, sqlstate, left(error, 300) AS error,
@@ -20,4 +21,5 @@ SELECT to_json(r) FROM (
     AND ($9::double precision IS NULL OR created_at <= now() - make_interval(secs => $9))
     AND ($10::text IS NULL OR position($10 IN error) > 0)
     AND ($11::text IS NULL OR coalesce(ended_as, 'open') = $11)
+    AND ($12::text IS NULL OR scope = $12) AND ($13::text IS NULL OR tenant = $13)
   ORDER BY id DESC LIMIT $8) r

@@ -39,14 +39,16 @@ ExitCode list(const DeadOptions& options) {
     print_json({{"dead_letters", listed.rows}, {"next", next}});
     return kDone;
   }
-  Table table({"ID", "SINCE", "MESSAGE", "STATE", "REASON", "ATTEMPTS", "HANDLER", "KEY", "ERROR"});
+  Table table({"ID", "SINCE", "MESSAGE", "STATE", "REASON", "ATTEMPTS", "HANDLER", "KEY", "TENANT",
+               "ERROR"});
   for (const Json& row : listed.rows)
     table.add({cell(row.at("id")), time_cell(row.at("created_at")), coordinates_cell(row),
                row.at("replay_wanted") == true    ? "replay-wanted"
                : row.at("completed_by").is_null() ? cell(row.at("state"))
                                                   : "completed-since",
                cell(row.at("reason")), cell(row.at("attempts")), cell(row.at("handler")),
-               cut(cell(row.at("key")), 40), cut(cell(row.at("error")), 80)});
+               cut(cell(row.at("key")), 40), tenant_cell(row), cut(cell(row.at("error")), 80)});
+  table.leave_out_if_empty(8);
   if (table.empty()) {
     print_line("no " + (options.state == "all" ? "" : options.state + " ") +
                "dead letter of group " + filter.group + " fits");

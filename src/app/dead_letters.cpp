@@ -20,6 +20,8 @@ void add_filter(CLI::App& command, LetterFilter& filter) {
   command.add_option("--since", filter.since, "Not older than: 15m, 1h, 7d");
   command.add_option("--until", filter.until, "At least so old: 15m, 1h, 7d");
   command.add_option("--key", filter.key, "Only of this idempotency key");
+  command.add_option("--scope", filter.scope, "Only of this scope");
+  command.add_option("--tenant", filter.tenant, "Only of this tenant; '' for none");
 }
 
 void add_which(CLI::App& command, LetterFilter& filter) {
@@ -57,15 +59,13 @@ Ordered look_up(store::Session& session, const std::string& group, const OrderOp
     throw Stop(kUsage, "which dead letters? Name ids, a filter, or --all");
   const store::DeadLetterFilter filter = list_filter(options.filter, group);
   Ordered ordered;
-  ordered.letters = {group,        {},         filter.topic, filter.handler, filter.reason,
-                     filter.error, filter.key, filter.since, filter.until,   0,
-                     std::nullopt};
+  store::LetterIds ids;
   for (const std::string& which : options.filter.which) {
     const Json letter = read_letter(session, group, which);
     if (letter.at("group_id") != group)
       throw Stop(kFailed, "dead letter " + which + " is of group " + cell(letter.at("group_id")) +
                               ", the configuration's is " + group);
-    ordered.letters.ids.push_back(letter.at("id").get<std::int64_t>());
+    ids.push_back(letter.at("id").get<std::int64_t>());
     if (letter.at("state") == "open") continue;
     ++ordered.ended;
     if (!options.json)
@@ -73,7 +73,8 @@ Ordered look_up(store::Session& session, const std::string& group, const OrderOp
                  " already, at " + time_cell(letter.at("ended_at")) + " by " +
                  cell(letter.at("ended_by")) + ": " + cell(letter.at("ended_why")));
   }
-  Table table({"ID", "SINCE", "MESSAGE", "REASON", "ERROR"});
+  ordered.letters = letters_to_order(session, filter, std::move(ids));
+  Table table({"ID", "SINCE", "MESSAGE", "REASON", "TENANT", "ERROR"});
   store::OpenLetters rest = ordered.letters;
   for (Json page; !(page = store::page_of(session, rest)).empty();) {
     rest.above = page.back().at("id").get<std::int64_t>();
@@ -81,8 +82,9 @@ Ordered look_up(store::Session& session, const std::string& group, const OrderOp
     if (!options.dry_run || options.json) continue;
     for (const Json& row : page)
       table.add({cell(row.at("id")), time_cell(row.at("created_at")), coordinates_cell(row),
-                 cell(row.at("reason")), cut(cell(row.at("error")), 80)});
+                 cell(row.at("reason")), tenant_cell(row), cut(cell(row.at("error")), 80)});
   }
+  table.leave_out_if_empty(4);
   if (!table.empty()) table.print();
   ordered.letters.up_to = rest.above;  // none that comes from now on
   return ordered;

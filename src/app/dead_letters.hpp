@@ -38,7 +38,8 @@ struct Ordered {
   std::size_t ended = 0;  // named by id, and ended already; each was printed
 };
 // Looks the letters up; with --dry-run prints them.
-// Throws: Stop if none is named, or one that does not exist or is another group's.
+// Throws: Stop if none is named, or one that does not exist or is another group's; or as
+// letters_to_order().
 Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options);
 
 // Throws: Stop(kUsage) if no person is named.

@@ -35,14 +35,6 @@ Json find_keys(store::Session& session, const KeysOptions& options,
   return found;
 }
 
-std::string names_of(const Json& rows) {
-  std::string names;
-  for (const Json& row : rows)
-    names += (names.empty() ? "" : ", ") + ("scope \"" + cell(row.at("scope")) + "\"") +
-             (row.at("tenant") == "" ? "" : " tenant \"" + cell(row.at("tenant")) + "\"");
-  return names;
-}
-
 void print_key(const Json& row) {
   const auto line = [](const char* name, const std::string& value) {
     print_line(std::string(name) + value);
@@ -67,10 +59,11 @@ Json need_keys(store::Session& session, const KeysOptions& options) {
   Json found = find_keys(session, options, options.scope, options.tenant);
   if (found.empty()) {
     const Json elsewhere = find_keys(session, options, {}, {});
-    throw Stop(kFailed, "no key \"" + options.key + "\"" +
-                            (elsewhere.empty() ? std::string(" is stored: it never took effect, or "
-                                                             "retention has removed it")
-                                               : " there; it is stored in " + names_of(elsewhere)));
+    throw Stop(kFailed,
+               "no key \"" + options.key + "\"" +
+                   (elsewhere.empty() ? std::string(" is stored: it never took effect, or "
+                                                    "retention has removed it")
+                                      : " there; it is stored in " + key_places(elsewhere)));
   }
   return found;
 }
@@ -108,7 +101,8 @@ ExitCode forget(const KeysOptions& options) {
   return change(kOperatorRights, [&] {
     const Json found = need_keys(session, options);
     if (found.size() > 1)
-      throw Stop(kUsage, "the key is stored in " + names_of(found) + ": name --scope and --tenant");
+      throw Stop(kUsage,
+                 "the key is stored in " + key_places(found) + ": name --scope and --tenant");
     const Json& row = found[0];
     print_key(row);
     const store::KeyName key{row.at("key"), row.at("scope"), row.at("tenant")};

@@ -47,6 +47,12 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
+void Table::leave_out_if_empty(std::size_t column) {
+  const auto is_empty = [&](const auto& row) { return row[column] == "-"; };
+  if (!std::all_of(rows_.begin() + 1, rows_.end(), is_empty)) return;
+  for (auto& row : rows_) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+}
+
 std::string Table::text() const {
   std::vector<std::size_t> widths(rows_[0].size());
   for (const auto& row : rows_)
@@ -97,6 +103,21 @@ std::string time_cell(const Json& value) {
 std::string coordinates_cell(const Json& row) {
   return cell(row.at("topic")) + "/" + cell(row.at("partition")) + "/" +
          cell(row.at("kafka_offset"));
+}
+
+std::string tenant_cell(const Json& row) {
+  const Json& tenant = row.at("tenant");
+  return tenant == "" ? "-" : cell(tenant);
+}
+
+std::string key_places(const Json& rows) {
+  std::string places;
+  for (const Json& row : rows) {
+    places += (places.empty() ? "" : ", ") + ("scope \"" + cell(row.at("scope")) + "\"");
+    if (const std::string tenant = tenant_cell(row); tenant != "-")
+      places += " tenant \"" + tenant + "\"";
+  }
+  return places;
 }
 
 std::optional<std::string> bytes_of_hex(const Json& hex) {

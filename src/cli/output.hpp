@@ -24,6 +24,8 @@ class Table {
   explicit Table(std::vector<std::string> headings);
   // Precondition: as many cells as headings.
   void add(std::vector<std::string> cells);
+  // Leaves the column out if all of its cells are "-".
+  void leave_out_if_empty(std::size_t column);
   bool empty() const { return rows_.size() == 1; }
   std::string text() const;
   void print() const;
@@ -43,6 +45,11 @@ std::string time_cell(const Json& value);
 
 // topic/partition/offset of a row with these columns.
 std::string coordinates_cell(const Json& row);
+
+// The scopes and tenants of rows with these columns: `scope "s" tenant "t", …`.
+std::string key_places(const Json& rows);
+// The tenant of a row with this column; "-" if there is none.
+std::string tenant_cell(const Json& row);
 
 // The bytes that `hex` spells. Nothing for JSON null.
 std::optional<std::string> bytes_of_hex(const Json& hex);

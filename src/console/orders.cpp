@@ -141,28 +141,13 @@ Json resume(Ground& ground, const PageRequest& request) {
 
 Json matching(Ground& ground, const PageRequest& request) {
   const store::DeadLetterFilter filter = app::list_filter(filter_of(request), group_named(ground));
-  store::OpenLetters letters;
-  letters.group = filter.group;
-  letters.topic = filter.topic;
-  letters.handler = filter.handler;
-  letters.reason = filter.reason;
-  letters.error = filter.error;
-  letters.key = filter.key;
-  letters.since = filter.since;
-  letters.until = filter.until;
   store::LetterIds ids;
   ground.sessions.read([&](store::Session& session) {
-    store::DeadLetterFilter listed = filter;
-    listed.state = "open";
-    listed.limit = 1;
-    app::list_letters(session, listed);  // chooses the key: as it is stored, or encoded
+    store::OpenLetters letters = app::letters_to_order(session, filter);
     ids.clear();
-    std::int64_t above = letters.above = 0;
-    for (Json page; !(page = store::page_of(session, letters)).empty(); letters.above = above) {
-      for (const Json& row : page) {
-        above = row.at("id").get<std::int64_t>();
-        if (!listed.key || row.at("key") == *listed.key) ids.push_back(above);
-      }
+    for (Json page; !(page = store::page_of(session, letters)).empty();
+         letters.above = ids.back()) {
+      for (const Json& row : page) ids.push_back(row.at("id").get<std::int64_t>());
       if (ids.size() > kMaxMatching)
         throw Stop(app::kFailed, "more than " + std::to_string(kMaxMatching) +
                                      " letters match; give a narrower filter, or use the command");

@@ -41,6 +41,8 @@ app::LetterFilter filter_of(const observe::PageRequest& request) {
   filter.reason = text_of(request, "reason");
   filter.error = text_of(request, "error");
   filter.key = text_of(request, "key");
+  filter.scope = text_of(request, "scope");
+  filter.tenant = text_of(request, "tenant");
   filter.since = text_of(request, "since").value_or("");
   filter.until = text_of(request, "until").value_or("");
   return filter;

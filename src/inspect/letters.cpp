@@ -1,5 +1,6 @@
 #include "inspect/letters.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "cli/command.hpp"
@@ -11,7 +12,8 @@ namespace hapax::app {
 
 bool is_empty(const LetterFilter& filter) {
   return filter.which.empty() && !filter.topic && !filter.handler && !filter.reason &&
-         !filter.error && !filter.key && filter.since.empty() && filter.until.empty();
+         !filter.error && !filter.key && !filter.scope && !filter.tenant && filter.since.empty() &&
+         filter.until.empty();
 }
 
 store::DeadLetterFilter list_filter(const LetterFilter& filter, const std::string& group) {
@@ -22,16 +24,68 @@ store::DeadLetterFilter list_filter(const LetterFilter& filter, const std::strin
   wanted.reason = filter.reason;
   wanted.error = filter.error;
   wanted.key = filter.key;
+  wanted.scope = filter.scope;
+  wanted.tenant = filter.tenant;
   if (!filter.since.empty()) wanted.since = duration_option("--since", filter.since);
   if (!filter.until.empty()) wanted.until = duration_option("--until", filter.until);
   return wanted;
 }
+
+namespace {
+
+// Keeps the operation in `letters`, so that the order leaves out a letter of another one that comes
+// meanwhile.
+void expect_one_operation(store::Session& session, store::OpenLetters& letters) {
+  Json operations = Json::array();
+  store::OpenLetters rest = letters;
+  for (Json page; !(page = store::page_of(session, rest)).empty();) {
+    rest.above = page.back().at("id").get<std::int64_t>();
+    for (const Json& row : page) {
+      Json operation = {{"scope", row.at("scope")}, {"tenant", row.at("tenant")}};
+      if (std::ranges::find(operations, operation) == operations.end())
+        operations.push_back(std::move(operation));
+    }
+  }
+  if (operations.size() > 1)
+    throw Stop(kUsage, "open dead letters of this key are in " + key_places(operations) +
+                           ": name scope and tenant (--scope, --tenant)");
+  if (operations.empty()) return;
+  letters.scope = operations[0].at("scope").get<std::string>();
+  if (const Json& tenant = operations[0].at("tenant"); tenant.is_string())
+    letters.tenant = tenant.get<std::string>();
+}
+
+}  // namespace
 
 store::Listed list_letters(store::Session& session, store::DeadLetterFilter& filter) {
   store::Listed listed = store::list_dead_letters(session, filter);
   if (!filter.key || !listed.rows.empty()) return listed;
   filter.key = key::encode_key(*filter.key);
   return store::list_dead_letters(session, filter);
+}
+
+store::OpenLetters letters_to_order(store::Session& session, const store::DeadLetterFilter& filter,
+                                    store::LetterIds ids) {
+  store::DeadLetterFilter listed = filter;
+  if (filter.key) {
+    listed.state = "open";
+    listed.limit = 1;
+    list_letters(session, listed);  // chooses the key: as it is stored, or encoded
+  }
+  store::OpenLetters letters{.group = filter.group,
+                             .ids = std::move(ids),
+                             .topic = filter.topic,
+                             .handler = filter.handler,
+                             .reason = filter.reason,
+                             .error = filter.error,
+                             .key = listed.key,
+                             .scope = filter.scope,
+                             .tenant = filter.tenant,
+                             .since = filter.since,
+                             .until = filter.until,
+                             .up_to = {}};
+  if (letters.key && letters.ids.empty()) expect_one_operation(session, letters);
+  return letters;
 }
 
 Json next_page(const store::Listed& listed, int limit) {

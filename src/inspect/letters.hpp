@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/output.hpp"
+#include "store/operator/dead_letter_orders.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/session.hpp"
 
@@ -13,7 +14,7 @@ namespace hapax::app {
 // What chooses letters; all that are set must fit.
 struct LetterFilter {
   std::vector<std::string> which;  // ids or TOPIC/PARTITION/OFFSET
-  store::OptionalText topic, handler, reason, error, key;
+  store::OptionalText topic, handler, reason, error, key, scope, tenant;
   std::string since, until;  // durations
 };
 bool is_empty(const LetterFilter& filter);
@@ -23,6 +24,13 @@ store::DeadLetterFilter list_filter(const LetterFilter& filter, const std::strin
 
 // One page newest first. A key is tried as it is stored, then as the producer sends it.
 store::Listed list_letters(store::Session& session, store::DeadLetterFilter& filter);
+
+// The open letters that an order means: all that fit, or of `ids` those that fit. A key is taken as
+// list_letters() takes it, and then stands for one operation: several tenants may use the same key.
+// Throws: Stop(kUsage) if letters of the key are of several scopes or tenants, and no ids are
+// named.
+store::OpenLetters letters_to_order(store::Session& session, const store::DeadLetterFilter& filter,
+                                    store::LetterIds ids = {});
 
 // The id for the page behind `listed`; null if there is none.
 Json next_page(const store::Listed& listed, int limit);

@@ -117,6 +117,19 @@ TEST_F(ConsoleOrders, AnOrderIsAboutTheIdsThatMatchedAndNoOthers) {
   EXPECT_EQ(read("/api/matching").at("ids").size(), 600U);
 }
 
+TEST_F(ConsoleOrders, AllThatMatchAKeyAreOfOneTenant) {
+  letters(2);
+  database.run("UPDATE hapax.dead_letters SET key = 'k', tenant = 'anna'");
+  EXPECT_EQ(read("/api/matching?key=k").at("ids").size(), 2U);
+  database.run("UPDATE hapax.dead_letters SET tenant = 'bert' WHERE id = 2");
+  const Reply reply = get("/api/matching?key=k");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.body, HasSubstr("name scope and tenant"));
+  EXPECT_EQ(read("/api/matching?key=k&tenant=bert").at("ids"), Json({2}));
+  EXPECT_EQ(read("/api/letters?tenant=anna").at("rows").size(), 1U);
+  EXPECT_EQ(read("/api/letters?scope=other").at("rows").size(), 0U);
+}
+
 // The list shows letters of the key as it is stored, and only without any the key of that name.
 TEST_F(ConsoleOrders, AllThatMatchAreThoseThatTheListShows) {
   letters(4);

@@ -5,7 +5,7 @@ import {commandLine, look, order} from "./command.js";
 import {address, h, link, place, table, time} from "./dom.js";
 
 const STATES = ["open", "replayed", "discarded", "all"];
-const FILTER = ["topic", "handler", "reason", "error", "key", "since", "until"];
+const FILTER = ["topic", "handler", "reason", "error", "key", "scope", "tenant", "since", "until"];
 const LISTED_IDS = 50; // in a command line; more are named by their filter
 
 const filterOf = (words) => Object.fromEntries(FILTER.filter((name) => words[name]).map((name) => [name, words[name]]));
@@ -19,7 +19,7 @@ function filterForm(words, topics, reasons) {
     location.hash = address("letters", Object.fromEntries(new FormData(event.target)));
   }},
   field("topic", "Topic", {list: "topics"}), field("reason", "Reason", {list: "reasons"}), h("label", null, "State", state),
-  field("error", "Text in the error"), field("key", "Idempotency key"), field("since", "Not older than", {placeholder: "2h, 7d", size: 8}), field("until", "Not newer than", {placeholder: "2h, 7d", size: 8}), field("handler", "Handler"),
+  field("error", "Text in the error"), field("key", "Idempotency key"), field("scope", "Scope"), field("tenant", "Tenant"), field("since", "Not older than", {placeholder: "2h, 7d", size: 8}), field("until", "Not newer than", {placeholder: "2h, 7d", size: 8}), field("handler", "Handler"),
   h("button", {type: "submit", "data-key": "filter"}, "Filter"),
   h("datalist", {id: "topics"}, topics.map((topic) => h("option", {value: topic}))),
   h("datalist", {id: "reasons"}, reasons.map((reason) => h("option", {value: reason}))));
@@ -35,6 +35,7 @@ function rowsTable(rows) {
     {label: "State", cell: stateOf, short: true},
     {label: "Reason", cell: (row) => row.reason},
     {label: "Key", cell: (row) => row.key},
+    ...(rows.some((row) => row.tenant) ? [{label: "Tenant", cell: (row) => row.tenant}] : []),
     {label: "Error", cell: (row) => row.error},
   ], rows);
 }

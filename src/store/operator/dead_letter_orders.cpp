@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "key/key_text.hpp"
 #include "sql_statements.hpp"
 #include "store/operator/json_rows.hpp"
 #include "store/quote.hpp"
@@ -45,7 +44,6 @@ void log_order(Transaction& transaction, const Order& order, const char* action,
 }  // namespace
 
 Json page_of(Session& session, const OpenLetters& wanted) {
-  const OptionalText encoded = wanted.key ? OptionalText(key::encode_key(*wanted.key)) : wanted.key;
   const auto last = wanted.up_to.value_or(std::numeric_limits<std::int64_t>::max());
   const Parameter ids = wanted.ids.empty() ? Parameter(nullptr) : Parameter(array_of(wanted.ids));
   Transaction transaction(session);
@@ -53,7 +51,8 @@ Json page_of(Session& session, const OpenLetters& wanted) {
       sql::kPageOpenDeadLetters,
       {wanted.group, wanted.above, last, ids, Parameter(wanted.topic), Parameter(wanted.handler),
        Parameter(wanted.reason), Parameter(wanted.error), seconds_or_null(wanted.since),
-       seconds_or_null(wanted.until), Parameter(wanted.key), Parameter(encoded), kLettersAtOnce}));
+       seconds_or_null(wanted.until), Parameter(wanted.key), Parameter(wanted.scope),
+       Parameter(wanted.tenant), kLettersAtOnce}));
 }
 
 Wanted want_replays(Session& session, const Order& order, const LetterIds& letters,

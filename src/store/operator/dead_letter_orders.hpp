@@ -28,8 +28,9 @@ struct OpenLetters {
   std::string group;
   LetterIds ids;  // empty: any
   OptionalText topic, handler, reason;
-  OptionalText error;                                // a part of it
-  OptionalText key;                                  // as stored or as the producer sends it
+  OptionalText error;  // a part of it
+  OptionalText key;    // as stored
+  OptionalText scope, tenant;
   std::optional<std::chrono::seconds> since, until;  // at most, at least so old
   std::int64_t above = 0;                            // ids above this one
   std::optional<std::int64_t> up_to;

@@ -129,12 +129,12 @@ Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
   Listed listed;
   const Parameter topic(filter.topic), handler(filter.handler), reason(filter.reason);
   const Parameter until = seconds_or_null(filter.until), error(filter.error), state(filter.state);
+  const Parameter scope(filter.scope), tenant(filter.tenant);
   if (filter.key) {
     listed.rows =
         read(session, sql::kListDeadLettersOfKey,
              {filter.group, *filter.key, topic, handler, reason, seconds_or_null(filter.since),
-              filter.limit, until, error, state, Parameter(filter.before), Parameter(filter.scope),
-              Parameter(filter.tenant)});
+              filter.limit, until, error, state, Parameter(filter.before), scope, tenant});
     return listed;
   }
   const std::int64_t before = or_all(filter.before);
@@ -142,9 +142,10 @@ Listed list_dead_letters(Session& session, const DeadLetterFilter& filter) {
   listed.last = scan.at("last");
   listed.all = scan.at("scanned") < kMaxScan;
   if (listed.last.is_null()) return listed;
-  listed.rows = read(session, sql::kListDeadLetters,
-                     {filter.group, listed.last.get<std::int64_t>(), before, topic, handler, reason,
-                      seconds_or_null(filter.since), filter.limit, until, error, state});
+  listed.rows =
+      read(session, sql::kListDeadLetters,
+           {filter.group, listed.last.get<std::int64_t>(), before, topic, handler, reason,
+            seconds_or_null(filter.since), filter.limit, until, error, state, scope, tenant});
   return listed;
 }
 

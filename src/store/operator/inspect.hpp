@@ -82,7 +82,7 @@ struct DeadLetterFilter {
   std::string group;
   std::optional<std::int64_t> before;  // ids below this one
   OptionalText topic, handler, reason;
-  OptionalText key;  // as stored; then kMaxScan does not matter, and these two do
+  OptionalText key;  // as stored; then kMaxScan does not matter
   OptionalText scope, tenant;
   std::optional<std::chrono::seconds> since;
   int limit = 50;
