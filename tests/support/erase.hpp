@@ -11,15 +11,21 @@
 namespace hapax::test {
 
 // Erases. `text` has 3 bytes at least; `letters` and `keys` are arrays as PostgreSQL writes them.
-// Returns what psql printed. Throws: std::runtime_error if it fails. Blocks: at most 60 s.
+// `more`: variables of the script, such as "tenant=ann". Returns what psql printed. Throws:
+// std::runtime_error if it fails. Blocks: at most 60 s.
 inline std::string erase(const Database& database, const std::string& text,
-                         const std::string& letters = "{}", const std::string& keys = "{}") {
+                         const std::string& letters = "{}", const std::string& keys = "{}",
+                         const std::vector<std::string>& more = {}) {
   const sandbox::TemporaryFolder folder("erase");
-  const sandbox::Program psql{
+  sandbox::Program psql{
       .argv = {"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-v", "text=" + text, "-v",
                "erase=yes", "-v", "letters=" + letters, "-v", "keys=" + keys, "-f",
                source_folder() / "sql/erase.psql", database.owner().url},
       .output = folder.path() / "log"};
+  for (const std::string& variable : more) {
+    psql.argv.emplace_back("-v");
+    psql.argv.push_back(variable);
+  }
   sandbox::run_to_end(psql, std::chrono::seconds(60));
   std::ifstream printed(psql.output);
   return {std::istreambuf_iterator<char>(printed), {}};

@@ -64,13 +64,41 @@ TEST_F(Erase, WhatEndedWithoutAnEffectStaysSo) {
   database.run(
       "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
       "partition, kafka_offset, expires_at, error, result) SELECT key, 's', 'completed', 'g', 't', "
-      "1, 0, 7, 'infinity', error, '{}' FROM (VALUES ('p0', 'given up by ann: Bob'), "
+      "1, 0, 7, now() + interval '1 day', error, '{}' FROM (VALUES ('p0', 'given up by ann: Bob'), "
       "('p1', 'refused: Bob'), ('p2', NULL)) AS k (key, error)");
   erase("{}", "{p0,p1,p2}");
   const std::string erased = database.value(
       "SELECT string_agg(coalesce(error, 'none'), ', ' ORDER BY key) FROM hapax.idempotency_keys "
       "WHERE result IS NULL");
   EXPECT_EQ(erased, "given up by an operator (erased), erased, none");
+}
+
+TEST_F(Erase, AKeyIsOfOneTenantAndScope) {
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, group_id, topic, "
+      "generation, "
+      "partition, kafka_offset, expires_at, result) SELECT 'p0', scope, tenant, 'completed', 'g', "
+      "'/p', 0, 0, 0, now() + interval '1 day', '{}' FROM (VALUES ('gate', 'ann'), ('gate', "
+      "'bob'), "
+      "('s', 'ann')) AS k (scope, tenant)");
+  EXPECT_THROW(erase("{}", "{p0}"), std::runtime_error);
+  EXPECT_THROW(test::erase(database, "found nowhere", "{}", "{p0}", {"tenant=ann"}),
+               std::runtime_error);
+  test::erase(database, "found nowhere", "{}", "{p0}", {"tenant=ann", "scope=gate"});
+  EXPECT_EQ(database.value("SELECT string_agg(scope || ' ' || tenant, ', ' ORDER BY scope, tenant) "
+                           "FROM hapax.idempotency_keys WHERE result IS NOT NULL"),
+            "gate bob, s ann");
+}
+
+// Else its client gets no Location any more.
+TEST_F(Erase, TheAnswerOfARequestThatHasNotEndedStays) {
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at, result) VALUES ('p0', 'gate', 'completed', 'g', '/p', "
+      "0, 0, 0, now() + interval '100 years', '{\"of\": \"Bob Roe\"}')");
+  EXPECT_THAT(test::erase(database, "Bob Roe"),
+              testing::ContainsRegex("results of keys +\\| +0 \\| +1"));
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys WHERE result IS NULL"), 0);
 }
 
 TEST_F(Erase, TheOperatorsLogHoldsNothingOfAKeyThatIsNamed) {
