@@ -235,7 +235,9 @@ TEST_F(Replay, IsRefusedIfTheProducersNextTryCompleted) {
   EXPECT_EQ(process({.offset = 9}).result, flow::Result::completed);
   database.run("DELETE FROM effects");
   want(letter);
-  expect_refused(letter, "completed meanwhile by payments/3/9: the operation took effect, unless ");
+  expect_refused(letter,
+                 "completed meanwhile by payments/3/9 (group group, generation 1): the operation "
+                 "took effect, unless ");
 }
 
 TEST_F(Replay, IsRefusedIfTheKeyIsStarted) {
