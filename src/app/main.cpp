@@ -9,6 +9,7 @@
 #include "cli/version.hpp"
 #include "config/suggest.hpp"
 #include "observe/escape.hpp"
+#include "store/connect_error.hpp"
 #include "store/fault.hpp"
 
 namespace hapax {
@@ -113,8 +114,9 @@ int Main::run(int argc, char** argv) {
     return say(stop.code(), stop.what());
   } catch (const store::DatabaseError& error) {
     const bool refused = error.fault().kind == store::Fault::Kind::sql;
-    return say(refused ? app::kFailed : app::kUnreachable,
-               std::string("PostgreSQL: ") + error.what());
+    return say(
+        refused ? app::kFailed : app::kUnreachable,
+        "PostgreSQL: " + (refused ? error.what() : store::explain_outage("", error.what()).line));
   } catch (const std::exception& error) {
     return say(app::kFailed, error.what());
   }

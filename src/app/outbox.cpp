@@ -63,7 +63,8 @@ ExitCode list_topics(const OutboxOptions& options, store::Session& session,
                cell(row.at("oldest")), time_cell(row.at("since")),
                cell(row.at("oldest_seconds")) + "s"});
   if (!table.empty()) table.print();
-  print_outbox_halts(state.at("halts"), " -c " + options.config.path + " --url \"$OPERATOR\" ");
+  print_outbox_halts(state.at("halts"),
+                     " -c " + path_word(options.config.path) + " --url \"$OPERATOR\" ");
   return kDone;
 }
 
@@ -138,7 +139,7 @@ ExitCode show_outbox(const OutboxOptions& options) {
       print_line("its message      a request to the gate's route " +
                  cell(record.at("source_topic")));
     else
-      print_line("its message      hapax explain -c " + options.config.path + " " +
+      print_line("its message      hapax explain -c " + path_word(options.config.path) + " " +
                  origin_cell(record));
   }
   return kDone;

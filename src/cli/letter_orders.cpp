@@ -15,10 +15,13 @@ void for_each_page(store::Session& session, store::OpenLetters letters,
       letters.above = ids.back();
     }
   } catch (const store::DatabaseError& error) {
+    const std::string above = std::to_string(letters.above);
+    throw_if_in_doubt(
+        error, letters.above == 0 ? "" : " for letters above id " + above + "; up to there it was");
     if (error.fault().kind != store::Fault::Kind::sql) throw;
     throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) +
                             advice_after(error.fault(), kOperatorRights) + ". Letters above id " +
-                            std::to_string(letters.above) + " were left alone");
+                            above + " were left alone");
   }
 }
 

@@ -3,8 +3,9 @@
 // Each page is one transaction, oldest letters first. `letters` are looked up again for each page,
 // so letters that were ended meanwhile are left out.
 //
-// Throws: Stop(kFailed) if PostgreSQL refuses; store::DatabaseError if PostgreSQL is away. The
-// first names the missing rights, and the id up to which the order was carried out.
+// Throws: Stop(kFailed) if PostgreSQL refuses, with the missing rights; OrderInDoubt if the
+// connection ends; store::DatabaseError. The first two name the id up to which the order was
+// carried out.
 #pragma once
 
 #include <cstddef>

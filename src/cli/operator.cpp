@@ -55,12 +55,28 @@ std::string advice_after(const store::Fault& fault, const std::string& rights) {
   return "It needs " + rights + ": name such a role with --url";
 }
 
+void throw_if_in_doubt(const store::DatabaseError& error, const std::string& letters) {
+  using Kind = store::Fault::Kind;
+  store::Fault fault = error.fault();
+  if (fault.sqlstate.starts_with("57P")) fault.kind = Kind::connection;  // its last words
+  if (fault.kind != Kind::connection && fault.kind != Kind::in_doubt) return;
+  throw OrderInDoubt({fault.kind, "",
+                      "the connection was lost. It is not known whether the order was carried out" +
+                          letters +
+                          ". If it was, it is in the log: psql \"$OPERATOR\" -c 'SELECT at, who, "
+                          "action, target, why FROM hapax.operator_log ORDER BY id DESC LIMIT 5'. "
+                          "If it was to move offsets, look in hapax.position_changes"});
+}
+
 ExitCode change(const char* role, const std::function<ExitCode()>& action) {
   try {
     return action();
   } catch (const store::Refused& refused) {
     throw Stop(kFailed, refused.what());
+  } catch (const OrderInDoubt&) {
+    throw;
   } catch (const store::DatabaseError& error) {
+    throw_if_in_doubt(error);
     if (error.fault().kind != store::Fault::Kind::sql) throw;
     throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) + "nothing was changed. " +
                             advice_after(error.fault(), role));

@@ -30,8 +30,17 @@ inline constexpr const char* kOperatorRights = "the operator's rights (sql/opera
 // What an operator does if PostgreSQL has refused a change: tries again, or gets these rights.
 std::string advice_after(const store::Fault& fault, const std::string& rights);
 
+// The connection ended while an order was under way. The text tells how to see what came of it.
+struct OrderInDoubt : store::DatabaseError {
+  using DatabaseError::DatabaseError;
+};
+// Throws: OrderInDoubt if `error` means that. `letters`: about which it is in doubt, if not about
+// all.
+void throw_if_in_doubt(const store::DatabaseError& error, const std::string& letters = "");
+
 // Runs a change. If PostgreSQL refuses it, names the rights that it needs.
-// Throws: Stop(kFailed) for store::Refused and for a refusal of PostgreSQL's; DatabaseError.
+// Throws: Stop(kFailed) for store::Refused and for a refusal of PostgreSQL's; OrderInDoubt;
+//   DatabaseError.
 ExitCode change(const char* role, const std::function<ExitCode()>& action);
 
 }  // namespace hapax::app

@@ -40,6 +40,8 @@ std::string cell(const Json& value);
 std::string cut(const std::string& text, std::size_t width);
 // As one word of a POSIX shell, also if a producer wrote it.
 std::string shell_word(const std::string& text);
+// The same of a path, which stays as it is if no shell would change it.
+std::string path_word(const std::string& path);
 // "2026-11-21 09:55:33" of PostgreSQL's ISO 8601, with its zone if it is not UTC.
 std::string time_cell(const Json& value);
 

@@ -153,7 +153,7 @@ ExitCode status(const StatusOptions& options) {
       // With --watch, each is one line.
       std::printf("%s\n", now.dump(options.watch > 0 ? -1 : 2).c_str());
     } else {
-      print_status(now, " -c " + options.config.path + " --url \"$OPERATOR\" ");
+      print_status(now, " -c " + path_word(options.config.path) + " --url \"$OPERATOR\" ");
     }
     if (options.watch <= 0) return code_of(now);
     std::fflush(stdout);

@@ -61,7 +61,10 @@ class OutboxCommands : public testing::Test {
     return outbox(std::move(arguments));
   }
 
-  std::filesystem::path config() const { return folder_.path() / "worker.json"; }
+  std::filesystem::path config() const { return folder_.path() / "a worker's.json"; }
+  std::string quoted_config() const {
+    return "'" + (folder_.path() / "a worker'\\''s.json").string() + "'";
+  }
 
   Site site = Site::on_mock_cluster(1);
 
@@ -77,7 +80,7 @@ TEST_F(OutboxCommands, ListShowsWhatWaitsAndWhatToType) {
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.text, AllOf(HasSubstr("HALT  record 1 of receipts (key \"k1\") halted since"),
                                HasSubstr("MSG_SIZE_TOO_LARGE"),
-                               HasSubstr("end it: hapax outbox retry -c " + config().string() +
+                               HasSubstr("end it: hapax outbox retry -c " + quoted_config() +
                                          " --url \"$OPERATOR\" 1 --why"),
                                HasSubstr("hapax outbox skip -c")));
   EXPECT_THAT(
@@ -100,7 +103,7 @@ TEST_F(OutboxCommands, ShowEscapesARecordAndGivesItsBytes) {
                                 HasSubstr("header           \"none\": null"),
                                 HasSubstr("by " + site.topic() + "/0/7 (group " + site.group() +
                                           ", generation 1)"),
-                                HasSubstr("hapax explain -c")));
+                                HasSubstr("hapax explain -c " + quoted_config() + " ")));
   EXPECT_EQ(outbox({"show", "3", "--payload"}).text, "\xff");
   const json record = json::parse(outbox({"show", "3", "--json"}).text);
   EXPECT_EQ(record.at("payload"), (json{{"base64", "/w=="}}));
@@ -177,7 +180,7 @@ TEST_F(OutboxCommands, StatusExitsWith1WhileTheOutboxIsHalted) {
   const Said halted = hapax({"status"}, config());
   EXPECT_EQ(halted.code, 1);
   EXPECT_THAT(halted.text, AllOf(HasSubstr("HALT  record 1 of receipts"),
-                                 HasSubstr("hapax outbox retry -c " + config().string())));
+                                 HasSubstr("hapax outbox retry -c " + quoted_config())));
   EXPECT_EQ(json::parse(hapax({"status", "--json"}, config()).text).at("outbox").at("unsent"), 3);
   EXPECT_THAT(hapax({"check"}, config()).text, HasSubstr("warn  halt: record 1 of receipts"));
 }

@@ -39,6 +39,13 @@ TEST(ShellWord, RunsNothingThatAProducerWrote) {
   EXPECT_EQ(shell_word("p'; touch /tmp/x; '"), R"('p'\''; touch /tmp/x; '\''')");
 }
 
+TEST(PathWord, IsQuotedIfAShellWouldChangeIt) {
+  EXPECT_EQ(path_word("./conf.d/worker-1.json"), "./conf.d/worker-1.json");
+  EXPECT_EQ(path_word("my worker.json"), "'my worker.json'");
+  EXPECT_EQ(path_word("$HOME/bob's.json"), R"('$HOME/bob'\''s.json')");
+  EXPECT_EQ(path_word("zoë.json"), "'zoë.json'");
+}
+
 TEST(BytesJson, TellsNullEmptyTextAndBytesApart) {
   EXPECT_EQ(bytes_json(bytes_of_hex(nullptr)), Json(nullptr));
   EXPECT_EQ(bytes_json(bytes_of_hex("")), Json({{"text", ""}}));

@@ -104,6 +104,18 @@ TEST_F(GateOrders, ForgettingACompletedKeyTellsWhetherSomethingWasBooked) {
                     Not(HasSubstr(effect))));
 }
 
+TEST_F(GateOrders, ALostConnectionLeavesAnOrderInDoubt) {
+  ASSERT_EQ(post("k1").status, 202);
+  database.run(
+      "CREATE FUNCTION hang_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;"
+      "CREATE TRIGGER hang_up BEFORE INSERT ON hapax.operator_log FOR EACH ROW "
+      "EXECUTE FUNCTION hang_up()");
+  const Said said = hapax({"keys", "forget", "k1", "--why", "asked", "--yes"});
+  EXPECT_EQ(said.code, 4) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("It is not known whether the order was carried out."));
+}
+
 TEST_F(GateOrders, TheOutboxAndTheSchemaAreSeen) {
   ASSERT_EQ(post("k1").status, 202);
   EXPECT_THAT(hapax({"outbox", "list"}).text,
