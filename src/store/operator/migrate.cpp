@@ -35,11 +35,8 @@ constexpr const char* kCreateTable =
 // A superuser may run it. The owner of the tables then owns the new ones, too, because its rights
 // are not granted by the migrations.
 constexpr const char* kAsOwner =
-    "DO $$ DECLARE owner text; BEGIN"
-    "  SELECT relowner::regrole::text INTO owner FROM pg_class"
-    "  WHERE oid = to_regclass('hapax.idempotency_keys') AND relowner <> current_user::regrole;"
-    "  IF owner IS NOT NULL THEN EXECUTE 'SET LOCAL ROLE ' || owner; END IF; "
-    "END $$;\n";
+    "SELECT set_config('role', pg_get_userbyid(relowner), true) FROM pg_class"
+    " WHERE oid = to_regclass('hapax.idempotency_keys') AND relowner <> current_user::regrole;\n";
 constexpr const char* kAsCaller = "SET LOCAL ROLE NONE;\n";
 
 std::string checksum(const Migration& migration) { return key::hex(key::sha256(migration.up)); }
