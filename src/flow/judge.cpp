@@ -110,7 +110,7 @@ std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& reques
   const Task& task = attempt.task;
   if (claim.fenced) return fenced(task);
   if (!claim.holder) {
-    if (task.message.offset() >= task.guard_below && !task.remembered) return std::nullopt;
+    if (!task.may_be_known()) return std::nullopt;
     return judge_coordinates(task, request.source, transaction);
   }
   if (request.by_position) return settled_before(task, request.source, transaction);

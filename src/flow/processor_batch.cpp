@@ -21,8 +21,7 @@ constexpr std::chrono::hours kUntilHalted{24};
 // Only process(task) handles these: a history of runs, a guard, an operator's decision.
 bool must_run_alone(const Task& task) {
   return task.cautious || task.crashes > 0 || task.skip != nullptr || task.is_in_attempts() ||
-         task.outages > 0 || task.settled || task.in_doubt ||
-         task.message.offset() < task.guard_below || unread(task);
+         task.outages > 0 || task.settled || task.in_doubt || task.may_be_known() || unread(task);
 }
 
 using Identities = std::vector<std::optional<key::Identity>>;

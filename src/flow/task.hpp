@@ -46,6 +46,7 @@ struct Task {
   std::optional<std::int64_t> announced = {};
   int crashes = 0;             // see Outcome: the run before this one in this process gave it up
   bool remembered = false;     // in hapax.attempts at the partition's start
+  bool has_letter = false;     // it was a dead letter at the partition's start
   Breaker* breaker = nullptr;  // of the route, in this process
   int agains = 0;              // runs in a row that ended in Result::again, in this process
   std::int64_t epoch = 0;      // of its partition, as its worker took it; 0: no worker has it
@@ -62,6 +63,8 @@ struct Task {
 
   bool is_read() const { return !read && (reading == nullptr || reading->is_readable()); }
   bool is_in_attempts() const { return attempts > 0 || announced || remembered; }
+  // Whether its coordinates may tell what its key does not.
+  bool may_be_known() const { return message.offset() < guard_below || remembered || has_letter; }
 
   store::Source source() const {
     return {.group = group,

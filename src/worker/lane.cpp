@@ -64,6 +64,7 @@ flow::Task task_of(LaneSetup& setup, const Work& work, const Item& item, bool ca
           .announced = item.announced,
           .crashes = item.crashes,
           .remembered = item.remembered,
+          .has_letter = beginning.known.letters.contains(message.offset()),
           .breaker = &setup.breakers[partition.route_index()],
           .agains = item.agains,
           .epoch = beginning.epoch,

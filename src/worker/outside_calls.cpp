@@ -292,7 +292,7 @@ bool OutsideCalls::is_for_lane(Flight& flight) {
   const flow::Task& task = flight.task;
   const bool is_below = task.message.offset() < task.guard_below;
   const bool violates = flow::violation(task).has_value();
-  if (!is_below && !task.remembered && !violates) return false;
+  if (!task.may_be_known() && !violates) return false;
   // A key that is known tells more than coordinates.
   const auto holder = store::read_holder(*session_, flight.claim());
   if (violates) return !holder || !store::is_begun_call(*holder);

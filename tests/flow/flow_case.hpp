@@ -43,6 +43,7 @@ struct Given {
   std::optional<std::int64_t> announced = {};
   int crashes = 0;
   bool remembered = false;
+  bool has_letter = false;
   int agains = 0;
   std::int64_t epoch = 0;
   bool settled = false;
@@ -117,6 +118,7 @@ class FlowCase : public testing::Test {
                   .announced = given.announced,
                   .crashes = given.crashes,
                   .remembered = given.remembered,
+                  .has_letter = given.has_letter,
                   .agains = given.agains,
                   .epoch = given.epoch,
                   .settled = given.settled,

@@ -105,6 +105,32 @@ TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughItsKeyIsGone) {
   EXPECT_EQ(runs, 0);
 }
 
+// The decision `run` has lowered the highest checkpoint, and the key has expired.
+TEST_F(Guard, SkipsAMessageAboveTheHighestCheckpointThatIsADeadLetterHoweverItEnded) {
+  process({.offset = 4}, [](const Message&, Context&) { throw Reject("never"); });
+  for (const std::string ended : {"NULL, NULL", "now(), 'replayed'", "now(), 'discarded'"}) {
+    database.run(
+        "DELETE FROM hapax.idempotency_keys; "
+        "UPDATE hapax.dead_letters SET (ended_at, ended_as) = (" +
+        ended + ")");
+    const Outcome outcome = process({.offset = 4}, book, {.guard_below = 4, .has_letter = true});
+    EXPECT_EQ(outcome.reason, "redelivered") << ended;
+    EXPECT_EQ(key_row(), "");
+  }
+  EXPECT_EQ(effects(), "");
+}
+
+// The same, and it cannot even run any more: its letter is not open again.
+TEST_F(Guard, LeavesALetterEndedIfItsMessageIsRefusedAboveTheHighestCheckpoint) {
+  process({.offset = 4}, [](const Message&, Context&) { throw Reject("never"); });
+  database.run(
+      "DELETE FROM hapax.idempotency_keys; "
+      "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+  const Given given{.guard_below = 4, .attempts = 9, .has_letter = true};
+  EXPECT_EQ(process({.offset = 4}, book, given).reason, "redelivered");
+  EXPECT_EQ(database.value("SELECT ended_as FROM hapax.dead_letters"), "discarded");
+}
+
 // A producer's retry, given up on too, has taken the key; then the worker was killed before the
 // checkpoint had passed the first.
 TEST_F(Guard, SkipsAMessageKnownByItsDeadLetterThoughAnotherHasFailedUnderItsKey) {

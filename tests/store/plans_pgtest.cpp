@@ -154,6 +154,26 @@ TEST_F(Plans, OfCoordinatesAreBoundedToo) {
             5'000);
 }
 
+// Of a partition that has many below its highest checkpoint, and many of other generations.
+TEST_F(Plans, OfDeadLettersAtAStartAreBoundedToo) {
+  database.run(
+      "ALTER TABLE hapax.dead_letters SET (autovacuum_enabled = off);"
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, key_spec, scope, epoch, highest) "
+      "VALUES ('group', 'payments', 0, '', '', 1, 9990);"
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) SELECT 'group', 'payments', g, 0, n, 'none', '{}', '{}', "
+      "'rejected', '', 1, 'h', '', 's', now() FROM generate_series(1, 9999) n, "
+      "generate_series(1, 2) g");
+  const Standing standing{{"payments", 0}, 1, 30};
+  const int warm = read_so_far("dead_letters");
+  for (int i = 0; i < 10; ++i) {
+    auto known = read_known_messages(session, "group", {standing});
+    EXPECT_EQ(known[standing.partition].letters.size(), 10U);
+  }
+  EXPECT_LT(read_so_far("dead_letters") - warm, 1'000);
+}
+
 // Until the snapshot ends, the index keeps an entry of each row that a checkpoint removed.
 TEST_F(Plans, OfPositionsAreBoundedWhileAnOldSnapshotIsOpen) {
   database.run("ALTER TABLE hapax.positions SET (autovacuum_enabled = off)");

@@ -42,8 +42,9 @@ constexpr Decision kAll[] = {
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key. Unfinished calls to the outside are made again, also under `never`"},
     {"run", kUnknown, true,
-     "run this message and all unknown ones above it; if one took effect before retention forgot "
-     "its key, it takes effect twice"},
+     "run this message and all above it that hapax knows neither by key nor as a dead letter. If "
+     "one took effect before retention forgot its key, it takes effect twice. By position, all "
+     "above it run, dead letters, too"},
     {"skip", kOneMessage, true,
      "this one message never runs; if it can be read, it becomes a dead letter"},
     {"call", kDoubt, true,

@@ -1,6 +1,8 @@
 #include "store/worker/checkpoints.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "sql_statements.hpp"
 #include "store/array.hpp"
@@ -274,15 +276,34 @@ std::vector<Halt> read_halts(Session& session, const std::string& group) {
   return halts;
 }
 
+namespace {
+
+std::vector<Parameter> parameters_of(const std::string& group,
+                                     const std::vector<Standing>& standings) {
+  return {group, array_of(standings, [](const auto& one) { return one.partition.first; }),
+          array_of(standings, [](const auto& one) { return one.partition.second; }),
+          array_of(standings, [](const auto& one) { return one.generation; }),
+          array_of(standings, [](const auto& one) { return one.offset; })};
+}
+
+// By position, the decision `run` runs these messages, too (docs/configuration.md).
+void read_letters(Transaction& transaction, const std::string& group,
+                  const std::vector<Standing>& standings,
+                  std::map<TopicPartition, KnownMessages>& known) {
+  std::vector<Standing> asked;
+  std::ranges::copy_if(standings, std::back_inserter(asked), std::not_fn(&Standing::by_position));
+  if (asked.empty()) return;
+  for (const Row row : transaction.run(sql::kReadLetters, parameters_of(group, asked)))
+    known[id_of(row)].letters.insert(row["kafka_offset"].as<std::int64_t>());
+}
+
+}  // namespace
+
 std::map<TopicPartition, KnownMessages> read_known_messages(
     Session& session, const std::string& group, const std::vector<Standing>& standings) {
   if (standings.empty()) return {};
   Transaction transaction(session);
-  const std::vector<Parameter> parameters = {
-      group, array_of(standings, [](const auto& one) { return one.partition.first; }),
-      array_of(standings, [](const auto& one) { return one.partition.second; }),
-      array_of(standings, [](const auto& one) { return one.generation; }),
-      array_of(standings, [](const auto& one) { return one.offset; })};
+  const std::vector<Parameter> parameters = parameters_of(group, standings);
   std::map<TopicPartition, KnownMessages> known;
   for (const Row row : transaction.run(sql::kReadAttempts, parameters))
     known[id_of(row)].attempts[row["kafka_offset"].as<std::int64_t>()] = {
@@ -294,6 +315,7 @@ std::map<TopicPartition, KnownMessages> read_known_messages(
     of_partition.skips[skipped] = row["ended_by"].text() + ": " + row["why"].text();
     if (row["reason"].text() == "unreadable") of_partition.unreadable.insert(skipped);
   }
+  read_letters(transaction, group, standings, known);
   read_positions(transaction, group, standings, known);
   transaction.commit();
   return known;

@@ -186,12 +186,13 @@ struct PriorAttempt {
   std::int64_t lasting_ms = 0;  // from the first failed run to the last
 };
 
-// What PostgreSQL knows of messages at or above an offset: failed runs, and offsets that an
-// operator skips.
+// What PostgreSQL knows of messages at or above an offset: failed runs, dead letters, and offsets
+// that an operator skips.
 struct KnownMessages {
   std::map<std::int64_t, PriorAttempt> attempts;
   std::map<std::int64_t, std::string> skips;  // offset → who and why
   std::set<std::int64_t> unreadable;          // of these, the offsets that no worker could read
+  std::set<std::int64_t> letters;             // at or above `highest`, and not by position
   std::set<std::int64_t> settled;             // by position: offsets that took effect already
 };
 

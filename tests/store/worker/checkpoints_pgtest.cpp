@@ -377,5 +377,24 @@ TEST_F(Checkpoints, TellWhatWaitsAhead) {
   EXPECT_TRUE(read_known_messages(*session, "group", {{{"payments", 0}, 2, 0}}).empty());
 }
 
+// Below the highest checkpoint each message is looked up anyway.
+TEST_F(Checkpoints, TellTheDeadLettersFromTheHighestOn) {
+  started(40);
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) SELECT 'group', 'payments', 1, 0, n, 'none', '{}', '{}', "
+      "'rejected', '', 1, 'h', '', 's', now() FROM generate_series(38, 42) n");
+  Standing standing{{"payments", 0}, 1, 30};
+  const auto letters = [&] {
+    return read_known_messages(*session, "group", {standing})[standing.partition].letters;
+  };
+  EXPECT_EQ(letters(), (std::set<std::int64_t>{40, 41, 42}));
+  standing.offset = 42;
+  EXPECT_EQ(letters(), (std::set<std::int64_t>{42}));
+  standing.by_position = true;
+  EXPECT_EQ(letters(), (std::set<std::int64_t>{}));
+}
+
 }  // namespace
 }  // namespace hapax::store
