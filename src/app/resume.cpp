@@ -53,9 +53,11 @@ ExitCode resume(const ResumeOptions& options) {
       print_line("dry run: nothing was changed");
       return kDone;
     }
-    if (decision->destructive) {
+    // A halt may have become one of these since the operator looked.
+    const store::Decision seen = about(*decision, rehearsed.halts);
+    if (seen.destructive) {
       print_lines(resumed_lines(rehearsed));
-      confirm(options.change, options.decision, std::string(decision->effect));
+      confirm(options.change, options.decision, std::string(seen.effect));
     }
     wanted.seen.emplace();
     for (const store::Halt& halt : rehearsed.halts) wanted.seen->push_back(halt.id);
@@ -63,7 +65,7 @@ ExitCode resume(const ResumeOptions& options) {
     if (resumed.halts.empty() && !options.place.empty())
       throw Stop(kFailed, "another operator has ended the halt meanwhile");
     print_lines(resumed_lines(resumed));
-    print_line("resumed: " + std::string(decision->effect) +
+    print_line("resumed: " + std::string(seen.effect) +
                "; workers notice within their checkpoint_interval");
     return kDone;
   });

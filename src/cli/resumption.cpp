@@ -58,6 +58,12 @@ const char* rights_for(const store::Decision& decision) {
   return store::is_about_database(decision) ? "the schema's owner" : kOperatorRights;
 }
 
+store::Decision about(const store::Decision& decision, const std::vector<store::Halt>& halts) {
+  for (const store::Halt& halt : halts)
+    if (const store::Decision asks = decision.about(halt.reason); asks.destructive) return asks;
+  return decision;
+}
+
 store::Resumed rehearse(store::Session& session, store::Resumption wanted,
                         const std::string& place) {
   wanted.dry_run = true;

@@ -134,7 +134,7 @@ Json resume(Ground& ground, const PageRequest& request) {
     for (const store::Halt& halt : resumed.halts) halts.push_back(halt.id);
     return Json{{"halts", halts},
                 {"lines", app::resumed_lines(resumed)},
-                {"effect", decision->effect},
+                {"effect", app::about(*decision, resumed.halts).effect},
                 {"dry_run", dry_run}};
   });
 }

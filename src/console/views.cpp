@@ -34,8 +34,10 @@ const std::vector<std::string>& mask_of(Ground& ground) {
 
 Json choices_for(const Json& halt) {
   Json choices = Json::array();
-  for (const store::Decision& decision : store::all_decisions()) {
-    if (!decision.fits(halt.at("reason").get<std::string>())) continue;
+  const auto reason = halt.at("reason").get<std::string>();
+  for (const store::Decision& any : store::all_decisions()) {
+    const store::Decision decision = any.about(reason);
+    if (!decision.fits(reason)) continue;
     if (store::needs_message(decision) && halt.at("offset").is_null()) continue;
     choices.push_back({{"name", decision.name},
                        {"effect", decision.effect},

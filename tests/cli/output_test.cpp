@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/coordinates.hpp"
+#include "cli/resumption.hpp"
 #include "store/operator/decisions.hpp"
 
 namespace hapax::app {
@@ -90,6 +91,17 @@ TEST(Decisions, FitTheirReasons) {
     EXPECT_EQ(store::decisions_for(reason, true), decisions) << reason;
   // Of a replay: no message of the partition is in the way.
   EXPECT_EQ(store::decisions_for("handler_ended_transaction", false), "retry");
+}
+
+// A part of the effect may stand, so the message may take effect twice.
+TEST(Decisions, RetryAsksAboutAHandlerThatEndedItsTransactionAndAboutNoOtherHalt) {
+  const store::Decision& retry = *store::decision_named("retry");
+  EXPECT_TRUE(retry.about("handler_ended_transaction").destructive);
+  EXPECT_FALSE(retry.about("statement_refused").destructive);
+  const store::Halt ended{.reason = "handler_ended_transaction"}, refused{.reason = "breaker"};
+  EXPECT_TRUE(about(retry, {refused, ended}).destructive);
+  EXPECT_FALSE(about(retry, {refused}).destructive);
+  EXPECT_TRUE(about(*store::decision_named("skip"), {refused}).destructive);
 }
 
 }  // namespace

@@ -73,6 +73,23 @@ TEST_F(ConsoleOrders, AHaltEndsOnlyAsItWasShown) {
   EXPECT_THAT(give("/api/resume", act, 409).at("error").get<std::string>(), HasSubstr("meanwhile"));
 }
 
+// It may have become that since the page was shown.
+TEST_F(ConsoleOrders, TheDryRunTellsThatAPartOfAnEffectMayStand) {
+  as_operator();
+  checkpoint();
+  halt("handler_ended_transaction", "7");
+  const Json dry = {{"place", "t/0"}, {"decision", "retry"}, {"dry_run", true}};
+  EXPECT_THAT(give("/api/resume", dry).at("effect").get<std::string>(),
+              HasSubstr("a part of its effect may stand"));
+  const Json shown = read("/api/overview").at("state").at("halts")[0].at("choices")[0];
+  EXPECT_EQ(shown.at("name"), "retry");
+  EXPECT_TRUE(shown.at("destructive"));
+  EXPECT_THAT(shown.at("effect").get<std::string>(), HasSubstr("a part of its effect may stand"));
+  database.run("UPDATE hapax.halts SET reason = 'statement_refused'");
+  EXPECT_THAT(give("/api/resume", dry).at("effect").get<std::string>(),
+              HasSubstr("the cause is fixed"));
+}
+
 TEST_F(ConsoleOrders, ADecisionThatDoesNotFitIsRefusedWithTheOnesThatDo) {
   as_operator();
   halt("unexpected_error");

@@ -77,7 +77,14 @@ TEST_F(Offsets, AHaltOfTheRouteFromBeforeASkipStopsThePartitionBehindIt) {
   worker->await_not_ready("halted: handler_ended_transaction");
   site->await("SELECT reason, whole_route FROM hapax.halts WHERE ended_at IS NULL",
               "handler_ended_transaction|t");
-  EXPECT_EQ(run({"resume", site->topic(), "--decision", "retry", "--why", "mended"}).code, 0);
+  std::vector<std::string> retry = {"resume", site->topic(), "--decision", "retry", "--why", "f"};
+  const Said asked = run(retry);
+  EXPECT_EQ(asked.code, 2) << "there is no terminal to ask on";
+  EXPECT_THAT(asked.text, HasSubstr("handler_ended_transaction since"));
+  EXPECT_THAT(asked.text, HasSubstr("a part of its effect may stand"));
+  EXPECT_EQ(site->database().count("SELECT count(*) FROM hapax.halts WHERE ended_at IS NULL"), 1);
+  retry.emplace_back("--yes");
+  EXPECT_EQ(run(retry).code, 0);
   worker->await("resumed");
   site->pay(*producer, 21, 5);
   site->await("SELECT count(*) FROM payments", "25");

@@ -18,7 +18,8 @@ function decisionAction(halt, choice, reload) {
     command: ({who, why}) => order("resume", {"--decision": choice.name, "--who": who, "--why": why, "--yes": choice.destructive}, where),
     check: async (named) => {
       const told = await send({...named, dry_run: true});
-      return {lines: told.lines, seen: told.halts};
+      // It may be halted for another reason by now.
+      return {lines: told.effect === choice.effect ? told.lines : [`Then: ${told.effect}.`, ...told.lines], seen: told.halts};
     },
     run: async ({who, why, seen}) => {
       const told = await send({who, why, seen});

@@ -66,6 +66,13 @@ bool Decision::fits(std::string_view reason) const {
   return reasons.empty() || std::ranges::find(reasons, reason) != reasons.end();
 }
 
+Decision Decision::about(std::string_view reason) const {
+  if (name != "retry" || reason != "handler_ended_transaction") return *this;
+  return {name, reasons, true,
+          "the handler is fixed: its message runs again, though a part of its effect may stand. "
+          "Look in the database, and undo that part, or it takes effect twice"};
+}
+
 std::span<const Decision> all_decisions() { return kAll; }
 
 const Decision* decision_named(std::string_view name) {

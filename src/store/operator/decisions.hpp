@@ -19,6 +19,8 @@ struct Decision {
   std::string_view effect;                    // "…, so …", for people
 
   bool fits(std::string_view reason) const;
+  // What it is to a halt of this reason: whether it asks first, and its effect.
+  Decision about(std::string_view reason) const;
 };
 
 std::span<const Decision> all_decisions();
