@@ -94,6 +94,12 @@ TEST(Decisions, FitTheirReasons) {
 }
 
 // A part of the effect may stand, so the message may take effect twice.
+// It may repeat or leave out effects, and shows only afterwards what it did.
+TEST(Decisions, AllButRetryAskFirst) {
+  for (const store::Decision& decision : store::all_decisions())
+    EXPECT_EQ(decision.destructive, decision.name != "retry") << decision.name;
+}
+
 TEST(Decisions, RetryAsksAboutAHandlerThatEndedItsTransactionAndAboutNoOtherHalt) {
   const store::Decision& retry = *store::decision_named("retry");
   EXPECT_TRUE(retry.about("handler_ended_transaction").destructive);

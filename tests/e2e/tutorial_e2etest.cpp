@@ -85,6 +85,7 @@ TEST_F(Tutorial, LeadsFromAnInstalledHapaxToAnAudit) {
        {"ada     |     30\n(1 row)", "dead letters: 1 (rejected 1)", "amount must be positive",
         "key m1 in scope payments: completed", "every offset is accounted for"})
     EXPECT_THAT(shown, HasSubstr(part));
+  EXPECT_THAT(run.type_next(project()), HasSubstr("typo in amount"));
   worker.signal(SIGTERM);
   EXPECT_TRUE(worker.wait(60s).value_or(sandbox::Exit{.code = 1}).success());
 }

@@ -21,7 +21,7 @@ constexpr std::string_view kCopied[] = {"store_copied"};
 
 constexpr Decision kAll[] = {
     {"retry", {}, false, "the cause is fixed: go on at the same message"},
-    {"accept_kafka", kCheckpointMissing, false,
+    {"accept_kafka", kCheckpointMissing, true,
      "start at the group's offset in Kafka; what was settled beyond that runs again, unless its "
      "key "
      "is known. Not after a restore of PostgreSQL: it took back effects before that, too"},
@@ -38,7 +38,7 @@ constexpr Decision kAll[] = {
      "go on at the oldest message there is: what this database does not know runs (again), what "
      "Kafka deleted is lost. For checkpoint_missing only if hapax was to process all that Kafka "
      "still has, and no key has expired"},
-    {"accept", kKeySpec, false,
+    {"accept", kKeySpec, true,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key. Unfinished calls to the outside are made again, also under `never`"},
     {"run", kUnknown, true,
@@ -46,14 +46,16 @@ constexpr Decision kAll[] = {
      "one took effect before retention forgot its key, it takes effect twice. By position, all "
      "above it run, dead letters, too"},
     {"skip", kOneMessage, true,
-     "this one message never runs; if it can be read, it becomes a dead letter"},
+     "this one message does not run. If it can be read, it becomes a dead letter, which runs only "
+     "if "
+     "an order names its id or its reason, skipped_by_operator"},
     {"call", kDoubt, true,
      "call for all messages that this database does not know: none of these calls happened, as the "
      "other side shows. One that happened after all happens twice"},
     {"as_unknown", kDoubt, true,
      "call for none of the messages in doubt: each that this database does not know becomes a dead "
      "letter, outcome_unknown. `hapax outside decide` decides about it"},
-    {"moved", kCopied, false,
+    {"moved", kCopied, true,
      "this database is the original, moved: it keeps its id and checkpoints"},
     {"copy", kCopied, true,
      "this database is a copy: it gets an id of its own, and ALL checkpoints of ALL groups in it "
