@@ -1,7 +1,8 @@
 -- A page of a group's open dead letters that fit, oldest first; by dead_letters_open.
 -- $1 group, $2 above this id, $3 up to this id, $4 ids or NULL, $5 topic or NULL, $6 handler or NULL,
 -- $7 reason or NULL, $8 part of the error or NULL, $9 at most so many seconds old or NULL, $10 at least
--- so many or NULL, $11 key or NULL, $12 scope or NULL, $13 tenant or NULL, $14 limit. Rows as JSON.
+-- so many or NULL, $11 key or NULL, $12 scope or NULL, $13 tenant or NULL, $14 whether also
+-- those that an operator has skipped, $15 limit. Rows as JSON.
 SELECT to_json(r) FROM (
   SELECT d.id, d.created_at, d.topic, d.generation, d.partition, d.kafka_offset, d.reason, d.handler,
          d.scope, d.key, d.tenant, left(d.error, 300) AS error,
@@ -16,4 +17,5 @@ SELECT to_json(r) FROM (
     AND ($10::double precision IS NULL OR d.created_at <= now() - make_interval(secs => $10))
     AND ($11::text IS NULL OR d.key = $11) AND ($12::text IS NULL OR d.scope = $12)
     AND ($13::text IS NULL OR d.tenant = $13)
-  ORDER BY d.id LIMIT $14) r
+    AND ($14::boolean OR d.reason <> 'skipped_by_operator')
+  ORDER BY d.id LIMIT $15) r

@@ -25,6 +25,7 @@ ExitCode discard(const OrderOptions& options) {
                 {"discarded", done.changed},
                 {"running", done.running},
                 {"ended_before", ended},
+                {"skipped", ordered.skipped},
                 {"dry_run", options.dry_run}});
   } else if (options.dry_run) {
     print_line("dry run: " + std::to_string(ordered.count) +

@@ -36,7 +36,8 @@ void add_order(CLI::App& command, OrderOptions& options) {
   add_config(command, options.config);
   add_which(command, options.filter);
   add_filter(command, options.filter);
-  command.add_flag("--all", options.all, "Every open dead letter of the group");
+  command.add_flag("--all", options.all,
+                   "Every open dead letter of the group that no operator has skipped");
   command.add_option("--why", options.why, "Kept with each letter and in hapax.operator_log")
       ->required()
       ->check([](const std::string& why) {
@@ -54,7 +55,8 @@ store::Order order_of(const OrderOptions& options, const std::string& group) {
   return {group, operator_name(options.who), options.why};
 }
 
-Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options) {
+Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options,
+                bool skipped) {
   if (is_empty(options.filter) && !options.all)
     throw Stop(kUsage, "which dead letters? Name ids, a filter, or --all");
   const store::DeadLetterFilter filter = list_filter(options.filter, group);
@@ -73,19 +75,30 @@ Ordered look_up(store::Session& session, const std::string& group, const OrderOp
                  " already, at " + time_cell(letter.at("ended_at")) + " by " +
                  cell(letter.at("ended_by")) + ": " + cell(letter.at("ended_why")));
   }
-  ordered.letters = letters_to_order(session, filter, std::move(ids));
+  ordered.letters = letters_to_order(session, filter, std::move(ids), skipped);
   Table table({"ID", "SINCE", "MESSAGE", "REASON", "TENANT", "ERROR"});
   store::OpenLetters rest = ordered.letters;
+  rest.skipped = true;  // to tell how many are left out
   for (Json page; !(page = store::page_of(session, rest)).empty();) {
     rest.above = page.back().at("id").get<std::int64_t>();
-    ordered.count += page.size();
-    if (!options.dry_run || options.json) continue;
-    for (const Json& row : page)
+    for (const Json& row : page) {
+      if (row.at("reason") == store::kSkippedByOperator && !ordered.letters.takes_skipped()) {
+        ++ordered.skipped;
+        continue;
+      }
+      ++ordered.count;
+      if (!options.dry_run || options.json) continue;
       table.add({cell(row.at("id")), time_cell(row.at("created_at")), coordinates_cell(row),
                  cell(row.at("reason")), tenant_cell(row), cut(cell(row.at("error")), 80)});
+    }
   }
   table.leave_out_if_empty(4);
   if (!table.empty()) table.print();
+  if (ordered.skipped > 0 && !options.json)
+    print_line(
+        "left out: " + std::to_string(ordered.skipped) +
+        " that an operator has decided to skip; to order these, name their ids, or --reason " +
+        store::kSkippedByOperator);
   ordered.letters.up_to = rest.above;  // none that comes from now on
   return ordered;
 }

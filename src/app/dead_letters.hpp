@@ -36,11 +36,15 @@ struct Ordered {
   store::OpenLetters letters;
   std::size_t count = 0;
   std::size_t ended = 0;  // named by id, and ended already; each was printed
+  // Fit, but are left out, because an operator has skipped them and the order does not name them.
+  std::size_t skipped = 0;
 };
-// Looks the letters up; with --dry-run prints them.
+// Looks the letters up; with --dry-run prints them. `skipped`: also those that an operator has
+// skipped, though the order does not name them.
 // Throws: Stop if none is named, or one that does not exist or is another group's; or as
 // letters_to_order().
-Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options);
+Ordered look_up(store::Session& session, const std::string& group, const OrderOptions& options,
+                bool skipped = false);
 
 // Throws: Stop(kUsage) if no person is named.
 store::Order order_of(const OrderOptions& options, const std::string& group);

@@ -73,7 +73,7 @@ ExitCode replay(const ReplayOptions& options) {
   const config::Config config = load(options.config);
   const store::Order order = order_of(options, group_of(config));
   store::Session session = open_letters(config, options.url);
-  const Ordered ordered = look_up(session, order.group, options);
+  const Ordered ordered = look_up(session, order.group, options, options.cancel);
   if (options.cancel) return cancel(options, order, session, ordered);
   const auto payload = payload_of(options, ordered);
   const std::string count = std::to_string(ordered.count);
@@ -110,6 +110,7 @@ ExitCode replay(const ReplayOptions& options) {
                 {"wanted", tally.added},
                 {"wanted_before", tally.wanted_before},
                 {"ended_before", tally.ended},
+                {"skipped", ordered.skipped},
                 {"without_bytes", tally.without_bytes},
                 {"waited", wait},
                 {"outcomes", Json(outcomes.counts)},

@@ -142,18 +142,27 @@ Json resume(Ground& ground, const PageRequest& request) {
 Json matching(Ground& ground, const PageRequest& request) {
   const store::DeadLetterFilter filter = app::list_filter(filter_of(request), group_named(ground));
   store::LetterIds ids;
+  std::size_t skipped = 0;  // by an operator's decision; left out
   ground.sessions.read([&](store::Session& session) {
     store::OpenLetters letters = app::letters_to_order(session, filter);
+    const bool takes_skipped = letters.takes_skipped();
+    letters.skipped = true;
     ids.clear();
-    for (Json page; !(page = store::page_of(session, letters)).empty();
-         letters.above = ids.back()) {
-      for (const Json& row : page) ids.push_back(row.at("id").get<std::int64_t>());
+    skipped = 0;
+    for (Json page; !(page = store::page_of(session, letters)).empty();) {
+      letters.above = page.back().at("id").get<std::int64_t>();
+      for (const Json& row : page) {
+        if (!takes_skipped && row.at("reason") == store::kSkippedByOperator)
+          ++skipped;
+        else
+          ids.push_back(row.at("id").get<std::int64_t>());
+      }
       if (ids.size() > kMaxMatching)
         throw Stop(app::kFailed, "more than " + std::to_string(kMaxMatching) +
                                      " letters match; give a narrower filter, or use the command");
     }
   });
-  return {{"ids", ids}};
+  return {{"ids", ids}, {"skipped", skipped}};
 }
 
 Json replay(Ground& ground, const PageRequest& request) {

@@ -65,7 +65,7 @@ store::Listed list_letters(store::Session& session, store::DeadLetterFilter& fil
 }
 
 store::OpenLetters letters_to_order(store::Session& session, const store::DeadLetterFilter& filter,
-                                    store::LetterIds ids) {
+                                    store::LetterIds ids, bool skipped) {
   store::DeadLetterFilter listed = filter;
   if (filter.key) {
     listed.state = "open";
@@ -83,7 +83,8 @@ store::OpenLetters letters_to_order(store::Session& session, const store::DeadLe
                              .tenant = filter.tenant,
                              .since = filter.since,
                              .until = filter.until,
-                             .up_to = {}};
+                             .up_to = {},
+                             .skipped = skipped};
   if (letters.key && letters.ids.empty()) expect_one_operation(session, letters);
   return letters;
 }

@@ -30,7 +30,7 @@ store::Listed list_letters(store::Session& session, store::DeadLetterFilter& fil
 // Throws: Stop(kUsage) if letters of the key are of several scopes or tenants, and no ids are
 // named.
 store::OpenLetters letters_to_order(store::Session& session, const store::DeadLetterFilter& filter,
-                                    store::LetterIds ids = {});
+                                    store::LetterIds ids = {}, bool skipped = false);
 
 // The id for the page behind `listed`; null if there is none.
 Json next_page(const store::Listed& listed, int limit);

@@ -112,6 +112,30 @@ TEST_F(DeadCommands, OrdersByKeyTakeTheStoredTextBeforeTheProducers) {
   EXPECT_EQ(changed(), "1 2|-");
 }
 
+// An operator has decided that message 2 shall not run. The rollback's order is about all others.
+TEST_F(DeadCommands, OrdersLeaveOutWhatAnOperatorSkippedUnlessTheyNameIt) {
+  letter("k1", "");
+  letter("k2", "", "pay", "skipped_by_operator");
+  const Said replay = order({"replay", "--topic", "t", "--since", "1h", "--no-wait"});
+  EXPECT_THAT(replay.text, AllOf(HasSubstr("wanted: 1"), HasSubstr("left out: 1 that an operator"),
+                                 HasSubstr("--reason skipped_by_operator")));
+  EXPECT_EQ(changed(), "-|1");
+  EXPECT_THAT(order({"replay", "--key", "k2", "--no-wait"}).text,
+              AllOf(HasSubstr("left out: 1"), HasSubstr("no open dead letter")));
+  order({"replay", "--all", "--no-wait"});
+  order({"discard", "--all"});
+  EXPECT_EQ(changed(), "1|-");
+  EXPECT_THAT(order({"replay", "--reason", "skipped_by_operator", "--no-wait"}).text,
+              Not(HasSubstr("left out")));
+  EXPECT_EQ(changed(), "1|2");
+  order({"replay", "--all", "--cancel"});
+  EXPECT_EQ(changed(), "1|-");
+  order({"replay", "t/0/1", "--no-wait"});
+  EXPECT_EQ(changed(), "1|2");
+  order({"discard", "2"});
+  EXPECT_EQ(changed(), "1 2|-");
+}
+
 TEST_F(DeadCommands, ListsAndDryRunsTellTheTenantIfThereIsOne) {
   letter("pay-1", "");
   EXPECT_THAT(dead({"list"}).text, AllOf(HasSubstr("pay-1"), Not(HasSubstr("TENANT"))));

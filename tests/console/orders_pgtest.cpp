@@ -168,6 +168,13 @@ TEST_F(ConsoleOrders, AllThatMatchAreThoseThatTheListShows) {
   expect_same("reason=rejected", {2, 4});
 }
 
+TEST_F(ConsoleOrders, AllThatMatchAreWithoutThoseThatAnOperatorSkipped) {
+  letters(2);
+  database.run("UPDATE hapax.dead_letters SET reason = 'skipped_by_operator' WHERE id = 1");
+  EXPECT_EQ(read("/api/matching?topic=t"), (Json{{"ids", {2}}, {"skipped", 1}}));
+  EXPECT_EQ(read("/api/matching?reason=skipped_by_operator"), (Json{{"ids", {1}}, {"skipped", 0}}));
+}
+
 TEST_F(ConsoleOrders, LettersOfAnotherGroupAreLeftAlone) {
   as_operator();
   letters(2);

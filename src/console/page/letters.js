@@ -58,15 +58,16 @@ export function endResult(told, name) {
 
 // Fixed to ids before the operator is asked, so that letters which come later are left out.
 async function actOnAll(words, verb, reload, failed) {
-  let ids;
+  let ids, skipped;
   try {
-    ({ids} = await get("matching", filterOf(words)));
+    ({ids, skipped} = await get("matching", filterOf(words)));
   } catch (error) {
     failed(error.message);
     return;
   }
+  const left = skipped > 0 && `${skipped} that an operator has decided to skip are left out. To order these, filter by their reason, or open one.`;
   if (ids.length === 0) {
-    failed("No open dead letter matches.");
+    failed(["No open dead letter matches.", left].filter(Boolean).join(" "));
     return;
   }
   const all = Object.keys(filterOf(words)).length === 0 && ids.length > LISTED_IDS;
@@ -80,6 +81,7 @@ async function actOnAll(words, verb, reload, failed) {
     danger: verb === "discard",
     fields: [
       h("p", null, h("strong", null, `${ids.length} letters`), `, ids ${ids[0]} to ${ids.at(-1)}. Letters that come from now on are left out.`),
+      left && h("p", null, left),
       named.length === 0 && h("p", {class: "quiet"}, "The command looks them up again when it starts."),
     ],
     command: ({who, why}) => order(`dead ${verb}`, {...filter, "--who": who, "--why": why, "--yes": true}, ...named),

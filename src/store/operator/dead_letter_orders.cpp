@@ -52,7 +52,7 @@ Json page_of(Session& session, const OpenLetters& wanted) {
       {wanted.group, wanted.above, last, ids, Parameter(wanted.topic), Parameter(wanted.handler),
        Parameter(wanted.reason), Parameter(wanted.error), seconds_or_null(wanted.since),
        seconds_or_null(wanted.until), Parameter(wanted.key), Parameter(wanted.scope),
-       Parameter(wanted.tenant), kLettersAtOnce}));
+       Parameter(wanted.tenant), wanted.takes_skipped(), kLettersAtOnce}));
 }
 
 Wanted want_replays(Session& session, const Order& order, const LetterIds& letters,

@@ -23,7 +23,11 @@ using LetterIds = std::vector<std::int64_t>;
 
 inline constexpr int kLettersAtOnce = 500;
 
-// Open dead letters of a group that fit all that is set.
+// The reason of a letter whose message an operator has decided not to run (`skip`).
+inline constexpr const char* kSkippedByOperator = "skipped_by_operator";
+
+// Open dead letters of a group that fit all that is set. Those that an operator has skipped are
+// left out, unless `ids` or `reason` name them or `skipped` is set.
 struct OpenLetters {
   std::string group;
   LetterIds ids;  // empty: any
@@ -34,6 +38,9 @@ struct OpenLetters {
   std::optional<std::chrono::seconds> since, until;  // at most, at least so old
   std::int64_t above = 0;                            // ids above this one
   std::optional<std::int64_t> up_to;
+  bool skipped = false;
+
+  bool takes_skipped() const { return skipped || !ids.empty() || reason == kSkippedByOperator; }
 };
 
 // At most kLettersAtOnce of them, oldest first.
