@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "key/key_text.hpp"
 
@@ -45,9 +46,16 @@ std::string json_answer(const std::string& answer) {
 }
 
 store::KeyName call_key(store::Session& session, store::KeyName key) {
-  if (store::read_keys(session, key.key, key.scope, key.tenant).empty())
-    key.key = key::encode_key(key.key);
-  return key;
+  const std::string named = key.key;
+  if (!store::read_keys(session, named, key.scope, key.tenant).empty()) return key;
+  key.key = key::encode_key(named);
+  if (!store::read_keys(session, key.key, key.scope, key.tenant).empty()) return key;
+  store::Json elsewhere = store::read_keys(session, named);
+  if (elsewhere.empty()) elsewhere = store::read_keys(session, key.key);
+  throw Stop(kFailed, "no key \"" + named + "\"" +
+                          (elsewhere.empty()
+                               ? std::string(" is stored; look again with `hapax outside list`")
+                               : " there; it is stored in " + key_places(elsewhere)));
 }
 
 store::CallDecision call_decision(const config::Config& config, const std::string& scope,

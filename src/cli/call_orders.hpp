@@ -28,7 +28,9 @@ store::CallFilter call_filter(const std::string& status);
 // Throws: Stop(kUsage) if it is not JSON.
 std::string json_answer(const std::string& answer);
 
-// The key as it is stored, if it was named as the producer sends it. Throws: store::DatabaseError.
+// The key as it is stored, if it was named as the producer sends it.
+// Throws: Stop(kFailed) if it is not stored there, naming the scopes and tenants that have it;
+// store::DatabaseError.
 store::KeyName call_key(store::Session& session, store::KeyName key);
 
 // With what follows from the configuration: group and retention.

@@ -301,6 +301,20 @@ TEST_F(ConsoleOrders, AnUnknownCallIsDecidedAsItWasShown) {
   EXPECT_EQ(log(), "ann|outside decide --happened|fixed");
 }
 
+TEST_F(ConsoleOrders, ACallThatIsNotThereIsToldWithTheTenantsThatHaveIt) {
+  as_operator();
+  unknown_call();
+  database.run("UPDATE hapax.idempotency_keys SET tenant = 'anna'");
+  Json order = {{"key", "k1"}, {"scope", "s"}, {"decision", "give_up"}, {"token", 100}};
+  for (const char* tenant : {"", "bert"}) {
+    order["tenant"] = tenant;
+    EXPECT_THAT(error_of(give("/api/decide", order, 409)),
+                HasSubstr("it is stored in scope \"s\" tenant \"anna\""));
+  }
+  order["key"] = "k2";
+  EXPECT_THAT(error_of(give("/api/decide", order, 409)), HasSubstr("no key \"k2\" is stored"));
+}
+
 // A: an operator empties the field, as the kept answer is wrong. It must not be booked.
 TEST_F(ConsoleOrders, AKeptAnswerIsBookedOnlyIfItIsShown) {
   as_operator();
