@@ -13,6 +13,7 @@
 #include "inspect/evidence.hpp"
 #include "kafka/provenance.hpp"
 #include "observe/log.hpp"
+#include "store/operator/decisions.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/operator/operator.hpp"
 
@@ -210,6 +211,27 @@ std::string what_comes_again(const config::Config& config, const std::string& to
          "it to)";
 }
 
+// And which of the partitions are halted: these go on only after a decision.
+void print_moved(store::Session& session, const std::vector<store::Move>& moves) {
+  std::vector<store::Halt> halts = store::read_halts(session, moves.front().group);
+  std::erase_if(halts, [&](const store::Halt& halt) {
+    return std::ranges::none_of(moves,
+                                [&](const auto& move) { return halt.stops(move.partition); });
+  });
+  const bool all_halted = std::ranges::all_of(moves, [&](const store::Move& move) {
+    return std::ranges::any_of(halts, [&](const auto& halt) { return halt.stops(move.partition); });
+  });
+  print_line(all_halted ? "moved" : "moved; workers notice within their checkpoint_interval");
+  for (const store::Halt& halt : halts) {
+    const std::string name =
+        halt.topic + (halt.whole_route ? "" : "/" + std::to_string(halt.partition));
+    print_line(name + " is halted, " + halt.reason +
+               ": nothing runs there until you end the halt, hapax resume " + name +
+               " --decision … (" + store::decisions_for(halt.reason, halt.offset.has_value()) +
+               ")");
+  }
+}
+
 ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config, options.change.url);
@@ -227,10 +249,9 @@ ExitCode move(const OffsetsOptions& options, store::Jump jump) {
     for (const std::string& why : refused) print_line("left alone: " + why);
     if (refused.size() == moves.size())
       throw Stop(kFailed, "nothing was moved: the workers have moved on meanwhile");
-    print_line("moved; workers notice within their checkpoint_interval" +
-               (jump == store::Jump::skip
-                    ? ""
-                    : ". " + what_comes_again(config, moves.front().partition.first)));
+    print_moved(session, moves);
+    if (jump == store::Jump::rewind)
+      print_line(what_comes_again(config, moves.front().partition.first));
     return kDone;
   });
 }

@@ -17,9 +17,11 @@ Json calls_state(const config::Config& config, store::Session& session) {
 std::string calls_line(const Json& calls) {
   const auto number = [&](const char* name) { return calls.at(name).dump(); };
   const bool waits = calls.at("unknown") > 0 || calls.at("abandoned") > 0;
-  return "calls to the outside: " + number("started") + " started (" + number("abandoned") +
-         " without a worker), " + number("answered") + " answered, " + number("unknown") +
-         " unknown" + (waits ? "; `hapax outside list` names them" : "");
+  const std::string abandoned =
+      calls.at("abandoned") > 0 ? " (of these " + number("abandoned") + " without a worker)" : "";
+  return "calls to the outside: " + number("started") + " started, " + number("answered") +
+         " answered" + abandoned + ", " + number("unknown") + " unknown" +
+         (waits ? "; `hapax outside list` names them" : "");
 }
 
 }  // namespace hapax::app

@@ -43,6 +43,7 @@ TEST_F(Offsets, AnIdleWorkerFollowsARewindAndDoublesNothing) {
   const Said said = run({"offsets", "rewind", site->topic() + "/0", "--to", "5", "--why", "drill"});
   EXPECT_EQ(said.code, 0) << said.text;
   EXPECT_THAT(said.text, HasSubstr("20 -> 5  (15 offsets)"));
+  EXPECT_THAT(said.text, HasSubstr("workers notice within their checkpoint_interval"));
   worker->await("partition_started", {{"offset", 5}});
   site->await("SELECT next_offset FROM hapax.checkpoints", "20");
   site->await_no_lag();

@@ -31,7 +31,8 @@ TEST(OpenCall, HaltsItsPartitionUntilAnOperatorDecides) {
   Producer producer(site.bootstrap());
   site.pay(producer, 0, 2);
   worker->await("halted", {{"reason", "open_call"}});
-  EXPECT_THAT(said({"status"}).text, HasSubstr("1 started (1 without a worker)"));
+  EXPECT_THAT(said({"status"}).text,
+              HasSubstr("1 started, 0 answered (of these 1 without a worker)"));
   EXPECT_THAT(said({"outside", "list"}).text, HasSubstr("p0"));
   EXPECT_THAT(said({"check"}).text, HasSubstr("key p0 is `started`"));
   const Said refused = decided("--happened={}");

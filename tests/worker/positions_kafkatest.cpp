@@ -87,7 +87,9 @@ TEST(Positions, ARewindHaltsThePartitionAndASkipTakesItBack) {
               testing::HasSubstr("unknown_below_highest"));
   worker->await("halted", {{"reason", "unknown_below_highest"}});  // any lane may be the first
   site.await("SELECT count(*) FROM hapax.halts", "1");  // the log line comes before the row
-  order({"offsets", "skip", place, "--to", "10"});
+  EXPECT_THAT(order({"offsets", "skip", place, "--to", "10"}),
+              testing::AllOf(testing::HasSubstr("hapax resume " + place + " --decision"),
+                             testing::Not(testing::HasSubstr("workers notice"))));
   order({"resume", place, "--decision", "retry"});
   site.pay(producer, 10, 5);
   site.await_no_lag();

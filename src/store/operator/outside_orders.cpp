@@ -26,10 +26,11 @@ void check_message(const Json& found) {
     throw Refused("its message " + place + "/" + offset + " is of an earlier log of the topic, " +
                   no_worker);
   if (found.at("comes_no_more") == "passed over")
-    throw Refused("its message " + place + "/" + offset + " was passed over, " + no_worker +
-                  ". Or let the message come again, and a worker goes on with the call: hapax "
-                  "offsets rewind " +
-                  place + " --to " + offset);
+    throw Refused(
+        "its message " + place + "/" + offset + " was passed over, " + no_worker +
+        ". Or let the message come again, and a worker " +
+        (found.at("status") == "answered" ? "books the answer" : "goes on with the call") +
+        ": hapax offsets rewind " + place + " --to " + offset);
 }
 
 void check(const Json& found, const CallDecision& decision) {
@@ -43,6 +44,7 @@ void check(const Json& found, const CallDecision& decision) {
   if (!found.at("called_by").is_null())
     throw Refused("worker " + found.at("called_by").get<std::string>() +
                   " calls now, under a lease; wait until it is done, or stop it");
+  if (decision.what != What::give_up) check_message(found);
   if (!found.at("answer").is_null() && decision.what == What::did_not_happen)
     throw Refused(
         status == "answered"
@@ -55,7 +57,6 @@ void check(const Json& found, const CallDecision& decision) {
                   "\", whose workers carry a decision out, and this configuration is of group \"" +
                   decision.group +
                   "\": decide with that group's configuration, and run a worker with it");
-  if (decision.what != What::give_up) check_message(found);
   if (decision.what == What::happened && !decision.answer && found.at("answer").is_null())
     throw Refused("no answer is kept; give it, as JSON: --happened '{…}'");
 }

@@ -132,6 +132,25 @@ TEST_F(CallOrders, AreTakenForAnAnswerWhoseMessageComesNoMore) {
   EXPECT_EQ(decide(What::give_up), "");
 }
 
+// The advice is what works: no worker comes to it, neither by itself nor for a decision.
+TEST_F(CallOrders, AreToldWhatWorksIfTheMessageOfAnAnswerComesNoMore) {
+  database.run("UPDATE hapax.idempotency_keys SET answer = '{}'");
+  database.run("UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded'");
+  for (const What what : {What::happened, What::did_not_happen})
+    EXPECT_THAT(decide(what), testing::HasSubstr("no worker would carry the decision out; decide "
+                                                 "--give-up, and book it by hand"));
+  database.run(
+      "DELETE FROM hapax.dead_letters; UPDATE hapax.idempotency_keys SET status = 'answered'; "
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, key_spec, scope, next_offset) "
+      "VALUES ('g', 't', 0, '', 's', 8)");
+  for (const What what : {What::happened, What::did_not_happen})
+    EXPECT_THAT(decide(what), testing::HasSubstr("a worker books the answer: hapax offsets rewind "
+                                                 "t/0 --to 7"));
+  database.run("UPDATE hapax.checkpoints SET next_offset = 7");
+  EXPECT_THAT(decide(What::did_not_happen), testing::HasSubstr("a worker books it, or decide"));
+  EXPECT_EQ(decide(What::happened), "");
+}
+
 // The discard has not committed when the decision looks at the letter.
 TEST_F(CallOrders, AreRefusedIfTheLetterIsDiscardedMeanwhile) {
   Session other(database.owner());
