@@ -1,5 +1,6 @@
 #include "store/worker/outbox_lease.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "sql_statements.hpp"
@@ -30,6 +31,10 @@ std::optional<OutboxLease> take_outbox_lease(Session& session, const std::string
                                              std::chrono::seconds time) {
   Transaction transaction(session);
   transaction.add("SET LOCAL synchronous_commit = on");
+  // The take locks the row also if another relay has the lease. If this process stands still then,
+  // PostgreSQL ends it before the other one's lease is over.
+  transaction.add("SET LOCAL idle_in_transaction_session_timeout = '" +
+                  std::to_string(std::max<std::int64_t>(1, time.count() / 3)) + "s'");
   const Rows rows =
       transaction.run(sql::kTakeOutboxLease, {lease_name(group), holder, time.count()});
   transaction.commit();
