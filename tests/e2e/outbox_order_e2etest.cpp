@@ -80,7 +80,11 @@ struct OneStream {
   StreamProducer::Limits limits;
   std::int64_t newest = 0;
   mutable outbox::Endings endings;
-  mutable outbox::Cluster group_cluster;
+  mutable outbox::Cluster group_cluster = [] {
+    outbox::Cluster any;
+    any.begin(std::nullopt);
+    return any;
+  }();
 };
 
 void expect_halt(const std::optional<store::OutboxHalt>& halt, std::int64_t row) {

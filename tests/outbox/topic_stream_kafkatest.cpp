@@ -112,7 +112,11 @@ struct ForgetfulBroker {
 
   kafka::MockCluster cluster;
   Endings endings;
-  Cluster group_cluster;
+  Cluster group_cluster = [] {
+    Cluster any;
+    any.begin(std::nullopt);
+    return any;
+  }();
 };
 
 TEST(TopicStream, SendsNothingBeforePostgresqlHoldsTheClustersId) {

@@ -70,7 +70,11 @@ struct SlowBroker {
 
   std::chrono::milliseconds longest{0};  // transaction that was wanted
   int producers = 0;
-  Cluster group_cluster;
+  Cluster group_cluster = [] {
+    Cluster any;
+    any.begin(std::nullopt);
+    return any;
+  }();
   Endings endings;
   kafka::MockCluster cluster;
 };
