@@ -261,7 +261,8 @@ TEST_F(DeadLetterTopic, WaitsForTheSchemaThatItNeedsAndHoldsNoMessage) {
   site.database().run(
       "GRANT SELECT, INSERT, DELETE ON hapax.outbox TO hapax_worker; "
       "GRANT SELECT, INSERT ON hapax.outbox_halts TO hapax_worker; "
-      "GRANT SELECT ON hapax.outbox_batches TO hapax_worker");
+      "GRANT SELECT ON hapax.outbox_batches TO hapax_worker; "
+      "GRANT SELECT, INSERT ON hapax.outbox_clusters TO hapax_worker");
   one->await("dead_letters_delayed");
   site.database().run("GRANT UPDATE (published_at) ON hapax.dead_letters TO hapax_worker");
   site.await(kUnpublished, "0");
