@@ -1,6 +1,6 @@
 -- A message that is a dead letter was run again on purpose, and was given up on again. Its key was
--- forgotten, or by position an I8 halt was ended with `run`. Its letter is open again. The newer error stands in
--- hapax.attempts, because the letter's row keeps the first one.
+-- forgotten, or by position an I8 halt was ended with `run`. Its letter is open again. The newer error
+-- stands in hapax.attempts, because the letter's row keeps the first one.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset, $6 error, $7 SQLSTATE or NULL,
 -- $8 handler, $9 attempts. No rows.
 WITH again AS (
