@@ -60,7 +60,8 @@ config::Config load(const ConfigOption& option, std::vector<std::string>* warnin
   if (config::is_gate_file(option.path))
     throw Stop(kConfigWrong, option.path +
                                  " is the configuration of a gate; this command needs that "
-                                 "of a worker, such as -c worker.json");
+                                 "of a worker, such as -c worker.json. For a gate there are "
+                                 "`hapax keys`, `explain --key`, `outbox` and `check`");
   config::Loaded loaded = config::load_file(option.path, config::process_environment());
   if (warnings != nullptr) *warnings = std::exchange(loaded.warnings, {});
   print_warnings(loaded.warnings);

@@ -1,5 +1,7 @@
 #include "support/command.hpp"
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -27,6 +29,14 @@ Said hapax(std::vector<std::string> arguments, const std::filesystem::path& conf
                              (exit ? " ended by " + exit->text() : std::string(" does not end")) +
                              ":\n" + text);
   return {exit->code, std::move(text)};
+}
+
+std::string order(std::vector<std::string> arguments, const std::filesystem::path& config,
+                  const std::string& url) {
+  arguments.insert(arguments.end(), {"--why", "drill", "--yes", "--url", url});
+  const Said said = hapax(std::move(arguments), config);
+  EXPECT_EQ(said.code, 0) << said.text;
+  return said.text;
 }
 
 }  // namespace hapax::support

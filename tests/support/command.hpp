@@ -18,4 +18,9 @@ struct Said {
 Said hapax(std::vector<std::string> arguments, const std::filesystem::path& config,
            std::chrono::milliseconds timeout = std::chrono::seconds(180));
 
+// The same for an order that asks: by the role of `url`, with a reason, and without a question.
+// Fails the test if its exit code is not 0. Returns what it printed.
+std::string order(std::vector<std::string> arguments, const std::filesystem::path& config,
+                  const std::string& url);
+
 }  // namespace hapax::support

@@ -75,13 +75,7 @@ TEST(Positions, ARewindHaltsThePartitionAndASkipTakesItBack) {
   site.await_no_lag();
   const std::string place = site.topic() + "/0";
   const auto order = [&](std::vector<std::string> words) {
-    for (const std::string& word :
-         {std::string("--why"), std::string("drill"), std::string("--yes"), std::string("--url"),
-          site.database().owner().url})
-      words.push_back(word);
-    const Said said = hapax(words, worker->config());
-    EXPECT_EQ(said.code, 0) << said.text;
-    return said.text;
+    return support::order(std::move(words), worker->config(), site.database().owner().url);
   };
   EXPECT_THAT(order({"offsets", "rewind", place, "--to", "4"}),
               testing::HasSubstr("unknown_below_highest"));

@@ -11,12 +11,7 @@ namespace {
 class RunDecision : public testing::TestWithParam<int> {
  protected:
   void order(std::vector<std::string> words) {
-    for (const std::string& word :
-         {std::string("--why"), std::string("drill"), std::string("--yes"), std::string("--url"),
-          site.database().owner().url})
-      words.push_back(word);
-    const Said said = hapax(words, worker->config());
-    EXPECT_EQ(said.code, 0) << said.text;
+    support::order(std::move(words), worker->config(), site.database().owner().url);
   }
   std::string booked(const std::string& id) {
     return site.database().value("SELECT count(*) FROM payments WHERE id = '" + id + "'");

@@ -149,6 +149,25 @@ TEST_F(Migrate, KeepsTheMarkOfABatchThatWasHalted) {
 }
 
 // A worker's COMMIT comes between the look for rows that refuse it and the DROP.
+TEST_F(Migrate, KeepsTheNoteOfAnEditedReplayWhoseCallIsNotDone) {
+  migrate_up(session);
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at, token, calls, called_at, alone, crashes) "
+      "VALUES ('k', 's', 'unknown', 'g', 't', 1, 0, 7, 'infinity', 100, 1, now(), false, 0);"
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) VALUES ('g', 't', 1, 0, 7, 'none', '{}', '{}', "
+      "'rejected', "
+      "'no', 1, 'h', '1', 's', now());"
+      "INSERT INTO hapax.replays (dead_letter, who, why, edited, key, tenant, token, ended_at) "
+      "SELECT id, 'ann', '', true, 'k', '', 100, now() FROM hapax.dead_letters");
+  EXPECT_NE(message_of([&] { migrate_down(session, 17); }).find("its call is not done"),
+            std::string::npos);
+  database.run("UPDATE hapax.idempotency_keys SET status = 'completed'");
+  EXPECT_EQ(migrate_down(session, 17), std::vector<int>{18});
+}
+
 TEST_F(Migrate, TakesNoTableBackOfWhichARowIsNotCommittedYet) {
   const std::map<std::string, std::string> rows = {
       {"positions", "VALUES ('g', 't', 0, 1, 7)"},
