@@ -79,6 +79,16 @@ Outcome settled_before(const Task& task, const store::Source& source,
   return known.dead_letter ? redelivered(task.attempts) : Outcome::of(Result::duplicate);
 }
 
+// The take compares fingerprints only, so the key needs the one by today's rule.
+Outcome to_take(const Attempt& attempt, const store::ClaimRequest& request,
+                const store::KeyHolder& holder, store::Transaction& transaction) {
+  if (holder.fingerprint.rule != request.identity.fingerprint.rule) {
+    transaction.rollback();
+    store::renew_fingerprint(*attempt.session, request, holder.fingerprint);
+  }
+  return to_call("key_started", attempt.task.attempts, kKeyHeldWait);
+}
+
 // The operation has a call to the outside, and is not done. If this is its own message, it takes
 // the key over or waits.
 Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
@@ -86,8 +96,8 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
   const Task& task = attempt.task;
   if (!is_same(task, request, holder)) return drifted(attempt, holder, "is called by", transaction);
   if (holder.status != "unknown") {
-    if (task.route.outside || holder.topic != task.route.topic ||
-        store::is_called(transaction, request))
+    if (task.route.outside) return to_take(attempt, request, holder, transaction);
+    if (holder.topic != task.route.topic || store::is_called(transaction, request))
       return to_call("key_started", task.attempts, kKeyHeldWait);
     return halt(Result::halt_partition, "open_call",
                 "an earlier release called to the outside for the operation of " + name_of(holder) +

@@ -49,6 +49,8 @@ struct Item {
   std::chrono::milliseconds failing{0};  // from the first failed run to the last before it came
   Clock::time_point not_before{};        // it waits until then as the first of its order key
   Clock::time_point received{};          // from Kafka; nothing once it has run
+  Clock::time_point waits_since{};       // busy since then, in a row; nothing: it is not
+  bool wait_told = false;                // in the log
   // Of an outside route:
   bool for_lane = false;                   // it is answered, or needs no call
   std::optional<flow::Answered> answered;  // to be booked

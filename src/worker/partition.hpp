@@ -127,7 +127,7 @@ class Partition {
     for (const Settled& message : messages) {
       watermark_->settle(message.offset);
       bytes_ -= message.bytes;
-      if (awaited_schema_ && awaited_schema_->first == message.offset) awaited_schema_.reset();
+      if (wait_ && wait_->first == message.offset) wait_.reset();
     }
     messages_ -= messages.size();
   }
@@ -196,17 +196,16 @@ class Partition {
     delayed_ = why;
   }
 
-  // A sentence that tells for what the lowest message that needs a schema waits. Empty: none waits.
-  // Any thread.
-  std::string awaits_schema() const {
+  // A sentence that tells for what the lowest message waits that waits, and not for a retry. Empty:
+  // none does. Any thread.
+  std::string waits_for() const {
     const sync::Lock lock(mutex_);
-    return awaited_schema_ ? awaited_schema_->second : std::string();
+    return wait_ ? wait_->second : std::string();
   }
-  void set_awaits_schema(std::int64_t offset, const std::string& why) {
+  void set_waits_for(std::int64_t offset, const std::string& why) {
     const sync::Lock lock(mutex_);
-    if (why.empty() && awaited_schema_ && awaited_schema_->first == offset) awaited_schema_.reset();
-    if (!why.empty() && (!awaited_schema_ || offset <= awaited_schema_->first))
-      awaited_schema_.emplace(offset, why);
+    if (why.empty() && wait_ && wait_->first == offset) wait_.reset();
+    if (!why.empty() && (!wait_ || offset <= wait_->first)) wait_.emplace(offset, why);
   }
 
   // Whether the assignment is over. Then queued messages are dropped, and the outcomes of messages
@@ -237,7 +236,7 @@ class Partition {
   std::size_t messages_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::size_t bytes_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::string delayed_ HAPAX_GUARDED_BY(mutex_);
-  std::optional<std::pair<std::int64_t, std::string>> awaited_schema_ HAPAX_GUARDED_BY(mutex_);
+  std::optional<std::pair<std::int64_t, std::string>> wait_ HAPAX_GUARDED_BY(mutex_);
   std::optional<store::WalPosition> seen_wal_ HAPAX_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};

@@ -67,7 +67,7 @@ observe::PartitionReport PartitionReports::report_running(Partition& partition,
   shown.blocked = blocked_at(partition, progress.watermark);
   if (shown.blocked)
     report.reason = "paused: offset " + std::to_string(*shown.blocked) + " waits for a retry";
-  if (const std::string why = partition.awaits_schema(); !why.empty()) report.reason = why;
+  if (const std::string why = partition.waits_for(); !why.empty()) report.reason = why;
   report.in_flight = static_cast<std::int64_t>(progress.messages);
   // Messages that run may be of an assignment before.
   report.running = std::min(report.in_flight, running_[partition.id()]);

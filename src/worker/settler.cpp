@@ -18,6 +18,8 @@ using std::chrono::milliseconds;
 using flow::kMaxAgains;
 constexpr milliseconds kAgainsWait{1000};
 
+constexpr std::chrono::minutes kLongWait{1};
+
 observe::SettledAs settled_as(Result result) {
   switch (result) {
     case Result::duplicate: return observe::SettledAs::duplicate;
@@ -90,10 +92,7 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
       work.partition->may_have_begun(left->record->message().offset());
     }
   count(work, *item, *outcome);
-  if (work.partition->route().payload != nullptr)
-    work.partition->set_awaits_schema(
-        item->record->message().offset(),
-        outcome->reason == payload::kRegistry ? outcome->detail : std::string());
+  tell_of_wait(work, *item, *outcome, now);
   if (flow::is_halt(outcome->result)) {
     tell(*work.partition);
     ask_for_halt(work, *item, *outcome);
@@ -103,6 +102,34 @@ bool Settler::settle_one(Work& work, std::span<const Outcome> outcomes, Clock::t
     setup_.postgres.went_down("processing a message", outcome->sqlstate, outcome->detail);
   item->not_before = now + wait_after(*item, *outcome);
   return postgres_away;
+}
+
+// A wait is no attempt, so nothing else tells of it. A registry's is told at once, and by its own
+// log lines.
+void Settler::tell_of_wait(const Work& work, Item& item, const Outcome& outcome,
+                           Clock::time_point now) {
+  const Coordinates& at = item.record->message().coordinates();
+  const bool on_registry = outcome.reason == payload::kRegistry;
+  if (on_registry) work.partition->set_waits_for(at.offset, outcome.detail);
+  if (outcome.result != Result::busy || on_registry) {
+    const bool may_be_told = item.wait_told || work.partition->route().payload != nullptr;
+    if (may_be_told && !on_registry) work.partition->set_waits_for(at.offset, {});
+    item.waits_since = {};
+    item.wait_told = false;
+    return;
+  }
+  if (item.waits_since == Clock::time_point{}) item.waits_since = now;
+  if (item.wait_told || now - item.waits_since < kLongWait) return;
+  item.wait_told = true;
+  work.partition->set_waits_for(at.offset, "offset " + std::to_string(at.offset) + " waits (" +
+                                               outcome.reason + "); see `hapax explain`");
+  observe::log::warning("message_waits",
+                        {{"topic", at.topic},
+                         {"partition", at.partition},
+                         {"offset", at.offset},
+                         {"reason", outcome.reason}},
+                        "a message has waited for a minute, and no attempt was counted; `hapax "
+                        "explain TOPIC/PARTITION/OFFSET` tells for what");
 }
 
 void Settler::ask_for_halt(const Work& work, const Item& item, const Outcome& outcome) {

@@ -28,6 +28,8 @@ class Settler {
  private:
   bool settle_one(Work& work, std::span<const flow::Outcome> outcomes, Clock::time_point now);
   void tell(Partition& partition);
+  void tell_of_wait(const Work& work, Item& item, const flow::Outcome& outcome,
+                    Clock::time_point now);
   void count(const Work& work, const Item& item, const flow::Outcome& outcome);
   void log_outcome(const Work& work, const Item& item, const flow::Outcome& outcome) const;
   void watch_for_breaks(const Work& work, const Item& item, const flow::Outcome& outcome);

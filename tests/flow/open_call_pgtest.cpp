@@ -1,5 +1,7 @@
 // A release whose handler called to the outside is followed by one whose handler does not.
 #include "flow/flow_case.hpp"
+#include "key/identity.hpp"
+#include "store/outside/calls.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -42,6 +44,50 @@ TEST_F(OpenCall, IsWaitedForWhileAWorkerOfTheEarlierReleaseCalls) {
   EXPECT_FALSE(is_halt(outcome.result));
   EXPECT_EQ(outcome.reason, "key_started");
   EXPECT_EQ(runs, 0);
+}
+
+// The earlier release took payloads by their bytes, this one takes them as JSON. The message that
+// began the call does not come again.
+class OpenCallOfAnotherRule : public OpenCall {
+ protected:
+  OpenCallOfAnotherRule() {
+    route.outside.emplace();
+    route.key.fingerprint = {key::FingerprintRule::Kind::json, {}};
+    leave("started", "-1 second");
+    database.run(
+        "UPDATE hapax.idempotency_keys SET fingerprint = sha256('10'), fingerprint_rule = "
+        "'payload', kafka_offset = 7");
+  }
+
+  std::string rule() {
+    return database.value("SELECT fingerprint_rule FROM hapax.idempotency_keys");
+  }
+
+  bool is_taken(const key::Fingerprint& fingerprint) {
+    store::Session session(options);
+    const auto holder = store::register_holder(session, "group", "w2", std::chrono::minutes(1));
+    const store::CallRequest wanted{
+        {.identity = {"k1", "", fingerprint},
+         .scope = "booking",
+         .source = {.group = "group", .topic = "payments", .generation = 1, .partition = 3}}};
+    return store::take_calls(session, holder, std::span(&wanted, 1)).front().taken.has_value();
+  }
+};
+
+TEST_F(OpenCallOfAnotherRule, IsTakenOverByAMessageWithItsPayload) {
+  Message::Parts parts;
+  parts.payload = "10";
+  const auto mine =
+      std::get<key::Fingerprint>(key::fingerprint(route.key.fingerprint, Message(parts)));
+  EXPECT_FALSE(is_taken(mine));
+  EXPECT_EQ(process({}).reason, "key_started");
+  EXPECT_EQ(rule(), mine.rule);
+  EXPECT_TRUE(is_taken(mine));
+}
+
+TEST_F(OpenCallOfAnotherRule, KeepsItsFingerprintIfTheMessageHasAnotherPayload) {
+  EXPECT_EQ(process({.payload = "11"}).reason, "payload_drift");
+  EXPECT_EQ(rule(), "payload");
 }
 
 }  // namespace

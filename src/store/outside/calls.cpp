@@ -272,6 +272,19 @@ bool is_called(Transaction& transaction, const ClaimRequest& request) {
               .empty();
 }
 
+void renew_fingerprint(Session& session, const ClaimRequest& request,
+                       const key::Fingerprint& kept) {
+  std::vector<Parameter> parameters = key_of(request);
+  const key::Fingerprint& own = request.identity.fingerprint;
+  parameters.push_back(Parameter::bytes(own.digest));
+  parameters.emplace_back(own.rule);
+  parameters.push_back(Parameter::bytes(kept.digest));
+  parameters.emplace_back(kept.rule);
+  Transaction transaction(session);
+  transaction.add(session.execute(sql::kRenewFingerprint, parameters));
+  transaction.commit();
+}
+
 std::size_t count_unknown(Session& session, const std::vector<std::string>& scopes) {
   Transaction transaction(session);
   const Rows rows = transaction.run(

@@ -133,6 +133,10 @@ AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request
 // Whether a worker with a lease calls for the key now. Throws: DatabaseError (Phase::claim).
 bool is_called(Transaction& transaction, const ClaimRequest& request);
 
+// Keeps the request's fingerprint with its key in place of `kept`, which is of the same payload by
+// another rule, and commits. Nothing if its call is not open. Throws: DatabaseError (Phase::claim).
+void renew_fingerprint(Session& session, const ClaimRequest& request, const key::Fingerprint& kept);
+
 // How many operations of these scopes wait for an operator, counted up to 10,000.
 // Throws: DatabaseError (Phase::account).
 std::size_t count_unknown(Session& session, const std::vector<std::string>& scopes);
