@@ -5,7 +5,9 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -26,6 +28,42 @@ class NotCalled : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+namespace detail {
+
+// An answer as hapax keeps it. Without recursion until its depth is known, because a few thousand
+// levels would use up the stack. Throws: std::invalid_argument if it nests too deep.
+[[gnu::visibility("hidden")]] inline std::string answer_text(const nlohmann::json& answer) {
+  std::vector<std::pair<const nlohmann::json*, std::size_t>> left = {{&answer, 1}};
+  while (!left.empty()) {
+    const auto [at, depth] = left.back();
+    left.pop_back();
+    if (at->is_structured() && depth > kMaxJsonDepth)
+      throw std::invalid_argument("the answer nests deeper than " + std::to_string(kMaxJsonDepth) +
+                                  " levels");
+    for (const nlohmann::json& part : *at)
+      if (part.is_structured()) left.emplace_back(&part, depth + 1);
+  }
+  // A text that is not UTF-8 is no reason to lose the answer.
+  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace detail
+
+// For hapax: what a call with steps asks for. Its functions throw std::runtime_error if the call
+// must go no further: its lease is over, another worker has its key, PostgreSQL cannot keep the
+// answer.
+class CallSteps {
+ public:
+  virtual ~CallSteps() = default;
+  // The kept answer of the step, as JSON. Nothing: none is kept.
+  virtual std::optional<std::string> kept(std::string_view name) = 0;
+  // As kept(). If no answer is kept, the step runs.
+  // Throws: std::logic_error, if it was begun before.
+  virtual std::optional<std::string> begin(std::string_view name) = 0;
+  virtual std::string key_of(std::string_view name) = 0;
+  virtual void keep(std::string_view name, const std::string& answer) = 0;
+};
+
 // One call to the other side, as `call` and `reconcile` see it. Valid until that function returns;
 // a copied stop token may be asked later, too.
 //
@@ -38,6 +76,7 @@ class Call {
     std::chrono::steady_clock::time_point deadline;
     std::stop_token stop_token;
     std::string_view traceparent = {};
+    CallSteps* steps = nullptr;
   };
   explicit Call(Parts parts) : parts_(std::move(parts)) {}
 
@@ -67,30 +106,41 @@ class Call {
   // hapax sends no span, that of the message's producer. "" if there is none.
   std::string_view traceparent() const { return parts_.traceparent; }
 
+  // Runs a part of the call that has an answer of its own, and keeps that answer before it returns.
+  // If an earlier call of the operation has kept an answer of the step, returns that one and does
+  // not run `part`. `part` takes step_key(name) as a std::string_view, and returns the answer as
+  // JSON.
+  // `name`: at most 200 bytes of UTF-8, for one step of a call.
+  // Throws: what `part` throws. std::runtime_error, if the answer cannot be kept, or if this worker
+  //   may not call any more. Do not catch it: `outside.repeat` decides what follows.
+  //   std::logic_error, if the name is wrong, or was used before in this call.
+  // Blocks: as `part`; and for PostgreSQL, until the answer is committed.
+  // Thread safety: one thread at a time.
+  template <std::invocable<std::string_view> Part>
+  [[gnu::visibility("hidden")]] nlohmann::json step(std::string_view name, Part&& part) const {
+    if (const auto answer = parts_.steps->begin(name)) return nlohmann::json::parse(*answer);
+    const std::string key = step_key(name);
+    const std::string answer =
+        detail::answer_text(std::invoke(std::forward<Part>(part), std::string_view(key)));
+    parts_.steps->keep(name, answer);
+    return nlohmann::json::parse(answer);
+  }
+
+  // What to hand on as the idempotency key of a step: 64 hexadecimal digits, the same for each call
+  // of the operation. Throws: std::logic_error, if the name is wrong.
+  std::string step_key(std::string_view name) const { return parts_.steps->key_of(name); }
+
+  // The kept answer of a step, for `reconcile`. Nothing: none is kept, so the step may have
+  // happened or not. If the other side has it, keep what it tells: `call.step(name, …)` in
+  // `reconcile`, too. Throws, blocks, thread safety: as step().
+  [[gnu::visibility("hidden")]] std::optional<nlohmann::json> kept(std::string_view name) const {
+    const auto answer = parts_.steps->kept(name);
+    return answer ? std::optional(nlohmann::json::parse(*answer)) : std::nullopt;
+  }
+
  private:
   Parts parts_;
 };
-
-namespace detail {
-
-// An answer as hapax keeps it. Without recursion until its depth is known, because a few thousand
-// levels would use up the stack. Throws: std::invalid_argument if it nests too deep.
-[[gnu::visibility("hidden")]] inline std::string answer_text(const nlohmann::json& answer) {
-  std::vector<std::pair<const nlohmann::json*, std::size_t>> left = {{&answer, 1}};
-  while (!left.empty()) {
-    const auto [at, depth] = left.back();
-    left.pop_back();
-    if (at->is_structured() && depth > kMaxJsonDepth)
-      throw std::invalid_argument("the answer nests deeper than " + std::to_string(kMaxJsonDepth) +
-                                  " levels");
-    for (const nlohmann::json& part : *at)
-      if (part.is_structured()) left.emplace_back(&part, depth + 1);
-  }
-  // A text that is not UTF-8 is no reason to lose the answer.
-  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace detail
 
 // What `reconcile` found out about an earlier call.
 class Verdict {

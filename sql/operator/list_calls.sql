@@ -6,6 +6,7 @@
 SELECT to_json(r) FROM (
   SELECT k.key, k.scope, k.tenant, k.status, k.topic, k.generation, k.partition, k.kafka_offset,
          k.group_id, k.token, k.calls, k.called_at, k.answer::text AS answer, k.error, k.updated_at,
+         k.steps::text AS steps,
          h.worker, coalesce(h.until > clock_timestamp(), false) AS may_call,
          (SELECT d.id FROM hapax.dead_letters d
           WHERE d.group_id = k.group_id AND d.topic = k.topic AND d.generation = k.generation

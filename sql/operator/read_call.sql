@@ -5,6 +5,7 @@
 SELECT to_json(r) FROM (
   SELECT k.key, k.scope, k.tenant, k.status, k.topic, k.generation, k.partition, k.kafka_offset,
          k.group_id, k.token, k.calls, k.called_at, k.answer::text AS answer, k.error, k.updated_at,
+         k.steps::text AS steps,
          (SELECT h.worker FROM hapax.holders h
           WHERE h.id = k.holder AND h.until > clock_timestamp() AND k.status = 'started') AS called_by,
          (SELECT d.id FROM hapax.dead_letters d

@@ -33,6 +33,16 @@ struct DecideOptions {
   bool happened = false, did_not_happen = false, give_up = false;
 };
 
+// The kept answer; or, if the call has come a part of its way, the names of the steps that are
+// done.
+std::string answer_cell(const Json& call) {
+  const Json& steps = call.at("steps");
+  if (!call.at("answer").is_null() || steps.is_null()) return cell(call.at("answer"));
+  std::string names;
+  for (const Json& name : steps) names += (names.empty() ? "steps done: " : ", ") + cell(name);
+  return names;
+}
+
 ExitCode list_outside(const OutsideOptions& options) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config);
@@ -49,7 +59,7 @@ ExitCode list_outside(const OutsideOptions& options) {
                cell(call.at("status")), coordinates_cell(call), time_cell(call.at("called_at")),
                cell(call.at("calls")), cell(call.at("token")),
                call.at("may_call") == true ? cell(call.at("worker")) : "-",
-               cell(call.at("dead_letter")), cut(cell(call.at("answer")), 40),
+               cell(call.at("dead_letter")), cut(answer_cell(call), 40),
                cut(cell(call.at("error")), 60)});
   if (table.empty())
     print_line(options.status.empty()    ? "no call waits for a decision"
@@ -90,7 +100,7 @@ ExitCode decide(const DecideOptions& options) {
     print_line("key " + key.key + " is " + cell(found.at("status")) + " since " +
                time_cell(found.at("updated_at")) + "; message " + coordinates_cell(found) +
                ", called " + cell(found.at("calls")) + " times, token " + cell(found.at("token")) +
-               ", answer " + cell(found.at("answer")));
+               ", answer " + answer_cell(found));
     if (options.change.dry_run) {
       print_line("dry run: nothing was changed");
       return kDone;

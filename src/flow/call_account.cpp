@@ -3,6 +3,7 @@
 #include <random>
 
 #include "flow/verdicts.hpp"
+#include "outside/steps.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -14,6 +15,8 @@ using store::CallEnd;
 
 Outcome end_call(Attempt& attempt, std::int64_t token, CallEnd how, const char* reason,
                  std::string why, int attempts) {
+  heed_steps(*attempt.session, attempt.request(), token, how, why);
+  if (how == CallEnd::unknown) reason = "outcome_unknown";
   Outcome outcome = gave_up(reason, std::move(why), attempts);
   const auto kept = [&] {
     return store::end_call(*attempt.session, attempt.request(), token, how,
@@ -34,6 +37,15 @@ Outcome end_call(Attempt& attempt, std::int64_t token, CallEnd how, const char* 
 }
 
 }  // namespace
+
+void heed_steps(store::Session& session, const store::ClaimRequest& request, std::int64_t token,
+                CallEnd& end, std::string& why) {
+  if (end == CallEnd::unknown) return;  // `hapax outside list` shows the steps
+  const auto steps = store::read_steps(session, request.identity, request.scope, token);
+  if (!steps || steps->empty()) return;
+  if (end == CallEnd::uncalled) end = CallEnd::unknown;
+  why += " (steps that are done: " + outside::names_of(*steps) + ")";
+}
 
 std::variant<Step, Outcome> next_step(Attempt& attempt, const store::TakenCall& taken,
                                       const outside::History& history) {

@@ -23,6 +23,11 @@ namespace hapax::flow {
 std::variant<outside::Step, Outcome> next_step(Attempt& attempt, const store::TakenCall& taken,
                                                const outside::History& history);
 
+// If a step of the call is done, the operation was not left untouched. So `uncalled` becomes
+// `unknown`, and `why` names the steps.
+void heed_steps(store::Session& session, const store::ClaimRequest& request, std::int64_t token,
+                store::CallEnd& end, std::string& why);
+
 // Returns what becomes of the message. The caller may repeat it: `failed` holds the failed run once
 // it is recorded.
 // Precondition: the call has not ended as `answered`.

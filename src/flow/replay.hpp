@@ -146,7 +146,7 @@ class Replayer {
   void extend(const Run& current);
   std::optional<Note> settle_call(Run& current, const store::TakenCall& taken,
                                   outside::Ended ended);
-  Note end_call(const Run& current, std::int64_t token, store::CallEnd end, const std::string& why);
+  Note end_call(const Run& current, std::int64_t token, store::CallEnd end, std::string why);
   void end_booking(const Run& current, const std::string& why);
   // Runs the statement again until PostgreSQL has taken it, however long it is away. Only this
   // process knows what came of a call.

@@ -1,6 +1,7 @@
 // The call of a replay, on a route that calls to the outside: the same steps as for a message of
 // Kafka, one by one. The replay's row is not locked meanwhile: its claim is extended, and the key's
 // token keeps others away.
+#include "flow/call_account.hpp"
 #include "flow/replay.hpp"
 #include "flow/verdicts.hpp"
 #include "store/outside/calls.hpp"
@@ -72,6 +73,8 @@ std::optional<store::ReplayNote> Replayer::call_in_hand(Run& current, outside::C
   }
   if (plan.step == Step::give_up)
     return end_call(current, taken.token, CallEnd::unknown, std::string(plan.why));
+  call.identity = *current.identity;
+  call.scope = route.key.scope;
   call.token = taken.token;
   call.step = plan.step;
   call.max_duration = route.outside->max_duration;
@@ -129,8 +132,9 @@ std::optional<store::ReplayNote> Replayer::settle_call(Run& current, const store
 }
 
 store::ReplayNote Replayer::end_call(const Run& current, std::int64_t token, CallEnd end,
-                                     const std::string& why) {
+                                     std::string why) {
   bool is_ours = false;
+  tell([&] { heed_steps(*session_, current.request(), token, end, why); });
   tell([&] { is_ours = store::end_replayed_call(*session_, current.request(), token, end, why); });
   if (!is_ours) return later_again(kKeyHeldWait);
   const char* const reason = end == CallEnd::refused    ? "rejected"

@@ -22,8 +22,10 @@ traces::Ended ended_as(const Ended& end) {
 }  // namespace
 
 Callers::Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Holder& holder,
-                 std::function<void()> came_back, std::string name, traces::Tracer* tracer)
+                 StepKeeper& steps, std::function<void()> came_back, std::string name,
+                 traces::Tracer* tracer)
     : holder_(holder),
+      steps_(steps),
       came_back_(std::move(came_back)),
       name_(std::move(name)),
       tracer_(tracer),
@@ -65,10 +67,10 @@ void Callers::run(OutsideHandler& handler, const std::stop_token& stop) {
 // The lease is looked at last, because the process may have been frozen since it took the key or
 // began to reconcile. By now it may have another lease, and another process may have the key.
 void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const {
-  const auto may_call = [&] {
-    return call.holder != 0 && holder_.may_call() == call.holder && !call.cancelled &&
-           !call.stop.stop_requested();
+  const std::function<bool()> may_go_on = [&] {
+    return holder_.may_call() == call.holder && !call.stop.stop_requested();
   };
+  const auto may_call = [&] { return call.holder != 0 && may_go_on() && !call.cancelled; };
   const auto now = std::chrono::steady_clock::now();
   if (!may_call()) {
     call.end = {Ended::How::not_begun};
@@ -79,13 +81,22 @@ void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& span
   const traces::Trace* const trace = spans.begin(std::span(&received, 1), name_, now);
   if (trace != nullptr) call.trace = *trace;
   const std::string traceparent = traces::Carried(*call.message, trace).traceparent();
+  Steps steps({.identity = call.identity,
+               .scope = call.scope,
+               .token = call.token,
+               .stop = call.stop.get_token()},
+              call.key, steps_, may_go_on);
   call.end = make_call(handler, *call.message,
                        Call({.key = call.key,
                              .token = call.token,
                              .deadline = now + call.max_duration,
                              .stop_token = call.stop.get_token(),
-                             .traceparent = traceparent}),
-                       call.step, may_call);
+                             .traceparent = traceparent,
+                             .steps = &steps}),
+                       call.step, [&] {
+                         steps.call_begins();
+                         return may_call();
+                       });
   const traces::Ended ended = ended_as(call.end);
   spans.end(std::span(&ended, 1), std::chrono::steady_clock::now());
 }

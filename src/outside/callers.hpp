@@ -18,6 +18,7 @@
 
 #include "outside/call.hpp"
 #include "outside/holder.hpp"
+#include "outside/steps.hpp"
 #include "sync/mutex.hpp"
 #include "traces/tracer.hpp"
 
@@ -27,6 +28,8 @@ namespace hapax::outside {
 struct CallToMake {
   const Message* message = nullptr;
   std::string key;  // to hand on
+  key::Identity identity = {};
+  std::string scope = {};
   std::int64_t token = 0;
   // The key was taken under its lease; under another the call must not begin.
   store::HolderId holder = 0;
@@ -45,9 +48,11 @@ struct CallToMake {
 class Callers {
  public:
   // One thread for each handler. `came_back`: called by its thread after each call. `name`: of the
-  // handlers, for spans. `tracer`: null if traces are off. `holder` and `tracer` outlive it.
+  // handlers, for spans. `tracer`: null if traces are off. `holder`, `steps` and `tracer` outlive
+  // it.
   Callers(std::vector<std::unique_ptr<OutsideHandler>> handlers, const Holder& holder,
-          std::function<void()> came_back, std::string name = {}, traces::Tracer* tracer = nullptr);
+          StepKeeper& steps, std::function<void()> came_back, std::string name = {},
+          traces::Tracer* tracer = nullptr);
   // Blocks: until all calls have come back.
   ~Callers();
   Callers(const Callers&) = delete;
@@ -63,6 +68,7 @@ class Callers {
   void make(OutsideHandler& handler, CallToMake& call, traces::Runs& spans) const;
 
   const Holder& holder_;
+  StepKeeper& steps_;
   const std::function<void()> came_back_;
   const std::string name_;
   traces::Tracer* const tracer_;

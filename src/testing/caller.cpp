@@ -61,21 +61,51 @@ void Caller::hold_lease() {
   holder_ = store::register_holder(*session_, "test", "hapax test kit", kLease);
 }
 
+// Any other worker than the kit's would keep the answers in another thread.
+class Caller::SteppingKeeper final : public outside::StepKeeper {
+ public:
+  explicit SteppingKeeper(Caller& caller) : caller_(caller) {}
+
+  std::optional<store::KeptSteps> read(const outside::StepOwner& owner) override {
+    return store::read_steps(*caller_.session_, owner.identity, owner.scope, owner.token);
+  }
+  bool keep(const outside::StepOwner& owner, const std::string& steps) override {
+    const store::KeptAnswer all{owner.identity, owner.scope, owner.token, steps};
+    const auto kept = store::keep_steps(*caller_.session_, std::span(&all, 1)).front();
+    ++caller_.steps_;
+    died = caller_.happens(CallFault::dies_between);
+    if (died) throw std::runtime_error("the process died");  // make_call() lets Died not through
+    return kept == store::Kept::yes;
+  }
+
+  bool died = false;
+
+ private:
+  Caller& caller_;
+};
+
 Ended Caller::make(const flow::Attempt& attempt, std::int64_t token, Step step) {
   const flow::Task& task = attempt.task;
   const std::string key = outside::key_to_hand_on(task.route.key.scope, *attempt.identity);
   const std::stop_source stop;
+  SteppingKeeper keeper(*this);
+  const std::function<bool()> may_begin = [&keeper] { return !keeper.died; };
+  outside::Steps steps(
+      {.identity = *attempt.identity, .scope = task.route.key.scope, .token = token}, key, keeper,
+      may_begin);
   const Call call({.key = key,
                    .token = token,
                    .deadline = std::chrono::steady_clock::now() + task.route.outside->max_duration,
-                   .stop_token = stop.get_token()});
+                   .stop_token = stop.get_token(),
+                   .steps = &steps});
   if (step == Step::reconcile && happens(CallFault::cannot_tell))
     return {Ended::How::unknown, "reconcile: the other side cannot tell yet"};
-  Ended ended = outside::make_call(*handler_, task.message, call, step, [this] {
+  Ended ended = outside::make_call(*handler_, task.message, call, step, [&] {
+    steps.call_begins();
     ++calls_;
     return true;
   });
-  if (happens(CallFault::dies_after)) throw Died();
+  if (keeper.died || happens(CallFault::dies_after)) throw Died();
   if (ended.how == Ended::How::answered && happens(CallFault::loses_answer))
     return {Ended::How::failed, "the connection broke before the answer came"};
   return ended;

@@ -14,6 +14,7 @@
 #include "flow/task.hpp"
 #include "hapax/outside.hpp"
 #include "outside/policy.hpp"
+#include "outside/steps.hpp"
 #include "store/outside/calls.hpp"
 #include "testing/route.hpp"
 
@@ -21,9 +22,10 @@ namespace hapax::testing {
 
 // What goes wrong with the next call, once.
 enum class CallFault {
-  dies_before,  // the process: the key is taken, and nothing was sent
-  dies_after,   // the process: the other side has it, and PostgreSQL knows of no answer
-  dies_kept,    // the process: the answer is committed, and not booked
+  dies_before,   // the process: the key is taken, and nothing was sent
+  dies_after,    // the process: the other side has it, and PostgreSQL knows of no answer
+  dies_kept,     // the process: the answer is committed, and not booked
+  dies_between,  // the process: the answer of the call's first step is kept
   loses_answer,
   cannot_tell,  // what reconcile finds, at first
 };
@@ -46,7 +48,10 @@ class Caller {
   void arm(std::optional<CallFault> fault) { fault_ = fault; }
   int calls() const { return calls_; }  // of the handler's `call`
 
+  int steps() const { return steps_; }  // that were kept
+
  private:
+  class SteppingKeeper;
   void hold_lease();
   outside::Ended make(const flow::Attempt& attempt, std::int64_t token, outside::Step step);
   bool happens(CallFault fault);
@@ -57,6 +62,7 @@ class Caller {
   store::HolderId holder_ = 0;
   std::optional<CallFault> fault_;
   int calls_ = 0;
+  int steps_ = 0;
 };
 
 }  // namespace hapax::testing

@@ -25,6 +25,7 @@ class Harness::Implementation {
   Outcome run(const Record& record, const std::optional<Fault>& fault, bool once);
   // Nothing: the process has died, and its lease is over. Precondition: the route calls.
   std::optional<Outcome> run(const Record& record, CallFault fault);
+  bool keeps_steps() const { return lane_->caller().steps() > 0; }  // the present process
   std::vector<Outcome> run_in_parallel(const Record& record, int workers);
   std::optional<std::string> crash(CrashPoint point, const Record& record);
   void restart();

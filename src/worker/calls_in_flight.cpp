@@ -22,7 +22,7 @@ bool runs(const outside::CallToMake& call) {
 
 CallsInFlight::CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Route>& routes,
                              std::vector<Handlers> handlers, const outside::Holder& holder,
-                             traces::Tracer* tracer)
+                             outside::StepKeeper& steps, traces::Tracer* tracer)
     : dispatcher_(dispatcher), routes_(routes), holder_(holder) {
   const auto came_back = [this] {
     {
@@ -32,10 +32,11 @@ CallsInFlight::CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Rou
     dispatcher_.wake_calls();
   };
   for (std::size_t route = 0; route < handlers.size(); ++route)
-    callers_.push_back(handlers[route].empty() ? nullptr
-                                               : std::make_unique<outside::Callers>(
-                                                     std::move(handlers[route]), holder, came_back,
-                                                     routes[route].handler.name, tracer));
+    callers_.push_back(
+        handlers[route].empty()
+            ? nullptr
+            : std::make_unique<outside::Callers>(std::move(handlers[route]), holder, steps,
+                                                 came_back, routes[route].handler.name, tracer));
   watcher_ = std::jthread([this](const std::stop_token& stop) {
     for (; !stop.stop_requested(); wait_unless_stopped(stop, kLook)) watch();
   });

@@ -43,7 +43,6 @@ struct Flight : outside::CallToMake {
   Work work;
   flow::Task task;
   store::Source source;
-  key::Identity identity = {};
   store::TakenCall taken = {};
   std::optional<store::FailedRuns> failed = {};  // its failed attempt is recorded
   // PostgreSQL refused it, so it is tried again at this time.
@@ -59,7 +58,7 @@ class CallsInFlight {
   // `tracer`: null if traces are off. The others outlive this.
   CallsInFlight(Dispatcher& dispatcher, const std::vector<flow::Route>& routes,
                 std::vector<Handlers> handlers, const outside::Holder& holder,
-                traces::Tracer* tracer);
+                outside::StepKeeper& steps, traces::Tracer* tracer);
   // Blocks: until the calls that run have come back.
   ~CallsInFlight();
   CallsInFlight(const CallsInFlight&) = delete;

@@ -44,7 +44,8 @@ OutsideCalls::OutsideCalls(LaneSetup& setup, const std::vector<flow::Route>& rou
       settler_(setup),
       session_(setup.connect),
       of_route_(routes.size()),
-      in_flight_(setup.dispatcher, routes, std::move(handlers), holder_, setup.tracer) {
+      steps_([&setup] { setup.dispatcher.wake_calls(); }),
+      in_flight_(setup.dispatcher, routes, std::move(handlers), holder_, steps_, setup.tracer) {
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (routes[i].outside) metrics_.emplace(i, setup.metrics.calls(routes[i].topic));
     answers_.push_back(std::make_shared<std::atomic<std::size_t>>(0));
@@ -117,6 +118,7 @@ bool OutsideCalls::turn(bool takes) {
   try {
     renew();
     holder_.keys.give_back(*session_);
+    steps_.serve(*session_);
     keep_ended();
     count_unknown();
     if (takes && holder_.may_call() != 0) take();
@@ -321,6 +323,7 @@ void OutsideCalls::begin(Flights& flights, Flights::iterator flight) {
     pass_to_lane(flights, flight);
   } else {
     flight->message = &task.message;
+    flight->scope = task.route.key.scope;
     flight->token = taken.token;
     flight->holder = holder_.id;
     flight->step = step;

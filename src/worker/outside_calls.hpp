@@ -22,6 +22,7 @@
 #include "worker/calls_in_flight.hpp"
 #include "worker/lane_setup.hpp"
 #include "worker/settler.hpp"
+#include "worker/step_desk.hpp"
 
 namespace hapax::worker {
 
@@ -99,6 +100,7 @@ class OutsideCalls {
   bool waits_for_lanes_ = false;
   std::atomic<std::size_t> unaccounted_ = 0;  // calls that were begun for messages
   std::atomic<bool> gives_up_ = false;
+  StepDesk steps_;
   CallsInFlight in_flight_;
   std::jthread thread_;  // last: it uses all of the above
 };

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "outside/callers.hpp"
+#include "outside/kept_in_memory.hpp"
 #include "support/collector.hpp"
 #include "traces/message_with.hpp"
 
@@ -41,8 +42,9 @@ class CallSpans : public testing::Test {
     handlers.push_back(std::make_unique<Calling>(handed_on));
     call.message = &message;
     call.step = step;
+    KeptInMemory steps;
     Callers callers(
-        std::move(handlers), holder, [&] { came_back.set_value(); }, "charges", with);
+        std::move(handlers), holder, steps, [&] { came_back.set_value(); }, "charges", with);
     callers.add(call);
     came_back.get_future().wait();
     return call;

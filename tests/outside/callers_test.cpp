@@ -1,6 +1,8 @@
 // The last look at the lease, by the thread that calls.
 #include "outside/callers.hpp"
 
+#include "outside/kept_in_memory.hpp"
+
 #include <gtest/gtest.h>
 
 #include <future>
@@ -29,7 +31,8 @@ class LastLook : public testing::Test {
     std::promise<void> came_back;
     std::vector<std::unique_ptr<OutsideHandler>> handlers;
     handlers.push_back(std::make_unique<Counting>(calls));
-    Callers callers(std::move(handlers), holder, [&] { came_back.set_value(); });
+    KeptInMemory steps;
+    Callers callers(std::move(handlers), holder, steps, [&] { came_back.set_value(); });
     callers.add(call);
     came_back.get_future().wait();
     return call.end.how;

@@ -42,6 +42,14 @@ BEGIN
     RETURNING written.partition;
   PERFORM set_config('hapax.gate', 'queued', true);
 END $$;
+CREATE FUNCTION hapax.forget_steps() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+  NEW.steps := NULL;
+  RETURN NEW;
+END $$;
 CREATE FUNCTION hapax.is_settled(in_group text, in_topic text, in_partition integer, in_generation integer, in_offset bigint) RETURNS boolean
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -275,7 +283,8 @@ CREATE TABLE hapax.idempotency_keys (
     calls integer,
     alone boolean,
     crashes integer,
-    answer json
+    answer json,
+    steps json
 );
 COMMENT ON TABLE hapax.idempotency_keys IS 'One row an operation. The coordinates are those of the message that completed (or failed) it.';
 CREATE UNLOGGED TABLE hapax.incarnation (
@@ -527,5 +536,6 @@ CREATE TRIGGER epochs AFTER INSERT OR DELETE OR UPDATE OF epoch, group_id, topic
 CREATE TRIGGER forgotten AFTER DELETE ON hapax.idempotency_keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION hapax.note_forgotten();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT ON hapax.positions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
+CREATE TRIGGER steps BEFORE UPDATE ON hapax.idempotency_keys FOR EACH ROW WHEN (((old.steps IS NOT NULL) AND (new.status <> ALL (ARRAY['started'::text, 'answered'::text, 'unknown'::text])))) EXECUTE FUNCTION hapax.forget_steps();
 ALTER TABLE ONLY hapax.replays
     ADD CONSTRAINT replays_dead_letter_fkey FOREIGN KEY (dead_letter) REFERENCES hapax.dead_letters(id);

@@ -244,5 +244,54 @@ TEST(KitOfCalls, TellsWhichExaminationFitsTheHandler) {
   }
 }
 
+// Two charges for one message. The gateway of `queryable` and `never` keeps no keys.
+Parts in_two_steps(bool keeps_keys) {
+  const auto charge = [keeps_keys](Gateway& gateway, std::string_view key) {
+    if (keeps_keys) return gateway.charge(std::string(key));
+    gateway.keys.emplace(key);
+    ++gateway.charges;
+    return json{{"charge", key.substr(0, 8)}};
+  };
+  Parts parts;
+  parts.call = [charge](Gateway& gateway, const Call& call) {
+    json answers;
+    for (const char* const step : {"charge", "fee"})
+      answers[step] = call.step(step, [&](std::string_view key) { return charge(gateway, key); });
+    return answers;
+  };
+  parts.reconcile = [](Gateway& gateway, const Call& call) {
+    for (const char* const step : {"charge", "fee"})
+      if (gateway.keys.contains(call.step_key(step)))
+        call.step(step, [](std::string_view key) { return json{{"charge", key.substr(0, 8)}}; });
+    const auto charged = call.kept("charge"), fee = call.kept("fee");
+    return charged && fee ? hapax::Verdict::done({{"charge", *charged}, {"fee", *fee}})
+                          : hapax::Verdict::not_done();
+  };
+  return parts;
+}
+
+TEST(KitOfSteps, PassesAHandlerThatRepeatsNoStep) {
+  for (const json& outside : {kIdempotent, kQueryable, kNever}) {
+    Gateway gateway;
+    Harness harness(charges(gateway, in_two_steps(outside == kIdempotent)), declared(outside));
+    const Report report = harness.examine_calls(payment(), gateway.side());
+    EXPECT_TRUE(report.passed()) << outside << report.text();
+    EXPECT_THAT(report.text(), HasSubstr("dies when the first step is kept"));
+    EXPECT_EQ(gateway.charges, 2);
+  }
+}
+
+TEST(KitOfSteps, CatchesAStepThatIsRepeated) {
+  Gateway gateway;
+  Parts parts;
+  parts.call = [](Gateway& to, const Call& call) {
+    ++to.charges;  // beside the steps
+    call.step("fee", [&](std::string_view key) { return to.charge(std::string(key)); });
+    return json(1);
+  };
+  EXPECT_THAT(problems_of(charges(gateway, parts), kIdempotent, gateway),
+              HasSubstr("WRONG   the process dies when the first step is kept"));
+}
+
 }  // namespace
 }  // namespace kit

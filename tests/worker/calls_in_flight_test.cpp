@@ -5,6 +5,8 @@
 
 #include <future>
 
+#include "outside/kept_in_memory.hpp"
+
 namespace hapax::worker {
 namespace {
 
@@ -37,7 +39,8 @@ TEST(CallsInFlight, AreWatchedWhileAStopCallbackBlocks) {
   std::vector<CallsInFlight::Handlers> handlers(1);
   handlers.front().push_back(std::move(made));
   Dispatcher dispatcher;
-  CallsInFlight in_flight(dispatcher, routes, std::move(handlers), holder, nullptr);
+  outside::KeptInMemory steps;
+  CallsInFlight in_flight(dispatcher, routes, std::move(handlers), holder, steps, nullptr);
   const Message message({.payload = "{}"});
   outside::CallToMake call;
   call.message = &message;

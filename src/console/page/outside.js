@@ -41,7 +41,7 @@ function card(call, scopes, reload) {
     h("h3", null, call.key, " – ", h("span", {class: call.status === "unknown" ? "bad" : ""}, call.status)),
     call.error && h("p", {class: "sentence bad"}, call.error),
     facts([["message", link(address("explain", {which: place(call)}), place(call))], ["scope", call.scope], ["tenant", call.tenant],
-      ["called", call.called_at && `${time(call.called_at)}, ${call.calls} times`], ["token", String(call.token)], ["by", call.may_call ? call.worker : null],
+      ["called", call.called_at && `${time(call.called_at)}, ${call.calls} times`], ["token", String(call.token)], ["steps done", call.steps && call.steps.join(", ")], ["by", call.may_call ? call.worker : null],
       ["dead letter", call.dead_letter && link(address("letter", {which: call.dead_letter}), call.dead_letter)], ["answer", call.answer]]),
     decides && mayOrder("outside") && h("div", {class: "row"}, Object.keys(LABELS).filter((name) => call.answer === null || name !== "did_not_happen").map((name) =>
       actButton(LABELS[name], decision(call, name, scopes, reload), name !== "happened"))));

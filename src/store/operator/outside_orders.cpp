@@ -124,15 +124,29 @@ void order_letter(Transaction& transaction, const Json& found, const CallDecisio
     throw Refused("a worker runs a replay of its dead letter now; wait until that has ended");
 }
 
+// The names of the steps that are done; null: none. The client takes them out, as read_steps()
+// does.
+Json with_names_of_steps(Json call) {
+  Json& steps = call.at("steps");
+  if (steps.is_null()) return call;
+  Json names = Json::array();
+  const Json kept = Json::parse(steps.get<std::string>());
+  for (const auto& [name, answer] : kept.items()) names.push_back(name);
+  steps = std::move(names);
+  return call;
+}
+
 }  // namespace
 
 Json list_calls(Session& session, const std::vector<std::string>& scopes, const CallFilter& filter,
                 int limit) {
   Transaction transaction(session);
-  return json_of_rows<Json>(transaction.run(
+  Json calls = json_of_rows<Json>(transaction.run(
       sql::kListCalls, {array_of(scopes, [](const std::string& scope) { return scope; }),
                         array_of(filter.statuses, [](const auto& status) { return status; }),
                         filter.abandoned, limit}));
+  for (Json& call : calls) call = with_names_of_steps(std::move(call));
+  return calls;
 }
 
 Json decide_call(Session& session, const KeyName& key, const CallDecision& decision) {
@@ -140,7 +154,8 @@ Json decide_call(Session& session, const KeyName& key, const CallDecision& decis
   transaction.add("SET LOCAL synchronous_commit = on");
   if (transaction.run(sql::kLockCall, {key.key, key.scope, key.tenant}).empty())
     throw Refused("the key is gone");
-  auto found = transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].as<Json>();
+  const Json found = with_names_of_steps(
+      transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].as<Json>());
   check(found, decision);
   const std::string by = decision.who + ": " + decision.why;
   OptionalText error;

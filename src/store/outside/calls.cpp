@@ -1,6 +1,7 @@
 #include "store/outside/calls.hpp"
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "sql_statements.hpp"
 #include "store/array.hpp"
@@ -155,8 +156,8 @@ std::vector<Take> take_calls(Session& session, HolderId holder,
 
 namespace {
 
-std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> answers,
-                               const char* wait) {
+std::vector<Kept> keep_at_once(Session& session, const Statement& statement,
+                               std::span<const KeptAnswer> answers, const char* wait) {
   const std::string literals[] = {
       array(answers, [](auto& to, const auto& of) { to.add(of.identity.key); }),
       array(answers, [](auto& to, const auto& of) { to.add(of.scope); }),
@@ -167,7 +168,7 @@ std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> ans
   transaction.add(wait);
   transaction.add(kSynchronously);
   std::vector<Kept> kept(answers.size(), Kept::superseded);
-  for (const Row row : transaction.run(session.execute_literals(sql::kKeepAnswers, literals)))
+  for (const Row row : transaction.run(session.execute_literals(statement, literals)))
     kept[row["n"].as<std::size_t>() - 1] = Kept::yes;
   transaction.commit();
   return kept;
@@ -177,8 +178,27 @@ std::vector<Kept> keep_at_once(Session& session, std::span<const KeptAnswer> ans
 
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
   return all_or_each(answers, Kept::locked, [&](auto some, const char* wait) {
-    return keep_at_once(session, some, wait);
+    return keep_at_once(session, sql::kKeepAnswers, some, wait);
   });
+}
+
+std::vector<Kept> keep_steps(Session& session, std::span<const KeptAnswer> steps) {
+  return all_or_each(steps, Kept::locked, [&](auto some, const char* wait) {
+    return keep_at_once(session, sql::kKeepSteps, some, wait);
+  });
+}
+
+std::optional<KeptSteps> read_steps(Session& session, const key::Identity& identity,
+                                    const std::string& scope, std::int64_t token) {
+  Transaction transaction(session);
+  const Rows rows = transaction.run(sql::kReadSteps, {identity.key, scope, identity.tenant, token});
+  transaction.commit();
+  if (rows.empty()) return std::nullopt;
+  KeptSteps steps;
+  const auto row = nlohmann::json::parse(rows[0][0].text());
+  const auto kept = row.value("steps", nlohmann::json());
+  for (const auto& [name, answer] : kept.items()) steps.emplace(name, answer.dump());
+  return steps;
 }
 
 void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,6 +86,16 @@ enum class Kept {
 // (Phase::account).
 // Blocks: at most 50 ms for another transaction, and if there is one, 2 ms for each answer.
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers);
+
+// Keeps all steps of each call, as a JSON object in `answer`, and commits synchronously. Otherwise
+// as keep_answers().
+std::vector<Kept> keep_steps(Session& session, std::span<const KeptAnswer> steps);
+
+// What is kept of the steps of a call, by name, each as JSON. Nothing: another holder took the key
+// over. Throws: DatabaseError (Phase::account).
+using KeptSteps = std::map<std::string, std::string>;
+std::optional<KeptSteps> read_steps(Session& session, const key::Identity& identity,
+                                    const std::string& scope, std::int64_t token);
 
 // Gives the key back, so it may be taken again at once. `uncalled`: surely nothing was sent. The
 // caller may repeat it.

@@ -1,0 +1,18 @@
+-- Keeps the answers of steps; to be committed synchronously before the next step begins.
+-- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens of the takes, $5 all steps of the call, a JSON object.
+-- A row for each call whose steps are kept now; n counts from 1. None: another holder took the key over.
+-- The second time does the same. Locks the rows until the end of the transaction, in the order of keys.
+WITH done AS (
+  SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+  WITH ORDINALITY AS e(key, scope, tenant, token, steps, n)
+), locked AS MATERIALIZED (
+  SELECT k.key, k.scope, k.tenant, d.token, d.steps, d.n
+  FROM done d JOIN hapax.idempotency_keys k ON k.key = d.key COLLATE "C"
+    AND k.scope = d.scope COLLATE "C" AND k.tenant = d.tenant COLLATE "C"
+  ORDER BY k.key, k.scope, k.tenant FOR UPDATE OF k
+)
+UPDATE hapax.idempotency_keys k SET steps = l.steps::json, updated_at = now()
+FROM locked l
+WHERE k.key = l.key AND k.scope = l.scope AND k.tenant = l.tenant
+  AND k.status = 'started' AND k.token = l.token
+RETURNING l.n

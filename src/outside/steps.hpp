@@ -1,0 +1,73 @@
+// The steps of a call: each has an answer of its own, which PostgreSQL keeps with the key before
+// the next step begins. The next call of the operation does not repeat a step whose answer is kept.
+//
+//   call.step ─begin()─▶ kept: its answer
+//                     └▶ not kept: the handler's part ─keep()─▶ committed
+//
+// A caller's thread has no session, so it asks a StepKeeper for both.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "hapax/outside.hpp"
+#include "store/outside/calls.hpp"
+
+namespace hapax::outside {
+
+// Whose steps they are. The caller waits for PostgreSQL a few seconds at most once `stop` is asked.
+struct StepOwner {
+  key::Identity identity;
+  std::string scope;
+  std::int64_t token = 0;
+  std::stop_token stop = {};
+};
+
+class StepKeeper {
+ public:
+  virtual ~StepKeeper() = default;
+  // As store::read_steps and store::keep_steps. Any thread.
+  // Throws: std::runtime_error, with a sentence. Blocks: until PostgreSQL has answered.
+  virtual std::optional<store::KeptSteps> read(const StepOwner& owner) = 0;
+  // False: another holder took the key over.
+  virtual bool keep(const StepOwner& owner, const std::string& steps) = 0;
+};
+
+// Thread safety: none; one for each call.
+class Steps final : public CallSteps {
+ public:
+  // `call_key`: as the handler gets it. `may_begin`: whether the call's lease lasts. Both and
+  // `keeper` outlive it.
+  Steps(StepOwner owner, std::string_view call_key, StepKeeper& keeper,
+        const std::function<bool()>& may_begin)
+      : owner_(std::move(owner)), call_key_(call_key), keeper_(keeper), may_begin_(may_begin) {}
+
+  std::optional<std::string> kept(std::string_view name) override;
+  std::optional<std::string> begin(std::string_view name) override;
+  std::string key_of(std::string_view name) override;
+  void keep(std::string_view name, const std::string& answer) override;
+
+  // The call itself begins, behind a reconcile that may have run steps.
+  void call_begins() { begun_.clear(); }
+
+ private:
+  void read();
+
+  const StepOwner owner_;
+  const std::string_view call_key_;
+  StepKeeper& keeper_;
+  const std::function<bool()>& may_begin_;
+  std::optional<store::KeptSteps> steps_;
+  std::set<std::string, std::less<>> begun_;
+  bool lost_ = false;  // another holder has the key
+};
+
+// "charge, notify": for people. Empty: no step is kept.
+std::string names_of(const store::KeptSteps& steps);
+
+}  // namespace hapax::outside

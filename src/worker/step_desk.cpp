@@ -1,0 +1,111 @@
+#include "worker/step_desk.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "flow/crash_point.hpp"
+
+namespace hapax::worker {
+namespace {
+
+// If the call was asked to stop, so long for an answer that is there: half of what it has to
+// return.
+constexpr std::chrono::seconds kStillWaits{5};
+
+constexpr const char* kUndefinedColumn = "42703";
+
+// Whether the question itself is wrong, so that asking again would not help.
+std::exception_ptr refusal_of(const store::DatabaseError& error) {
+  if (store::is_too_much(error.fault()))
+    return std::make_exception_ptr(
+        std::runtime_error("PostgreSQL cannot keep the answer of a step: " + error.fault().text));
+  if (error.sqlstate() == kUndefinedColumn)
+    return std::make_exception_ptr(std::runtime_error(
+        "the database is of a schema that keeps no steps: run `hapax migrate up`"));
+  return {};
+}
+
+}  // namespace
+
+std::optional<store::KeptSteps> StepDesk::read(const outside::StepOwner& owner) {
+  return std::move(ask({.owner = owner, .steps = std::nullopt})->found);
+}
+
+bool StepDesk::keep(const outside::StepOwner& owner, const std::string& steps) {
+  return ask({.owner = owner, .steps = steps})->is_ours;
+}
+
+std::shared_ptr<StepDesk::Asked> StepDesk::ask(Asked question) {
+  const auto asked = std::make_shared<Asked>(std::move(question));
+  sync::Lock lock(mutex_);
+  questions_.push_back(asked);
+  wake_();
+  const auto done = [&] { return asked->done; };
+  const bool in_time = answered_.wait(lock.waitable(), asked->owner.stop, done) ||
+                       answered_.wait_for(lock.waitable(), kStillWaits, done);
+  if (!in_time) {
+    questions_.remove(asked);
+    throw std::runtime_error("PostgreSQL did not answer before the call had to stop");
+  }
+  if (asked->refused) std::rethrow_exception(asked->refused);
+  return asked;
+}
+
+void StepDesk::serve(store::Session& session) {
+  Questions asked;
+  {
+    const sync::Lock lock(mutex_);
+    if (questions_.empty()) return;
+    asked = questions_;
+  }
+  Questions keeps;
+  for (const auto& question : asked) {
+    if (question->steps) {
+      keeps.push_back(question);
+      continue;
+    }
+    question->found = store::read_steps(session, question->owner.identity, question->owner.scope,
+                                        question->owner.token);
+    end(*question);
+  }
+  answer_keeps(session, keeps);
+}
+
+// All in one transaction; one by one if PostgreSQL refuses one of them.
+void StepDesk::answer_keeps(store::Session& session, Questions& asked) {
+  if (asked.empty()) return;
+  std::vector<store::KeptAnswer> wanted;
+  for (const auto& question : asked)
+    wanted.push_back(
+        {question->owner.identity, question->owner.scope, question->owner.token, *question->steps});
+  try {
+    const std::vector<store::Kept> kept = store::keep_steps(session, wanted);
+    flow::crash_point("step_kept");
+    auto how = kept.begin();
+    for (const auto& question : asked) {
+      question->is_ours = *how == store::Kept::yes;
+      if (*how++ != store::Kept::locked) end(*question);
+    }
+  } catch (const store::DatabaseError& error) {
+    const std::exception_ptr refused = refusal_of(error);
+    if (!refused) throw;
+    if (asked.size() == 1) {
+      asked.front()->refused = refused;
+      return end(*asked.front());
+    }
+    for (const auto& question : asked) {
+      Questions one = {question};
+      answer_keeps(session, one);
+    }
+  }
+}
+
+void StepDesk::end(Asked& asked) {
+  const sync::Lock lock(mutex_);
+  asked.done = true;
+  std::erase_if(questions_, [&asked](const auto& other) { return other.get() == &asked; });
+  answered_.notify_all();
+}
+
+}  // namespace hapax::worker

@@ -1,0 +1,53 @@
+// What callers' threads ask PostgreSQL about steps. They have no session, so the thread of
+// OutsideCalls answers.
+//
+// Thread safety: all of it, from any thread; one thread serves.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "outside/steps.hpp"
+#include "sync/mutex.hpp"
+
+namespace hapax::worker {
+
+class StepDesk final : public outside::StepKeeper {
+ public:
+  // `wake`: called if something is asked.
+  explicit StepDesk(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  std::optional<store::KeptSteps> read(const outside::StepOwner& owner) override;
+  bool keep(const outside::StepOwner& owner, const std::string& steps) override;
+
+  // Answers what is asked. If another transaction has a key, its question stays for the next time.
+  // Throws: DatabaseError. What is not answered stays asked.
+  void serve(store::Session& session);
+
+ private:
+  struct Asked {
+    outside::StepOwner owner;
+    std::optional<std::string> steps;  // to keep; nothing: to read
+    std::optional<store::KeptSteps> found = {};
+    bool is_ours = false;
+    std::exception_ptr refused = {};
+    bool done = false;
+  };
+  using Questions = std::list<std::shared_ptr<Asked>>;
+
+  std::shared_ptr<Asked> ask(Asked asked);
+  void answer_keeps(store::Session& session, Questions& asked);
+  void end(Asked& asked);
+
+  const std::function<void()> wake_;
+  sync::Mutex mutex_;
+  std::condition_variable_any answered_;
+  Questions questions_ HAPAX_GUARDED_BY(mutex_);
+};
+
+}  // namespace hapax::worker

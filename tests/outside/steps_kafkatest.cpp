@@ -1,0 +1,67 @@
+// Workers whose calls have two steps: a step that is kept is not repeated. The gateway keeps no
+// keys, so it would charge a repeated step twice.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "outside/shop.hpp"
+
+namespace hapax::support {
+namespace {
+
+using Counts = std::map<std::string, int>;
+using testing::HasSubstr;
+
+struct SteppedShop : Shop {
+  explicit SteppedShop(const nlohmann::json& rules) : Shop(rules, false, Site::on_mock_cluster) {}
+  std::unique_ptr<WorkerProcess> stepped(
+      const std::string& name, const std::string& crash_at = {},
+      const nlohmann::json& options = nlohmann::json::object()) const {
+    nlohmann::json changed = patch();
+    changed["route"]["handler"] = "stepped";
+    changed["route"]["plugin"] = HAPAX_BINARY_DIR "/lib/libstepped.so";
+    changed["route"]["retry"] = {{"max_attempts", 2}, {"first", "10ms"}};
+    changed["route"]["options"].update(options);
+    return site.worker(name, changed, crash_at);
+  }
+};
+
+const Counts kOnceEach = {{"p0/charge", 1}, {"p0/fee", 1}};
+
+TEST(Steps, ThatAreKeptAreNotRepeatedAfterADeathOfTheirWorker) {
+  SteppedShop shop(kIdempotent);
+  shop.send(0);
+  const auto worker = shop.stepped("w", "step_kept:1");
+  worker->ended();
+  worker->start_again();
+  shop.await_charges(1);
+  EXPECT_EQ(shop.gateway.charges(), kOnceEach);
+  EXPECT_EQ(shop.value("SELECT status, calls, steps IS NULL FROM hapax.idempotency_keys"),
+            "completed|2|t");
+}
+
+TEST(Steps, InDoubtUnderNeverAreDecidedAboutAlone) {
+  SteppedShop shop(kNever);
+  shop.send(0);
+  const auto worker = shop.stepped("w", "step_kept:1");
+  worker->ended();
+  worker->start_again();
+  shop.site.await("SELECT count(*) FROM hapax.dead_letters WHERE reason = 'outcome_unknown'", "1");
+  EXPECT_THAT(hapax({"outside", "list"}, worker->config()).text, HasSubstr("steps done: charge"));
+  const Said decided = decide(shop, *worker, "p0", {"--did-not-happen"});
+  EXPECT_EQ(decided.code, 0) << decided.text;
+  shop.await_charges(1);
+  EXPECT_EQ(shop.gateway.charges(), kOnceEach);
+}
+
+TEST(Steps, BehindWhichNothingCanBeSentLeaveTheOperationUnknown) {
+  SteppedShop shop(kNever);
+  shop.send(0);
+  const auto worker = shop.stepped("w", {}, {{"fee_is_away", true}});
+  shop.site.await("SELECT status FROM hapax.idempotency_keys", "unknown");
+  EXPECT_EQ(shop.gateway.charges(), (Counts{{"p0/charge", 1}}));
+  EXPECT_THAT(shop.value("SELECT attempts || ' ' || error FROM hapax.dead_letters"),
+              testing::AllOf(HasSubstr("2 "), HasSubstr("steps that are done: charge")));
+}
+
+}  // namespace
+}  // namespace hapax::support

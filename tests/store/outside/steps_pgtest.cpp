@@ -1,0 +1,132 @@
+// What the key of an open call keeps of its steps, and until when.
+#include <gtest/gtest.h>
+
+#include <list>
+#include <pqxx/pqxx>
+
+#include "store/operator/operator.hpp"
+#include "store/operator/outside_orders.hpp"
+#include "store/outside/calls.hpp"
+#include "support/database.hpp"
+
+namespace hapax::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+class StepsInSql : public testing::Test {
+ protected:
+  StepsInSql() : session(database.worker()), me(register_holder(session, "g", "w", 1h)) {}
+
+  CallRequest request(std::int64_t offset = 7, const std::string& payload = "f") {
+    identities.push_back({"k", "", {std::string(32, payload.front()), "payload"}});
+    sources.push_back({"g", "payments", 1, 0, offset});
+    return {{identities.back(), scope, sources.back(), 1h}};
+  }
+  Take take(const CallRequest& wanted, bool again = false) {
+    return take_calls(session, me, std::span(&wanted, 1), again).front();
+  }
+  Kept keep(const CallRequest& of, std::int64_t token, const std::string& steps) {
+    const KeptAnswer kept{of.claim.identity, scope, token, steps};
+    return keep_steps(session, std::span(&kept, 1)).front();
+  }
+  std::optional<KeptSteps> read(const CallRequest& of, std::int64_t token) {
+    return read_steps(session, of.claim.identity, scope, token);
+  }
+  void end_unknown(const CallRequest& of, std::int64_t token) {
+    const Message message({.coordinates = {"payments", 0, 7}, .payload = "f"});
+    DeadLetter letter{.message = message, .source = of.claim.source, .reason = "outcome_unknown"};
+    letter.scope = scope;
+    letter.identity = &of.claim.identity;
+    end_call(session, of.claim, token, CallEnd::unknown, letter);
+  }
+  std::string key(const std::string& columns) {
+    return database.value("SELECT " + columns + " FROM hapax.idempotency_keys");
+  }
+  void decide(CallDecision::What what) {
+    Session operators(database.owner());
+    CallDecision decision;
+    decision.what = what;
+    decision.who = "alice";
+    decision.why = "looked";
+    decision.group = "g";
+    decision.retention = 1h;
+    decide_call(operators, {"k", scope, ""}, decision);
+  }
+
+  test::Database database;
+  Session session;
+  const HolderId me;
+  std::list<key::Identity> identities;
+  std::list<Source> sources;
+  const std::string scope = "charges";
+};
+
+TEST_F(StepsInSql, StayUnderEachLaterTakeOfTheOperation) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  EXPECT_EQ(read(wanted, token)->size(), 0);
+  EXPECT_EQ(keep(wanted, token, R"({"charge": {"id": "c\u0000"}})"), Kept::yes);
+  give_call_back(session, wanted.claim, token, true);
+  const CallRequest again = request(9);  // another message of the operation
+  const auto later = take(again).taken;
+  ASSERT_TRUE(later);
+  EXPECT_EQ(read(again, later->token)->at("charge"), R"({"id":"c\u0000"})");
+}
+
+TEST_F(StepsInSql, AreKeptAndReadUnderTheirOwnTokenOnly) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  EXPECT_EQ(keep(wanted, token - 1, R"({"charge":1})"), Kept::superseded);
+  EXPECT_EQ(read(wanted, token - 1), std::nullopt);
+  EXPECT_EQ(key("steps IS NULL"), "t");
+  keep_answers(session, std::array{KeptAnswer{wanted.claim.identity, scope, token, "1"}});
+  EXPECT_EQ(keep(wanted, token, R"({"charge":1})"), Kept::superseded) << "it is answered";
+}
+
+// By hapax's statements of this release and of the one before.
+TEST_F(StepsInSql, GoWithTheOperationHoweverItEnds) {
+  for (const std::string status : {"completed", "failed", "forgotten"}) {
+    const CallRequest wanted = request();
+    const auto token = take(wanted, true).taken->token;
+    ASSERT_EQ(keep(wanted, token, R"({"charge":1})"), Kept::yes);
+    database.run("UPDATE hapax.idempotency_keys SET status = '" + status + "'");
+    EXPECT_EQ(key("steps IS NULL"), "t") << status;
+    database.run("UPDATE hapax.idempotency_keys SET status = 'failed', holder = NULL");
+  }
+}
+
+TEST_F(StepsInSql, StayIfAnOperatorDecidesThatTheStepInDoubtDidNotHappen) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  keep(wanted, token, R"({"charge":1})");
+  end_unknown(wanted, token);
+  EXPECT_EQ(key("status, steps"), R"(unknown|{"charge":1})");
+  decide(CallDecision::What::did_not_happen);
+  EXPECT_EQ(key("status, expires_at = 'infinity'"), "started|t");
+  EXPECT_FALSE(take(request(8, "other payload")).taken) << "its first step is of another payload";
+  const auto later = take(wanted, true).taken;
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->calls, 1) << "nothing is in doubt";
+  EXPECT_EQ(read(wanted, later->token)->at("charge"), "1");
+}
+
+TEST_F(StepsInSql, EndWithAGiveUp) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  keep(wanted, token, R"({"charge":1})");
+  end_unknown(wanted, token);
+  decide(CallDecision::What::give_up);
+  EXPECT_EQ(key("status, steps IS NULL"), "completed|t");
+}
+
+TEST_F(StepsInSql, AreListedByName) {
+  const CallRequest wanted = request();
+  keep(wanted, take(wanted).taken->token, R"({"charge":1,"notify":"sent"})");
+  const auto calls =
+      list_calls(session, {scope}, {.statuses = {"started"}, .abandoned = false}, 10);
+  EXPECT_EQ(calls.at(0).at("steps"), Json({"charge", "notify"}));
+}
+
+}  // namespace
+}  // namespace hapax::store
