@@ -134,6 +134,23 @@ void check_transport(const config::Config& config, Findings& findings) {
   }
 }
 
+// The brokers of bootstrap.servers only name the others. False: none of them answers.
+bool check_advertised(KafkaReader& reader, Findings& findings) {
+  const kafka::Consumer::Brokers brokers = reader.consumer().ask_brokers(kKafkaTimeout);
+  for (const kafka::Broker& broker : brokers.silent) {
+    const std::string why = reader.error_of(broker);
+    findings.fail("broker " + std::to_string(broker.id),
+                  "it advertises " + broker.address + ", and does not answer there" +
+                      (why.empty() ? "" : ": " + why),
+                  "correct advertised.listeners at the broker, or let this machine resolve and "
+                  "reach " +
+                      broker.address);
+  }
+  if (brokers.silent.empty())
+    findings.ok("brokers", std::to_string(brokers.count) + ", all answer at what they advertise");
+  return brokers.silent.size() < brokers.count;
+}
+
 }  // namespace
 
 void check_kafka(const config::Config& config, Findings& findings, const config::Gate* gate) {
@@ -143,6 +160,7 @@ void check_kafka(const config::Config& config, Findings& findings, const config:
     KafkaReader reader(config);
     const std::string cluster = reader.reach(kKafkaTimeout);
     findings.ok("Kafka", "cluster " + cluster + " at " + servers);
+    if (!check_advertised(reader, findings)) return;  // each further question would wait, too
     if (gate == nullptr) {
       for (const config::Route& route : config.routes) check_topic(config, reader, route, findings);
       check_dead_letter_topics(config, reader, findings);

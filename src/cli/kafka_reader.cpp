@@ -44,6 +44,15 @@ std::string KafkaReader::reach(std::chrono::milliseconds timeout) {
   }
 }
 
+std::string KafkaReader::error_of(const kafka::Broker& broker) {
+  consumer_.poll(kPoll);  // calls on_client_error
+  const std::string name = broker.address + "/" + std::to_string(broker.id) + ": ";
+  for (const std::string& error : errors_)
+    if (const auto at = error.find(name); at != std::string::npos)
+      return error.substr(at + name.size());
+  return "";
+}
+
 std::string KafkaReader::errors() const {
   std::string text;
   for (const std::string& error : errors_) text += (text.empty() ? "" : "\n") + error;

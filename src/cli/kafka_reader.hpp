@@ -32,6 +32,10 @@ class KafkaReader final : kafka::Listener {
   // and half a second.
   std::string reach(std::chrono::milliseconds timeout);
 
+  // What librdkafka has told of this broker, or "".
+  // Blocks: a tenth of a second.
+  std::string error_of(const kafka::Broker& broker);
+
   using Take = std::function<void(std::unique_ptr<kafka::Record>)>;
 
   // The offsets [from, to) of one partition.

@@ -74,6 +74,12 @@ struct Members {
   std::set<TopicPartition> partitions;  // that any of them has
 };
 
+// As the cluster names it in its metadata: by advertised.listeners.
+struct Broker {
+  std::int32_t id = 0;
+  std::string address;  // host:port
+};
+
 class Listener {
  public:
   // The group gave us these. Nothing is fetched of a partition until start() is called for it.
@@ -145,6 +151,14 @@ class Consumer final : public ConsumerInterface {
   std::map<TopicPartition, std::int64_t> ends(const std::vector<TopicPartition>& partitions,
                                               std::chrono::milliseconds timeout) const;
   std::string cluster_id(std::chrono::milliseconds timeout) const;
+  // The cluster's brokers, and those of them that do not answer at the addresses that they
+  // advertise. All are asked at once. Any thread.
+  // Throws: std::runtime_error. Blocks: at most twice `timeout`.
+  struct Brokers {
+    std::size_t count = 0;
+    std::vector<Broker> silent;
+  };
+  Brokers ask_brokers(std::chrono::milliseconds timeout) const;
   // The members of the group, and the partitions that they have. Any thread.
   // Throws: std::runtime_error. Blocks: at most `timeout`.
   Members members(const std::string& group, std::chrono::milliseconds timeout) const;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "kafka/admin_client.hpp"
 #include "kafka/client_error.hpp"
 #include "kafka/consumer.hpp"
 #include "kafka/handles.hpp"
@@ -19,6 +20,8 @@ namespace {
 
 using MetadataHandle =
     std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>>;
+
+constexpr milliseconds kSlack{2'000};
 
 // Of this topic, or of the brokers only.
 MetadataHandle metadata_of(rd_kafka_t* client, rd_kafka_topic_t* topic, const std::string& what,
@@ -167,6 +170,37 @@ std::string Consumer::cluster_id(milliseconds timeout) const {
         "no broker answered in time: do kafka.bootstrap.servers name Kafka's own ports, and does "
         "kafka.security.protocol fit them?");
   return id;
+}
+
+// By the one request that librdkafka sends to the broker that it names. A refusal is an answer,
+// too.
+Consumer::Brokers Consumer::ask_brokers(milliseconds timeout) const {
+  using Resource =
+      std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
+  const MetadataHandle metadata = metadata_of(client_, nullptr, "the brokers", timeout);
+  const QueueHandle queue(rd_kafka_queue_new(client_));
+  const OptionsHandle options = admin_options(client_, timeout);
+  Brokers brokers{static_cast<std::size_t>(metadata->broker_cnt), {}};
+  for (int i = 0; i < metadata->broker_cnt; ++i) {
+    rd_kafka_metadata_broker& broker = metadata->brokers[i];
+    const Resource resource(
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, std::to_string(broker.id).c_str()));
+    rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+    rd_kafka_AdminOptions_set_opaque(options.get(), &broker);
+    rd_kafka_DescribeConfigs(client_, resources, 1, options.get(), queue.get());
+  }
+  for (int i = 0; i < metadata->broker_cnt; ++i) {
+    // librdkafka ends each question by itself, a little after its time.
+    const EventHandle event(rd_kafka_queue_poll(queue.get(), timeout_of(timeout + kSlack)));
+    if (!event) throw std::runtime_error("librdkafka did not end its questions to the brokers");
+    const auto error = rd_kafka_event_error(event.get());
+    if (error != RD_KAFKA_RESP_ERR__TIMED_OUT && error != RD_KAFKA_RESP_ERR__TRANSPORT) continue;
+    const auto& broker =
+        *static_cast<const rd_kafka_metadata_broker*>(rd_kafka_event_opaque(event.get()));
+    brokers.silent.push_back(
+        {broker.id, std::string(broker.host) + ":" + std::to_string(broker.port)});
+  }
+  return brokers;
 }
 
 int Consumer::partition_count(const std::string& topic, milliseconds timeout) const {

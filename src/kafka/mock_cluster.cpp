@@ -60,6 +60,8 @@ void MockCluster::set_topic_error(const std::string& topic, Error error) {
   rd_kafka_mock_topic_set_error(cluster_, topic.c_str(), static_cast<rd_kafka_resp_err_t>(error));
 }
 
+void MockCluster::stop_broker(int broker) { rd_kafka_mock_broker_set_down(cluster_, broker); }
+
 void MockCluster::set_led(const std::string& topic, int partition, bool led) {
   constexpr int kFirst = 1, kNobody = -1;
   rd_kafka_mock_partition_set_leader(cluster_, topic.c_str(), partition, led ? kFirst : kNobody);

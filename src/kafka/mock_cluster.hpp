@@ -61,6 +61,9 @@ class MockCluster {
   // Brokers that are asked for metadata tell this of the topic, and none of its partitions.
   void set_topic_error(const std::string& topic, Error error);
 
+  // Broker 1 and the others still name it in their metadata.
+  void stop_broker(int broker);
+
   // Whether anybody leads the partition, for clients that ask from now on.
   void set_led(const std::string& topic, int partition, bool led);
 

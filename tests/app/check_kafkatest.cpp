@@ -82,6 +82,27 @@ TEST(CheckTables, NamesATableAndARightThatAreMissing) {
               HasSubstr("ok    routes[].tables: all there"));
 }
 
+// What bootstrap.servers name may answer although the brokers' own addresses do not.
+TEST(CheckBrokers, NamesAnAdvertisedAddressThatDoesNotAnswer) {
+  Site site = Site::on_mock_cluster(1);
+  kafka::MockCluster cluster(2);
+  cluster.create_topic(site.topic(), 1);
+  const std::string both = cluster.bootstrap();
+  const auto comma = both.find(',');
+  const std::string first = both.substr(0, comma), second = both.substr(comma + 1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w", {{"kafka", {{"bootstrap.servers", first}}}}).config;
+  EXPECT_THAT(hapax({"check"}, file).text, HasSubstr("ok    brokers: 2, all answer"));
+  cluster.stop_broker(2);
+  const Said wrong = hapax({"check"}, file);
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_THAT(wrong.text, HasSubstr("ok    Kafka: cluster"));
+  EXPECT_THAT(wrong.text, HasSubstr("FAIL  broker 2: it advertises " + second +
+                                    ", and does not answer there: Connect"));
+  EXPECT_THAT(wrong.text, HasSubstr("→ correct advertised.listeners"));
+}
+
 TEST(CheckKeys, TellThatCoordinatesNameAMessageOfOneLogOnly) {
   Site site = Site::on_mock_cluster(1);
   const sandbox::TemporaryFolder folder("check");
