@@ -78,6 +78,13 @@ bool is_broken_by_another_id(int version) { return version >= 0x02040000 && vers
 std::string explain(rd_kafka_resp_err_t error, const std::string& text,
                     const std::string& certificate, const std::string& mechanism, bool worked) {
   const std::string said = without_timing(text);
+  // Before a password is looked at, the broker answers which mechanisms this listener has.
+  if (has(said, "Request not valid in current SASL state"))
+    return said +
+           " (this listener has no SASL: name one that has in kafka.bootstrap.servers, or set "
+           "kafka.security.protocol to plaintext or ssl; no password was looked at)";
+  if (has(said, "Unsupported SASL mechanism"))
+    return said + " (this listener does not know our mechanism: set kafka.sasl.mechanism)";
   if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION || has(said, "SASL authentication error")) {
     if (mechanism.starts_with("SCRAM") && has_broken_scram(rd_kafka_version()))
       return said + " (librdkafka " + rd_kafka_version_str() +
@@ -105,6 +112,11 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
     return broker_of(said) +
            "the broker hung up on our first request: this port speaks TLS or SASL and "
            "kafka.security.protocol does not name it, or the other way round";
+  // It follows from other errors, if there are any. A listener with SASL ends the connection of a
+  // client without it, which is no error to librdkafka.
+  if (has(said, "brokers are down"))
+    return said +
+           " (if they run, this port may want SASL or TLS: does kafka.security.protocol name it?)";
   return said;
 }
 

@@ -44,6 +44,41 @@ TEST(ClientError, AsksForTlsInTheWordsOfEachLibrdkafka) {
                 HasSubstr("kafka.security.protocol does not name it"));
 }
 
+// In the words of Kafka 4.3, which librdkafka passes on.
+TEST(ClientError, BlamesNoPasswordIfTheListenerHasNoSaslOrAnotherMechanism) {
+  const std::string begin = "sasl_plaintext://k:9092/bootstrap: SASL ";
+  const auto blames = HasSubstr("fix kafka.sasl.username");
+  for (const char* mechanism : {"PLAIN", "SCRAM-SHA-512"}) {
+    const std::string handshake = begin + mechanism + " mechanism handshake failed: Broker: ";
+    const std::string none =
+        explain(RD_KAFKA_RESP_ERR__AUTHENTICATION,
+                handshake +
+                    "Request not valid in current SASL state: broker's supported "
+                    "mechanisms:  (after 2ms in state AUTH_HANDSHAKE)",
+                "", mechanism);
+    EXPECT_THAT(none, HasSubstr("this listener has no SASL"));
+    EXPECT_THAT(none, testing::Not(blames));
+    const std::string another = explain(
+        RD_KAFKA_RESP_ERR__AUTHENTICATION,
+        handshake + "Unsupported SASL mechanism: broker's supported mechanisms: OAUTHBEARER", "",
+        mechanism);
+    EXPECT_THAT(another, HasSubstr("mechanisms: OAUTHBEARER (this listener does not know our "
+                                   "mechanism: set kafka.sasl.mechanism)"));
+  }
+  EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__AUTHENTICATION,
+                      begin + "authentication error: Authentication failed: Invalid username or "
+                              "password",
+                      "", "PLAIN"),
+              blames);
+}
+
+TEST(ClientError, AsksForSaslIfBrokersOnlyHangUp) {
+  const std::string down = "1/1 brokers are down";
+  EXPECT_THAT(explain(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, down, "", ""),
+              HasSubstr("this port may want SASL or TLS"));
+  EXPECT_EQ(explain(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, down, "", "", true), down);
+}
+
 TEST(ClientError, AsksForAClientCertificateIfTheBrokerRefusesOurs) {
   for (const char* alert : {"sslv3 alert bad certificate: SSL alert number 42",
                             "sslv3 alert certificate unknown: SSL alert number 46",
