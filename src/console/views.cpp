@@ -34,16 +34,12 @@ const std::vector<std::string>& mask_of(Ground& ground) {
 
 Json choices_for(const Json& halt) {
   Json choices = Json::array();
-  const auto reason = halt.at("reason").get<std::string>();
-  for (const store::Decision& any : store::all_decisions()) {
-    const store::Decision decision = any.about(reason);
-    if (!decision.fits(reason)) continue;
-    if (store::needs_message(decision) && halt.at("offset").is_null()) continue;
+  for (const store::Decision& decision :
+       store::decisions_about(halt.at("reason").get<std::string>(), !halt.at("offset").is_null()))
     choices.push_back({{"name", decision.name},
                        {"effect", decision.effect},
                        {"destructive", decision.destructive},
                        {"database", store::is_about_database(decision)}});
-  }
   return choices;
 }
 

@@ -14,6 +14,7 @@
 #include "inspect/group_state.hpp"
 #include "inspect/outbox_state.hpp"
 #include "observe/log.hpp"
+#include "store/operator/decisions.hpp"
 #include "store/operator/inspect.hpp"
 
 namespace hapax::app {
@@ -70,9 +71,16 @@ void print_halts(const Json& halts, const std::string& command) {
                cell(halt.at("reason")) +
                (halt.at("offset").is_null() ? "" : " at offset " + cell(halt.at("offset"))));
     print_line("      " + cell(halt.at("detail")));
-    print_line("      end it: " + command + place + " --decision retry --why 'what was done'");
-    if (halt.at("decisions") != "retry")
+    const auto decisions =
+        store::decisions_about(cell(halt.at("reason")), !halt.at("offset").is_null());
+    const bool by_retry = decisions.front().name == "retry";
+    print_line("      end it: " + command + place + " --decision " +
+               (by_retry ? "retry --why 'what was done'" : "DECISION --why 'how you know'"));
+    if (by_retry && decisions.size() > 1)
       print_line("      decisions: " + cell(halt.at("decisions")));
+    if (by_retry) continue;
+    for (const store::Decision& decision : decisions)
+      print_line("      " + std::string(decision.name) + ": " + std::string(decision.effect));
   }
 }
 

@@ -71,21 +71,24 @@ TEST(Place, IsNothingElse) {
 // partition_errors.cpp).
 TEST(Decisions, FitTheirReasons) {
   const std::pair<const char*, const char*> table[] = {
-      {"checkpoint_missing", "retry, accept_kafka, earliest"},
-      {"other_store", "retry, same_topic"},
-      {"offset_unproven", "retry, same_topic, recreated"},
-      {"topic_recreated", "retry, same_topic, recreated"},
-      {"other_cluster", "retry, same_topic, recreated"},
-      {"offset_above_end", "retry, same_topic, recreated"},
-      {"offset_out_of_range", "retry, recreated, earliest"},
+      {"checkpoint_missing", "earliest, accept_kafka, retry"},
+      {"other_store", "same_topic, retry"},
+      {"offset_unproven", "same_topic, recreated, retry"},
+      {"topic_recreated", "same_topic, recreated, retry"},
+      {"other_cluster", "same_topic, recreated, retry"},
+      {"offset_above_end", "same_topic, recreated, retry"},
+      {"offset_out_of_range", "earliest, recreated, retry"},
       {"key_spec_changed", "retry, accept"},
-      {"tail_in_doubt", "retry, call, as_unknown"},
-      {"unknown_below_highest", "retry, run, skip"},
+      {"tail_in_doubt", "call, as_unknown, retry"},
+      {"unknown_below_highest", "run, skip, retry"},
       {"handler_ended_transaction", "retry, skip"},
+      {"statement_refused", "retry, skip"},
       {"unexpected_error", "retry, skip"},
       {"cannot_account", "retry, skip"},
       {"unreadable", "retry, skip"},
-      {"store_copied", "retry, moved, copy"},
+      {"breaker", "retry"},
+      {"open_call", "retry"},
+      {"store_copied", "moved, copy, retry"},
       {"a reason of a newer hapax", "retry"}};
   for (const auto& [reason, decisions] : table)
     EXPECT_EQ(store::decisions_for(reason, true), decisions) << reason;

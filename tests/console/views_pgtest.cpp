@@ -36,10 +36,10 @@ TEST_F(ConsoleViews, OverviewTellsWhatIsHaltedAndWhichDecisionsEndIt) {
   ASSERT_EQ(halts.size(), 2U);
   std::vector<std::string> names;
   for (const Json& choice : halts[0].at("choices")) names.push_back(choice.at("name"));
-  EXPECT_THAT(names, ElementsAre("retry", "run", "skip"));
-  EXPECT_TRUE(halts[0].at("choices")[1].at("destructive"));
+  EXPECT_THAT(names, ElementsAre("run", "skip", "retry"));
+  EXPECT_TRUE(halts[0].at("choices")[0].at("destructive"));
   EXPECT_EQ(halts[1].at("choices").size(), 3U);
-  EXPECT_TRUE(halts[1].at("choices")[1].at("database"));
+  EXPECT_TRUE(halts[1].at("choices")[0].at("database"));
   EXPECT_EQ(state.at("partitions")[0].at("state"), "halted: unknown_below_highest");
   EXPECT_EQ(state.at("waiting")[0].at("last_error"), "bank is away");
   EXPECT_EQ(state.at("dead_letters")[0].at("count"), 2);

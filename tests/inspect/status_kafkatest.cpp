@@ -94,6 +94,25 @@ TEST(Status, NamesACommandThatEndsAHaltAsItStands) {
   expect_leaves(*worker);
 }
 
+// Such a partition would only halt again.
+TEST(Status, AdvisesNoRetryIfFactsContradictEachOther) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("status");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w").config;
+  site.database().run(
+      "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, reason, "
+      "detail, halted_by) VALUES ('" +
+      site.group() + "', '" + site.topic() +
+      "', 0, false, 1, 'checkpoint_missing', 'a test', 'test')");
+  const std::string text = hapax({"status"}, file).text;
+  EXPECT_THAT(text, Not(HasSubstr("--decision retry")));
+  EXPECT_THAT(text, HasSubstr("/0 --decision DECISION --why"));
+  for (const char* const told : {"\n      earliest: go on at the oldest message there is",
+                                 "\n      accept_kafka: start at", "\n      retry: the cause"})
+    EXPECT_THAT(text, HasSubstr(told));
+}
+
 TEST(Status, TellsOfDeadLettersWhoseOperationWasCompletedSince) {
   Site site = Site::on_mock_cluster(1);
   Producer producer(site.bootstrap());

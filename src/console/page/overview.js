@@ -42,7 +42,7 @@ export function haltCard(halt, reload) {
     h("dl", null, halt.choices.map((choice) => [
       h("dt", null, allowed(choice) ? actButton(`${choice.name} …`, decisionAction(halt, choice, reload), choice.destructive) : choice.name),
       h("dd", null, choice.effect)])),
-    commandLine(order("resume", {"--decision": halt.choices[0]?.name ?? "retry", "--why": "what was done"}, exactPlace(halt))));
+    commandLine(order("resume", {"--decision": halt.choices[0].name === "retry" ? "retry" : "DECISION", "--why": "what was done"}, exactPlace(halt))));
 }
 
 export function stateClass(row) {

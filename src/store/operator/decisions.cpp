@@ -18,9 +18,18 @@ constexpr std::string_view kOneMessage[] = {"unknown_below_highest", "handler_en
                                             "statement_refused",     "unexpected_error",
                                             "cannot_account",        "unreadable"};
 constexpr std::string_view kCopied[] = {"store_copied"};
+// What a person fixes outside of the facts that hapax compares, and then it goes on.
+constexpr std::string_view kFixable[] = {"key_spec_changed",  "handler_ended_transaction",
+                                         "statement_refused", "unexpected_error",
+                                         "cannot_account",    "unreadable",
+                                         "breaker",           "open_call"};
 
 constexpr Decision kAll[] = {
     {"retry", {}, false, "the cause is fixed: go on at the same message"},
+    {"earliest", kEarliest, true,
+     "go on at the oldest message there is: what this database does not know runs (again), what "
+     "Kafka deleted is lost. For checkpoint_missing only if hapax was to process all that Kafka "
+     "still has, and no key has expired"},
     {"accept_kafka", kCheckpointMissing, true,
      "start at the group's offset in Kafka; what was settled beyond that runs again, unless its "
      "key "
@@ -34,10 +43,6 @@ constexpr Decision kAll[] = {
      "the topic was made again: a new generation starts at kafka.initial, and the old checkpoint "
      "no "
      "longer counts. A message whose key has expired or failed runs"},
-    {"earliest", kEarliest, true,
-     "go on at the oldest message there is: what this database does not know runs (again), what "
-     "Kafka deleted is lost. For checkpoint_missing only if hapax was to process all that Kafka "
-     "still has, and no key has expired"},
     {"accept", kKeySpec, true,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key. Unfinished calls to the outside are made again, also under `never`"},
@@ -90,13 +95,21 @@ bool needs_message(const Decision& decision) {
   return decision.name == "skip" || decision.name == "run";
 }
 
+std::vector<Decision> decisions_about(std::string_view reason, bool names_message) {
+  std::vector<Decision> fitting;
+  for (const Decision& decision : kAll)
+    if (decision.fits(reason) && (names_message || !needs_message(decision)))
+      fitting.push_back(decision.about(reason));
+  // The first is `retry`.
+  if (std::ranges::find(kFixable, reason) == std::end(kFixable))
+    std::ranges::rotate(fitting, fitting.begin() + 1);
+  return fitting;
+}
+
 std::string decisions_for(std::string_view reason, bool names_message) {
   std::string names;
-  for (const Decision& decision : kAll) {
-    if (!decision.fits(reason) || (needs_message(decision) && !names_message)) continue;
-    if (!names.empty()) names += ", ";
-    names += decision.name;
-  }
+  for (const Decision& decision : decisions_about(reason, names_message))
+    names += (names.empty() ? "" : ", ") + std::string(decision.name);
   return names;
 }
 

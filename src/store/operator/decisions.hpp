@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hapax::store {
 
@@ -28,7 +29,12 @@ std::span<const Decision> all_decisions();
 // Null if there is no such decision.
 const Decision* decision_named(std::string_view name);
 
-// "retry, skip". `names_message`: the halt does; else there is none to run or to skip.
+// Those that fit, the likeliest first. `retry` comes last if the facts contradict each other: the
+// partition then halts again unless somebody has changed them. `names_message`: the halt does; else
+// there is none to run or to skip.
+std::vector<Decision> decisions_about(std::string_view reason, bool names_message);
+
+// Their names: "retry, skip".
 std::string decisions_for(std::string_view reason, bool names_message);
 
 // Whether it decides which database counts: `moved` and `copy`.
