@@ -44,10 +44,17 @@ void print_wanted(const ReplayTally& tally) {
 ExitCode cancel(const ReplayOptions& options, const store::Order& order, store::Session& session,
                 const Ordered& ordered) {
   LetterTally done;
-  if (!options.dry_run) done = cancel_all(session, order, ordered.letters);
+  if (options.dry_run) {
+    for (Json& call : calls_of(session, ordered.letters))
+      if (call.at("decided") == true) done.calls.push_back(std::move(call));
+  } else {
+    done = cancel_all(session, order, ordered.letters);
+  }
   if (options.json) {
-    print_json(
-        {{"cancelled", done.changed}, {"running", done.running}, {"dry_run", options.dry_run}});
+    print_json({{"cancelled", done.changed},
+                {"running", done.running},
+                {"calls", done.calls},
+                {"dry_run", options.dry_run}});
   } else if (options.dry_run) {
     print_line("dry run: the open replays of " + std::to_string(ordered.count) +
                " letters would be cancelled; nothing was changed");
@@ -56,6 +63,9 @@ ExitCode cancel(const ReplayOptions& options, const store::Order& order, store::
     if (done.running > 0)
       print_line("left alone: " + std::to_string(done.running) + ", as a worker runs them now");
   }
+  if (!options.json)
+    for (const std::string& line : cancel_lines(done.calls, !ordered.letters.ids.empty()))
+      print_line(line);
   return done.running > 0 ? kFailed : kDone;
 }
 

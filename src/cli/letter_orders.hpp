@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "store/operator/dead_letter_orders.hpp"
 
@@ -35,12 +37,22 @@ ReplayTally want_all(store::Session& session, const store::Order& order,
 
 struct LetterTally {
   std::size_t changed = 0;
-  std::size_t running = 0;  // not changed, because a worker runs them
-  std::size_t ended = 0;    // ended by another operator meanwhile
+  std::size_t running = 0;                   // not changed, because a worker runs them
+  std::size_t ended = 0;                     // ended by another operator meanwhile
+  store::Json calls = store::Json::array();  // as store::Cancelled and store::Discarded have them
 };
+// A replay that carries out a decision about a call is cancelled only if `letters` names its id.
 LetterTally cancel_all(store::Session& session, const store::Order& order,
                        const store::OpenLetters& letters);
 LetterTally discard_all(store::Session& session, const store::Order& order,
                         const store::OpenLetters& letters);
+
+// How many letters have them.
+std::size_t letters_of(const store::Json& calls);
+// The calls of all letters that an order means, before it is carried out.
+store::Json calls_of(store::Session& session, const store::OpenLetters& letters);
+// What to type about such calls, for people. Empty if there is none. With `ids`, a line for each.
+std::vector<std::string> discard_lines(const store::Json& calls, bool ids);
+std::vector<std::string> cancel_lines(const store::Json& calls, bool ids);
 
 }  // namespace hapax::app

@@ -81,10 +81,11 @@ Json shown_halts(const store::OutboxDecided& decided) {
   return shown;
 }
 
-Json tally_json(const store::OpenLetters& letters, const char* name,
-                const app::LetterTally& tally) {
+Json tally_json(const store::OpenLetters& letters, const char* name, const app::LetterTally& tally,
+                const std::vector<std::string>& lines) {
   return {{"named", letters.ids.size()},
           {name, tally.changed},
+          {"lines", lines},
           {"running", tally.running},
           {"ended", tally.ended}};
 }
@@ -194,7 +195,8 @@ Json cancel(Ground& ground, const PageRequest& request) {
   const store::Order order = order_of(ground, body);
   const store::OpenLetters letters = letters_of(ground, body);
   return changed(ground, app::kOperatorRights, [&](store::Session& session) {
-    return tally_json(letters, "cancelled", app::cancel_all(session, order, letters));
+    const app::LetterTally tally = app::cancel_all(session, order, letters);
+    return tally_json(letters, "cancelled", tally, app::cancel_lines(tally.calls, true));
   });
 }
 
@@ -203,7 +205,9 @@ Json discard(Ground& ground, const PageRequest& request) {
   const store::Order order = order_of(ground, body);
   const store::OpenLetters letters = letters_of(ground, body);
   return changed(ground, app::kOperatorRights, [&](store::Session& session) {
-    return tally_json(letters, "discarded", app::discard_all(session, order, letters));
+    const app::LetterTally tally = app::discard_all(session, order, letters);
+    return tally_json(letters, "discarded", tally,
+                      app::discard_lines(tally.calls, letters.ids.size() == 1));
   });
 }
 

@@ -154,5 +154,83 @@ TEST_F(DeadCommands, ListsAndDryRunsTellTheTenantIfThereIsOne) {
   EXPECT_EQ(changed(), "-|-");
 }
 
+// Letters of keys k1, k2, … of scope `payments`, whose route calls to the outside.
+class DeadCalls : public DeadCommands {
+ protected:
+  DeadCalls() {
+    auto config = nlohmann::json::parse(std::ifstream(file()));
+    config["routes"][0]["outside"] = {{"repeat", "never"}};
+    std::ofstream(file()) << config.dump();
+  }
+  // What became of the call for a new letter.
+  void call(const std::string& status) {
+    const std::string n = std::to_string(database.count("SELECT count(*) FROM hapax.dead_letters"));
+    letter("k" + n, "", "payments", "outcome_unknown");
+    database.run(
+        "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+        "partition, kafka_offset, expires_at, token, calls, called_at, alone, crashes) VALUES ('k" +
+        n + "', 'payments', '" + status + "', 'g', 't', 1, 0, " + n +
+        ", 'infinity', 100, 1, now(), false, 0)");
+  }
+  void decide(const std::string& key, std::vector<std::string> decision) {
+    decision.insert(decision.begin(), {"outside", "decide", key, "--why", "seen", "--yes"});
+    const Said said = hapax(std::move(decision), file());
+    ASSERT_EQ(said.code, 0) << said.text;
+  }
+};
+
+// Without the letter no worker would carry out a decision to book or to call.
+TEST_F(DeadCalls, ThatAreNotDoneKeepTheirLetterFromADiscard) {
+  for (const char* status : {"unknown", "started", "answered", "completed", "failed"}) call(status);
+  const Said by_id = order({"discard", "1", "2", "3"});
+  EXPECT_EQ(by_id.code, 1);
+  EXPECT_THAT(by_id.text,
+              AllOf(HasSubstr("discarded: 0"), HasSubstr("dead letter 1 is left alone"),
+                    HasSubstr("is `unknown`. First decide: hapax outside decide 'k0' --scope "
+                              "'payments', with --happened or --did-not-happen"),
+                    HasSubstr("is `started`"), HasSubstr("is `answered`")));
+  EXPECT_THAT(order({"discard", "--all", "--dry-run"}).text,
+              AllOf(HasSubstr("2 would be discarded"), HasSubstr("left alone: 3, as their calls")));
+  EXPECT_EQ(changed(), "-|-");
+  const Said by_filter = order({"discard", "--reason", "outcome_unknown"});
+  EXPECT_EQ(by_filter.code, 0);
+  EXPECT_THAT(by_filter.text,
+              AllOf(HasSubstr("discarded: 2"), HasSubstr("left alone: 3, as their calls")));
+  EXPECT_EQ(changed(), "4 5|-");
+  decide("k0", {"--give-up"});
+  EXPECT_EQ(changed(), "1 4 5|-");
+}
+
+// Another one with the key waits for nothing of its own.
+TEST_F(DeadCalls, AreOfOneLetterOnly) {
+  call("unknown");
+  letter("k0", "", "payments", "outcome_unknown");
+  EXPECT_EQ(order({"discard", "2"}).code, 0);
+  EXPECT_EQ(changed(), "2|-");
+}
+
+// The replay books the answer, or calls again. Cancelled in silence, nothing would.
+TEST_F(DeadCalls, ThatAreDecidedKeepTheirReplayUnlessItsIdIsNamed) {
+  for (const char* status : {"unknown", "unknown", "failed"}) call(status);
+  decide("k0", {"--happened", "{}"});
+  decide("k1", {"--did-not-happen"});
+  order({"replay", "3", "--no-wait"});
+  EXPECT_THAT(order({"replay", "--all", "--cancel"}).text,
+              AllOf(HasSubstr("cancelled: 1"), HasSubstr("left alone: 2, as they end calls")));
+  EXPECT_THAT(order({"discard", "--all"}).text,
+              AllOf(HasSubstr("discarded: 1"), HasSubstr("left alone: 2, as their calls")));
+  EXPECT_THAT(order({"discard", "2"}).text, HasSubstr("hapax dead replay 2 --cancel"));
+  EXPECT_EQ(changed(), "3|1 2");
+  const Said said = order({"replay", "1", "2", "--cancel"});
+  EXPECT_THAT(said.text, AllOf(HasSubstr("cancelled: 2"),
+                               HasSubstr("the answer is not booked. "
+                                         "Decide again: hapax outside"),
+                               HasSubstr("To make it: hapax dead replay 2")));
+  EXPECT_EQ(changed(), "3|-");
+  decide("k0", {"--happened"});
+  EXPECT_EQ(changed(), "3|1");
+  EXPECT_EQ(order({"discard", "2"}).code, 0);
+}
+
 }  // namespace
 }  // namespace hapax::support

@@ -336,11 +336,26 @@ TEST_F(ConsoleOrders, AKeptAnswerIsBookedOnlyIfItIsShown) {
               HasSubstr("has answered"));
 }
 
+TEST_F(ConsoleOrders, ALetterIsNotDiscardedBeforeItsCallIsDecided) {
+  as_operator();
+  unknown_call();
+  const Json told = give("/api/discard", {{"ids", {1}}});
+  EXPECT_EQ(told.at("discarded"), 0);
+  EXPECT_THAT(told.at("lines")[0].get<std::string>(),
+              HasSubstr("First decide: hapax outside decide 'k1'"));
+  give("/api/decide", {{"key", "k1"}, {"decision", "did_not_happen"}, {"token", 100}});
+  EXPECT_THAT(give("/api/cancel", {{"ids", {1}}}).at("lines")[0].get<std::string>(),
+              HasSubstr("the call is not made again"));
+  EXPECT_EQ(states(), "open");
+  EXPECT_EQ(replays(), "1 ann cancelled");
+}
+
 TEST_F(ConsoleOrders, TheWorkersRoleChangesNothing) {
   checkpoint();
   halt("unexpected_error", "7");
   outbox();
   unknown_call();
+  database.run("UPDATE hapax.idempotency_keys SET kafka_offset = 2");  // not of the letter
   const std::pair<std::string, Json> orders[] = {
       {"resume", {{"place", "t/0"}, {"decision", "retry"}, {"seen", {1}}}},
       {"replay", {{"ids", {1}}}},

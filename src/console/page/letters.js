@@ -53,6 +53,7 @@ export function replayResult(told) {
 export function endResult(told, name) {
   const parts = [`${name[0].toUpperCase()}${name.slice(1)}: ${told[name]} of ${told.named}.`];
   if (told.running) parts.push(`${told.running} were left alone, as a worker runs their replay now.`);
+  parts.push(...told.lines);
   return parts.join("\n");
 }
 

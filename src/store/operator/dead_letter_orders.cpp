@@ -1,5 +1,6 @@
 #include "store/operator/dead_letter_orders.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "sql_statements.hpp"
@@ -30,6 +31,15 @@ Rows lock_rows(Transaction& transaction, const LetterIds& letters) {
 
 LetterIds lock_open(Transaction& transaction, const LetterIds& letters) {
   return ids_of(lock_rows(transaction, letters), "id");
+}
+
+// Leaves those out of `letters` that have a call in `calls`.
+void leave_out(LetterIds& letters, const Json& calls) {
+  for (const Json& call : calls) std::erase(letters, call.at("dead_letter").get<std::int64_t>());
+}
+
+Json calls_of(Transaction& transaction, const LetterIds& letters) {
+  return json_of_rows<Json>(transaction.run(sql::kReadCallsOfLetters, {array_of(letters)}));
 }
 
 void log_order(Transaction& transaction, const Order& order, const char* action,
@@ -92,14 +102,30 @@ Wanted want_replays(Session& session, const Order& order, const LetterIds& lette
   return wanted;
 }
 
-Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& letters) {
+Json read_calls_of(Session& session, const LetterIds& letters) {
+  Transaction transaction(session);
+  return calls_of(transaction, letters);
+}
+
+Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& letters,
+                         bool decided) {
   Transaction transaction(session);
   Cancelled cancelled;
-  const LetterIds open = lock_open(transaction, letters);
+  LetterIds open = lock_open(transaction, letters);
+  Json calls = Json::array();
+  for (Json& call : calls_of(transaction, open))
+    if (call.at("decided") == true) calls.push_back(std::move(call));
+  if (!decided) leave_out(open, calls);
   cancelled.letters =
       ids_of(transaction.run(sql::kCancelReplays, {array_of(open), order.who + ": " + order.why}),
              "dead_letter");
   cancelled.running = transaction.run(sql::kReadOpenReplays, {array_of(open)}).size();
+  cancelled.calls = Json::array();
+  for (Json& call : calls) {
+    const auto letter = call.at("dead_letter").get<std::int64_t>();
+    const bool is_done = std::ranges::find(cancelled.letters, letter) != cancelled.letters.end();
+    if (is_done == decided) cancelled.calls.push_back(std::move(call));
+  }
   if (!cancelled.letters.empty())
     log_order(transaction, order, "dead replay --cancel", cancelled.letters, Json::object());
   transaction.commit();
@@ -109,14 +135,16 @@ Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& 
 Discarded discard(Session& session, const Order& order, const LetterIds& letters) {
   Transaction transaction(session);
   Discarded discarded;
-  const LetterIds open = lock_open(transaction, letters);
+  LetterIds open = lock_open(transaction, letters);
+  discarded.ended = letters.size() - open.size();
+  discarded.calls = calls_of(transaction, open);
+  leave_out(open, discarded.calls);
   const Rows cancelled = transaction.run(
       sql::kCancelReplays,
       {array_of(open), "the dead letter was discarded by " + order.who + ": " + order.why});
   discarded.letters = ids_of(
       transaction.run(sql::kDiscardDeadLetters, {array_of(open), order.who, order.why}), "id");
   discarded.running = open.size() - discarded.letters.size();
-  discarded.ended = letters.size() - open.size();
   if (!discarded.letters.empty())
     log_order(transaction, order, "dead discard", discarded.letters,
               {{"cancelled_replays_of", ids_of(cancelled, "dead_letter")}});

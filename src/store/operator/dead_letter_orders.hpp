@@ -66,16 +66,24 @@ struct Wanted {
 Wanted want_replays(Session& session, const Order& order, const LetterIds& letters,
                     const std::optional<Replacement>& instead);
 
+// Calls to the outside that an order about these letters would leave without an end:
+// sql/operator/read_calls_of_letters.sql.
+Json read_calls_of(Session& session, const LetterIds& letters);
+
 struct Cancelled {
   LetterIds letters;
   std::size_t running = 0;  // a worker has claimed them: not cancelled
+  // Whose replays book an answer or carry out a decision: cancelled too if `decided`, else left.
+  Json calls;
 };
-Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& letters);
+Cancelled cancel_replays(Session& session, const Order& order, const LetterIds& letters,
+                         bool decided = false);
 
 struct Discarded {
   LetterIds letters;
   std::size_t running = 0;  // a worker may run them now: not discarded
   std::size_t ended = 0;    // another operator ended them meanwhile
+  Json calls;               // that are not done: not discarded
 };
 Discarded discard(Session& session, const Order& order, const LetterIds& letters);
 
