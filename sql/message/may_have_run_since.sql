@@ -1,6 +1,7 @@
 -- Whether the message of a dead letter may have taken effect since. That is so if an operator let it run
--- again by the decision `run`, and it is not known to have failed again. Only for routes whose key is the
--- position, because no key tells there. PostgreSQL's clock may have gone back since the letter, by 5 minutes
+-- again by the decision `run`, and it is not known to have been given up on again. A run that failed and is
+-- to be tried again tells nothing, nor does one that was only announced. Only for routes whose key is
+-- the position, because no key tells there. PostgreSQL's clock may have gone back since the letter, by 5 minutes
 -- at most. So a decision shortly before the letter counts, too.
 -- $1 dead letter. One row.
 SELECT EXISTS (
@@ -11,4 +12,10 @@ SELECT EXISTS (
     AND NOT EXISTS (SELECT FROM hapax.attempts a
                     WHERE a.group_id = d.group_id AND a.topic = d.topic
                       AND a.generation = d.generation AND a.partition = d.partition
-                      AND a.kafka_offset = d.kafka_offset AND a.last_at > h.ended_at)) AS may
+                      AND a.kafka_offset = d.kafka_offset AND a.last_at > h.ended_at AND a.count > 0
+                      AND (hapax.is_settled(d.group_id, d.topic, d.partition, d.generation,
+                                            d.kafka_offset)
+                           OR EXISTS (SELECT FROM hapax.checkpoints c
+                                      WHERE c.group_id = d.group_id AND c.topic = d.topic
+                                        AND c.partition = d.partition AND c.generation = d.generation
+                                        AND c.next_offset > d.kafka_offset)))) AS may

@@ -181,6 +181,8 @@ std::optional<std::string> Replayer::claim(const Run& current, const store::Repl
     nonce = std::move(claim.nonce);
     return std::nullopt;
   }
+  const bool by_position = key::is_by_position(current.route.key);
+  if (by_position) store::share_partition(transaction, letter.source);
   store::Claim claim = store::claim(transaction, request);
   if (auto why =
           refusal(current.claimed, current.route, letter, request, claim.holder, transaction))
@@ -188,6 +190,7 @@ std::optional<std::string> Replayer::claim(const Run& current, const store::Repl
   if (claim.holder &&
       store::take_over(transaction, request, *claim.holder) != store::TakeOver::ours)
     throw_taken();
+  if (by_position) store::settle_replayed(transaction, letter.source);
   nonce = std::move(claim.nonce);
   return std::nullopt;
 }

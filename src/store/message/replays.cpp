@@ -85,6 +85,14 @@ bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const 
       .as<bool>();
 }
 
+void share_partition(Transaction& transaction, const Source& source) {
+  transaction.run(sql::kSharePartition, {source.group, source.topic, source.partition});
+}
+
+void settle_replayed(Transaction& transaction, const Source& source) {
+  transaction.run(sql::kSettleReplayed, source.parameters());
+}
+
 bool may_have_run_since(Transaction& transaction, const ClaimedReplay& replay) {
   return transaction.run(sql::kMayHaveRunSince, {replay.dead_letter})[0]["may"].as<bool>();
 }

@@ -67,8 +67,13 @@ std::optional<ReplayedLetter> lock_replay(Transaction& transaction, const Claime
 bool keys_are_kept(Transaction& transaction, const ClaimedReplay& replay, const std::string& scope,
                    std::chrono::seconds retention, bool by_position);
 
-// Of a route whose key is the position: whether its message may have run since it was given up on,
-// because an operator decided so. Throws: DatabaseError (Phase::claim).
+// Of a route whose key is the position: a worker that takes the partition waits for the end of this
+// transaction. Throws: DatabaseError (Phase::claim). Blocks: at most lock_timeout.
+void share_partition(Transaction& transaction, const Source& source);
+// And then leaves the message out. Throws: DatabaseError (Phase::claim).
+void settle_replayed(Transaction& transaction, const Source& source);
+// Of the same: whether its message may have run since it was given up on, because an operator
+// decided so. Throws: DatabaseError (Phase::claim).
 bool may_have_run_since(Transaction& transaction, const ClaimedReplay& replay);
 
 // A call that another replay of a dead letter made, and that is not done.

@@ -1,0 +1,95 @@
+// Replays by position beside an operator's decision `run`, which lets the message of a dead letter
+// run again. One of the two takes effect.
+#include "flow/position_case.hpp"
+#include "flow/replay_case.hpp"
+
+namespace hapax::flow {
+namespace {
+
+class ReplayByPosition : public ReplayCase {
+ protected:
+  ReplayByPosition() { route.key.sources = {{key::Source::Kind::position, {}}}; }
+
+  // Its partition was rewound to it and has halted there.
+  std::int64_t dead_below_highest() {
+    const std::int64_t letter = dead({.offset = 7});
+    database.run(
+        "DELETE FROM hapax.positions; INSERT INTO hapax.checkpoints (group_id, topic, partition, "
+        "next_offset, highest, key_spec, scope) VALUES ('group', 'payments', 3, 7, 100, 'spec', "
+        "'booking')");
+    return letter;
+  }
+  void decide() {
+    database.run(
+        "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, "
+        "kafka_offset, reason, detail, halted_by, ended_at, decision) VALUES ('group', 'payments', "
+        "3, false, 1, 7, 'unknown_below_highest', '', 'w', clock_timestamp(), 'run')");
+  }
+  // As a worker starts it. Nothing: it waits for a transaction.
+  std::optional<std::set<std::int64_t>> start() {
+    store::Session session(database.worker());
+    store::Taking next{"group", {"payments", 3}, "w", "spec", "booking", 0, true};
+    next.read_epoch = store::read_checkpoint(session, "group", next.partition)->epoch;
+    if (store::take_partition(session, next).value().settling) return std::nullopt;
+    return store::read_known_messages(session, "group",
+                                      {{next.partition, 1, 7, true}})[next.partition]
+        .settled;
+  }
+  void expect_refused_for_now(std::int64_t letter) {
+    want(letter);
+    const Replayed replayed = run_next();
+    EXPECT_EQ(replayed.result, ReplayResult::refused);
+    EXPECT_NE(replayed.detail.find("may have taken effect"), std::string::npos) << replayed.detail;
+  }
+};
+
+// The decision, and the start that follows, come while the replay's handler runs.
+TEST_F(ReplayByPosition, TakesEffectInPlaceOfTheMessageThatIsLetRunMeanwhile) {
+  want(dead_below_highest());
+  const auto run_unless_settled = [&](const std::optional<std::set<std::int64_t>>& settled) {
+    if (!settled || settled->contains(7)) return;
+    EXPECT_EQ(process({.offset = 7}).result, Result::completed);
+  };
+  const Replayed replayed = run_next([&](const Message& message, Context& context) {
+    book(message, context);
+    decide();
+    run_unless_settled(start());
+  });
+  EXPECT_EQ(replayed.result, ReplayResult::completed);
+  run_unless_settled(start());
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// The message was let run first, and waits for its next try.
+TEST_F(ReplayByPosition, IsRefusedWhileTheMessageIsToBeTriedAgain) {
+  const std::int64_t letter = dead_below_highest();
+  decide();
+  EXPECT_EQ(process({.offset = 7}, [](auto&, auto&) { throw Retry("not yet"); }).result,
+            Result::retry);
+  expect_refused_for_now(letter);
+  EXPECT_EQ(process({.offset = 7}, reject_it, {.attempts = 1}).result, Result::failed);
+  want(letter);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// A cautious worker has announced it, and it has taken effect.
+TEST_F(ReplayByPosition, IsRefusedIfTheMessageWasOnlyAnnounced) {
+  const std::int64_t letter = dead_below_highest();
+  decide();
+  EXPECT_EQ(process({.offset = 7}).result, Result::completed);
+  announce_crashes(1, 7);
+  expect_refused_for_now(letter);
+}
+
+// Nothing would remove its row.
+TEST_F(ReplayByPosition, KeepsNoRowBelowTheCheckpoint) {
+  const std::int64_t letter = dead_below_highest();
+  database.run("UPDATE hapax.checkpoints SET next_offset = 8");
+  want(letter);
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(count("hapax.positions"), 0);
+}
+
+}  // namespace
+}  // namespace hapax::flow
