@@ -88,6 +88,13 @@ std::vector<std::string> resumed_lines(const store::Resumed& resumed) {
   if (const auto deleted = resumed.facts.value("deleted_outbox", 0); deleted > 0)
     lines.push_back("deleted_outbox  " + std::to_string(deleted) +
                     " published records, which the original sends");
+  if (const auto ended = resumed.facts.value("ended_outbox_halts", nlohmann::json::array());
+      !ended.empty())
+    lines.push_back("ended_outbox_halts  " + std::to_string(ended.size()) + " of these records");
+  if (const auto open = resumed.facts.value("open_outbox_halts", 0); open > 0)
+    lines.push_back("open_outbox_halts  " + std::to_string(open) +
+                    ", which stand as before: `hapax outbox list` names the commands that end "
+                    "them");
   return lines;
 }
 

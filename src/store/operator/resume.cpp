@@ -106,6 +106,18 @@ bool is_same_database(const json& row, const json& other) {
          row.at("system_identifier") == other.at("system_identifier");
 }
 
+// A copy has no records, and the original's stand as before.
+void settle_outbox_halts(Transaction& transaction, bool copy, const Resumption& wanted,
+                         json& facts) {
+  if (transaction.run("SELECT to_regclass('hapax.outbox_halts')")[0][0].is_null()) return;
+  if (copy)
+    add_rows(facts["ended_outbox_halts"],
+             transaction.run(sql::kEndCopiedOutboxHalts, {wanted.who, wanted.why}));
+  else
+    facts["open_outbox_halts"] =
+        transaction.run(sql::kCountOpenOutboxHalts, {})[0][0].as<std::int64_t>();
+}
+
 void adopt_database(Transaction& transaction, bool copy, json& facts) {
   add_rows(facts["before"], transaction.run(sql::kLockStore, {}));
   add_rows(facts["after"], transaction.run(sql::kAdoptDatabase, {copy}));
@@ -180,6 +192,7 @@ Resumed resume(Session& session, const Resumption& wanted) {
     for (const Row row : transaction.run(sql::kLockCopiedHalts, {}))
       resumed.halts.push_back(halt_of(row));
     adopt_database(transaction, decision->name == "copy", facts);
+    settle_outbox_halts(transaction, decision->name == "copy", wanted, facts);
     if (nothing_named && is_same_database(facts["before"][0], facts["after"][0]))
       throw Refused("this database is the original: there is nothing to decide");
   } else {
