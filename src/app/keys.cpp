@@ -9,6 +9,7 @@
 #include "key/key_text.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/operator/operator.hpp"
+#include "store/worker/checkpoints.hpp"
 
 namespace hapax::app {
 namespace {
@@ -95,6 +96,20 @@ std::string effect_of_forgetting(const Json& row) {
          "; the next message with this key calls again";
 }
 
+// The offset is one of the log that the key's message was in.
+std::string how_it_comes_again(store::Session& session, const Json& row) {
+  const store::TopicPartition id{row.at("topic"), row.at("partition").get<std::int32_t>()};
+  const auto checkpoint = store::read_checkpoint(session, row.at("group_id"), id);
+  const std::string place = cell(row.at("topic")) + "/" + cell(row.at("partition"));
+  if (!checkpoint)
+    return "Its message does not come again by itself: the group has no checkpoint of " + place;
+  if (row.at("generation") != checkpoint->generation)
+    return "Its message does not come again by itself: it is of an earlier log of the topic";
+  return "To have its message again: if the checkpoint has passed it, hapax offsets rewind " +
+         place + " --to " + cell(row.at("kafka_offset")) +
+         "; else restart the worker of the partition";
+}
+
 ExitCode forget(const KeysOptions& options) {
   const config::Config config = load_worker_or_gate(options.config);
   store::Session session = open_store(config, options.change.url);
@@ -119,10 +134,7 @@ ExitCode forget(const KeysOptions& options) {
         std::ranges::count(config.routes, row.at("topic").get<std::string>(),
                            &config::Route::topic) > 0 &&
         row.at("group_id") == group_of(config))
-      print_line(
-          "To have its message again: if the checkpoint has passed it, hapax offsets rewind " +
-          cell(row.at("topic")) + "/" + cell(row.at("partition")) + " --to " +
-          cell(row.at("kafka_offset")) + "; else restart the worker of the partition");
+      print_line(how_it_comes_again(session, row));
     return kDone;
   });
 }
