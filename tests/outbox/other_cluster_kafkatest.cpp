@@ -2,6 +2,8 @@
 // brokers.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "kafka/mock_cluster.hpp"
 #include "outbox/relay_ground.hpp"
 #include "store/operator/outbox_orders.hpp"
@@ -111,6 +113,24 @@ TEST_F(OtherCluster, IsNotNoticedOnTheSchemaBefore) {
   const auto relay = run_at(second);
   await_sent();
   EXPECT_EQ(in_second(), 10U);
+}
+
+// `hapax migrate up` comes while the relay runs. From then on a wrong setting would be noticed.
+TEST_F(OtherCluster, IsNoticedSoonAfterTheSchemaHasCome) {
+  database.run("DROP TABLE hapax.outbox_clusters");
+  const auto relay = run_at(first);
+  database.run(rows("receipts", 0, 10));
+  await_sent();
+  std::ifstream migration(test::source_folder() / "migrations/0017_note_outbox_clusters.up.sql");
+  database.run({std::istreambuf_iterator<char>(migration), {}});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  std::string noted;
+  for (int n = 10; noted.empty() && std::chrono::steady_clock::now() < until; ++n) {
+    database.run(rows("receipts", n, 1));
+    await_sent();
+    noted = database.value("SELECT cluster_id FROM hapax.outbox_clusters");
+  }
+  EXPECT_NE(noted, "");
 }
 
 }  // namespace

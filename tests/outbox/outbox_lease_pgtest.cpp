@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <optional>
 #include <type_traits>
 
+#include "sandbox/proxy.hpp"
+#include "store/worker/checkpoints.hpp"
 #include "store/worker/outbox.hpp"
 #include "support/database.hpp"
 
@@ -87,6 +91,39 @@ TEST_F(LeaseOfARelay, IsNotFreeBeforeItsEndIfTheRelayIsOfAnOlderRelease) {
 TEST_F(LeaseOfARelay, IsFreeAtItsEndThoughASessionLives) {
   hold(10, holder);
   EXPECT_TRUE(is_free());
+}
+
+// Its question locks the lease, though it does not get it.
+TEST_F(LeaseOfARelay, IsRenewedThoughARelayStandsStillThatAsksForIt) {
+  const auto time = 6s;
+  const std::string incarnation = read_store(other).incarnation;
+  const OutboxLease mine = *take_outbox_lease(other, "g", holder, incarnation, time);
+  std::promise<void> stands, goes_on;
+  const auto goes = goes_on.get_future().share();
+  std::atomic<bool> armed = false;
+  ConnectOptions direct = database.worker();
+  sandbox::Proxy proxy({"127.0.0.1", std::to_string(test::postgres().port())}, {},
+                       [&](int, sandbox::Proxy::From from, const std::string& text) {
+                         if (from == sandbox::Proxy::From::client &&
+                             text.ends_with(std::string_view("COMMIT", 7)) &&
+                             armed.exchange(false)) {
+                           stands.set_value();
+                           goes.wait();
+                         }
+                         return sandbox::Proxy::Then::forward;
+                       });
+  Session standby(test::through_port(direct, proxy.port()));
+  armed = true;
+  auto asking = std::async(
+      [&] { return take_outbox_lease(standby, "g", "two", incarnation, time).has_value(); });
+  stands.get_future().wait();
+  OutboxStep step;
+  step.lease = time;
+  const auto began = sync::SleeplessClock::now();
+  EXPECT_NO_THROW(EXPECT_TRUE(step_outbox(other, mine, step)));
+  EXPECT_LT(sync::SleeplessClock::now() - began, time / 2);
+  goes_on.set_value();
+  EXPECT_THROW(asking.get(), DatabaseError);
 }
 
 }  // namespace
