@@ -120,13 +120,17 @@ HandlerFactory handler(std::string name, std::string version = "unversioned") {
                 "void handle(const hapax::Message&, hapax::Context&)");
   static_assert(!kOutside || !std::is_abstract_v<SomeHandler>,
                 "hapax::handler<T>: T must override call and book of hapax::OutsideHandler");
-  static_assert(std::default_initializable<SomeHandler>,
+  static_assert(std::is_abstract_v<SomeHandler> || std::default_initializable<SomeHandler>,
                 "hapax::handler<T>: T needs a public constructor without parameters; for another "
                 "write hapax::HandlerFactory{\"name\", [=] { return std::make_unique<T>(…); }}");
   HandlerFactory factory{.name = std::move(name), .make = {}, .version = std::move(version)};
-  if constexpr (kOutside)
+  // Else the compiler would add errors of its own to the sentence above.
+  constexpr bool kFits = (kOutside || std::derived_from<SomeHandler, Handler>)&&  //
+                         !std::is_abstract_v<SomeHandler> &&
+                         std::default_initializable<SomeHandler>;
+  if constexpr (kFits && kOutside)
     factory.make_outside = [] { return std::make_unique<SomeHandler>(); };
-  else
+  else if constexpr (kFits)
     factory.make = [] { return std::make_unique<SomeHandler>(); };
   return factory;
 }

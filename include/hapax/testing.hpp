@@ -125,7 +125,7 @@ struct Options {
   // Or the route itself, such as {{"key", {{"header", "id"}}}}. Topic and handler may be left out.
   nlohmann::json route = nullptr;
   // SQL files for the handler's tables. The owner runs them in this order. The worker's role may
-  // then read and write all tables in them.
+  // then read and write all tables in them; if the route declares its tables, only as declared.
   std::vector<std::string> schema = {};
   // Topics that the handler may publish to, beside `publish.topics` of the file. Each takes records
   // of 1 MB here.

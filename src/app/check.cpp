@@ -2,12 +2,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <set>
 
 #include "app/findings.hpp"
 #include "app/gate_setup.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
+#include "config/expand.hpp"
 #include "hapax/outside.hpp"
 #include "observe/log.hpp"
 #include "payload/reader.hpp"
@@ -99,6 +102,26 @@ void advise_batch(const config::Route& route, Findings& findings) {
                   " is about ten times as fast with \"batch\": 100 (docs/performance.md)");
 }
 
+void find_defaults(const Json& value, std::set<std::string>& names) {
+  if (value.is_string())
+    for (const std::string& name :
+         config::defaulted(value.get_ref<const std::string&>(), config::process_environment()))
+      names.insert(name);
+  if (value.is_structured())
+    for (const Json& inner : value) find_defaults(inner, names);
+}
+
+// Values are not shown, because a default may hold a password.
+void tell_defaults(const std::string& path, Findings& findings) {
+  std::ifstream file(path);
+  std::set<std::string> names;
+  find_defaults(Json::parse(file, nullptr, false, true), names);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  if (!names.empty())
+    findings.ok("variables", "unset or empty, so the file's default counts: " + text);
+}
+
 void warn_of_secrets(const std::vector<std::string>& warnings, Findings& findings) {
   for (const std::string& warning : warnings) {
     const auto found = std::min(warning.size(), warning.find("; "));
@@ -147,6 +170,7 @@ void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& l
                                    std::to_string(handled.routes.size()) +
                                    " routes with a handler, " + std::to_string(accepting) +
                                    " that accept, " + std::to_string(config.gate.lanes) + " lanes");
+  tell_defaults(option.path, findings);
   check_gate_transport(config.gate, tls.get(), findings);
   check_handlers(handled, "path", option, linked, findings);
   check_postgres(config.base, findings, &config.gate);
@@ -166,6 +190,7 @@ void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& l
     findings.ok("configuration", options.config.path + ": group " + group_of(config) + ", " +
                                      std::to_string(config.routes.size()) + " routes, " +
                                      std::to_string(config.worker.lanes) + " lanes");
+    tell_defaults(options.config.path, findings);
     check_handlers(config, "topic", options.config, linked, findings);
     for (const config::Route& route : config.routes) advise_batch(route, findings);
     check_postgres(config, findings);

@@ -13,6 +13,7 @@
 #include "store/operator/decisions.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/operator/migrate.hpp"
+#include "store/operator/roles.hpp"
 #include "store/transaction.hpp"
 #include "store/transport.hpp"
 #include "store/worker/checkpoints.hpp"
@@ -25,7 +26,7 @@ namespace {
 constexpr int kOldestServer = 140000;
 constexpr std::string_view kKeys = "idempotency_keys";
 constexpr const char* kMigrate = "run `hapax migrate up`";
-constexpr const char* kRoles = "run sql/roles.sql with this role as `worker`";
+const std::string kRoles = "run " + store::roles_file() + " with this role as `worker`";
 
 void check_durability(const config::Config& config, const Json& server, const config::Gate* gate,
                       Findings& findings) {
@@ -54,18 +55,17 @@ void check_durability(const config::Config& config, const Json& server, const co
 void check_role(const Json& server, Findings& findings) {
   const std::string role = cell(server.at("role"));
   const bool by_client = server.at("default_read_only_by") == "client";
-  findings.judge(
-      server.at("default_read_only") == "on", "role is read-only by default",
-      "default_transaction_read_only is " + cell(server.at("default_read_only")) + " for " + role +
-          (by_client ? ", by the options of postgres.url or PGOPTIONS" : ""),
-      (by_client
-           ? "take it out of these options, which stand above the role's setting: "
-           : "ALTER ROLE " + role + " SET default_transaction_read_only = on (sql/roles.sql): ") +
-          std::string("what a handler writes after a ROLLBACK of its own then fails"));
+  findings.judge(server.at("default_read_only") == "on", "role is read-only by default",
+                 "default_transaction_read_only is " + cell(server.at("default_read_only")) +
+                     " for " + role +
+                     (by_client ? ", by the options of postgres.url or PGOPTIONS" : ""),
+                 (by_client ? "take it out of these options, which stand above the role's setting: "
+                            : "ALTER ROLE " + role + " SET default_transaction_read_only = on: ") +
+                     std::string("what a handler writes after a ROLLBACK of its own then fails"));
   findings.judge(!server.at("acts_as_superuser").get<bool>(), "role is no superuser",
                  role + (server.at("acts_as_superuser").get<bool>() ? " is one" : ""),
-                 "give the worker a role of its own (sql/roles.sql): a superuser can switch the "
-                 "seal off");
+                 "give the worker a role of its own, and run " + store::roles_file() +
+                     ": a superuser can switch the seal off");
 }
 
 void check_isolation(const Json& server, Findings& findings) {
@@ -192,43 +192,6 @@ void check_tables(store::Session& session, Findings& findings) {
   }
 }
 
-// Which tables its handlers write, hapax does not know; which they may write, it does.
-void check_handler_tables(store::Session& session, Findings& findings) {
-  std::string unlogged;
-  for (const Json& table : store::read_unlogged_tables(session))
-    unlogged += (unlogged.empty() ? "" : ", ") + cell(table.at("name"));
-  if (unlogged.empty())
-    return findings.ok("handlers' tables", "this role may write no unlogged one");
-  findings.warn(
-      "handlers' tables", "unlogged, and this role may write them: " + unlogged,
-      "ALTER TABLE … SET LOGGED if a handler writes it: a crash of PostgreSQL empties it, "
-      "and the keys of its messages stay, so the effects are lost");
-}
-
-// What a message would meet as 42P01 or 42501.
-void check_declared_tables(const config::Config& config, store::Session& session,
-                           Findings& findings) {
-  Json declared = Json::array();
-  for (const config::Route& route : config.routes)
-    for (const auto& [table, rights] : route.tables)
-      for (const std::string& right : rights)
-        declared.push_back({{"table", table}, {"privilege", right}});
-  if (declared.empty()) return;
-  const Json missing = store::read_missing_table_rights(session, declared);
-  for (const Json& one : missing) {
-    const std::string table = cell(one.at("table"));
-    if (one.at("privilege").is_null()) {
-      findings.fail("table " + table, "there is none of this name in the search_path",
-                    "create it, or correct routes[].tables");
-    } else {
-      const std::string right = cell(one.at("privilege"));
-      findings.fail("table " + table, "this role has no " + right + " on it",
-                    "GRANT " + right + " ON " + table + " to the role of postgres.url");
-    }
-  }
-  if (missing.empty()) findings.ok("routes[].tables", "all there, with the rights that they need");
-}
-
 // A gate finds it out by itself.
 void check_deferred(const config::Config& config, store::Session& session, const config::Gate* gate,
                     Findings& findings) {
@@ -333,14 +296,19 @@ void check_schema(const config::Config& config, store::Session& session, const c
   const int oldest = std::max(oldest_schema(config),
                               needs_relay(config) ? store::kOutboxSchema : store::kOldestSchema);
   if (const auto problem = store::schema_problem(session, oldest)) {
-    findings.fail("schema", *problem, kMigrate);
+    const auto colon = problem->rfind(": ");  // behind it stands what to do
+    findings.fail("schema", problem->substr(0, colon), problem->substr(colon + 2));
     return;
   }
-  findings.ok("schema", "version that this binary knows");
+  if (store::schema_problem(session, store::kSchema))
+    findings.warn("schema",
+                  "an older version, on which a process runs. Commands such as `hapax status` "
+                  "refuse it",
+                  kMigrate);
+  else
+    findings.ok("schema", "version that this binary knows");
   findings.attempt("tables are logged", kMigrate, [&] { check_tables(session, findings); });
-  findings.attempt("handlers' tables", kRoles, [&] { check_handler_tables(session, findings); });
-  findings.attempt("routes[].tables", "correct the names",
-                   [&] { check_declared_tables(config, session, findings); });
+  check_handlers_tables(config, session, findings);
   findings.attempt("batches", kRoles, [&] { check_deferred(config, session, gate, findings); });
   findings.attempt("seal", kMigrate, [&] { check_seal(session, std::string(kKeys), findings); });
   if (std::ranges::any_of(config.routes,

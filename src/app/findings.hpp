@@ -49,6 +49,10 @@ void check_kafka(const config::Config& config, Findings& findings,
                  const config::Gate* gate = nullptr);
 void check_postgres(const config::Config& config, Findings& findings,
                     const config::Gate* gate = nullptr);
+// Whether handlers' tables are logged; whether those that routes declare are there, with their
+// rights.
+void check_handlers_tables(const config::Config& config, store::Session& session,
+                           Findings& findings);
 // Whether calls are open in scopes that do not call. They halt their messages' partitions,
 // `open_call`.
 void check_calls(const config::Config& config, store::Session& session, Findings& findings);

@@ -168,7 +168,9 @@ ExitCode list(const KeysOptions& options) {
   Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "UPDATED", "ERROR"});
   for (const Json& row : listed.rows)
     table.add({cell(row.at("key")), cell(row.at("scope")), cell(row.at("tenant")),
-               cell(row.at("status")), coordinates_cell(row), time_cell(row.at("updated_at")),
+               cell(row.at("status")) +
+                   (row.at("answered").is_null() ? "" : ", answered " + cell(row.at("answered"))),
+               coordinates_cell(row), time_cell(row.at("updated_at")),
                cut(cell(row.at("error")), 60)});
   if (table.empty()) {
     print_line("no key fits");

@@ -14,6 +14,7 @@
 #include "observe/log.hpp"
 #include "observe/service_manager.hpp"
 #include "store/operator/migrate.hpp"
+#include "store/operator/roles.hpp"
 #include "worker/connect_options.hpp"
 
 namespace hapax::app {
@@ -66,7 +67,8 @@ void refuse_exit() {
 std::string explained(const store::DatabaseError& error) {
   std::string text = error.what();
   text.erase(text.find_last_not_of('\n') + 1);
-  if (error.sqlstate() == "42501") text += ": run roles.sql with this role as `worker`";
+  if (error.sqlstate() == "42501")
+    text += ": run " + store::roles_file() + " with this role as `worker`";
   return text;
 }
 
@@ -125,7 +127,7 @@ std::unique_ptr<observe::AdminServer> serve_admin(const config::Config& config,
               "serving /metrics, /livez and /readyz");
     return server;
   } catch (const std::exception& error) {
-    throw Stop(kConfigWrong, std::string("admin.listen: ") + error.what());
+    throw Stop(kConfigWrong, error.what());  // it names admin.listen
   }
 }
 

@@ -156,7 +156,7 @@ struct Route {
   std::size_t max_result_bytes = std::size_t{64} << 10;
   std::size_t batch = 1;        // messages a transaction, at most
   std::uint32_t breaker = 100;  // dead letters in a row for one cause that halt the route; 0: never
-  // What the handler does with its tables, such as {"payments": {"INSERT"}}, for `hapax check`.
+  // What the handler does with its tables, such as {"payments": {"INSERT"}}; checked, and tested.
   std::map<std::string, std::vector<std::string>> tables;
   std::optional<Outside> outside;  // nothing: its handler takes effect in PostgreSQL only
   Payload payload;

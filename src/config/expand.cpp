@@ -98,6 +98,24 @@ std::string file_named_by(std::string_view written, const Environment& environme
   return std::holds_alternative<std::string>(path) ? std::get<std::string>(path) : "";
 }
 
+std::vector<std::string> defaulted(std::string_view written, const Environment& environment) {
+  std::vector<std::string> names;
+  for (auto at = written.find('$'); at != std::string_view::npos; at = written.find('$', at)) {
+    if (!written.substr(at + 1).starts_with('{')) {
+      at += 2;
+      continue;
+    }
+    const std::string_view inside = written.substr(at + 2, written.find('}', at) - at - 2);
+    const auto bar = inside.find(":-");
+    const std::string name(inside.substr(0, bar));
+    at += 2 + inside.size();
+    if (bar == std::string_view::npos) continue;
+    const auto value = environment(name);
+    if (!value || value->empty()) names.push_back(name);
+  }
+  return names;
+}
+
 bool is_indirect(std::string_view written) {
   return (written.starts_with('@') && !written.starts_with("@@")) ||
          written.find("${") != std::string_view::npos;

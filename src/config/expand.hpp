@@ -40,6 +40,9 @@ std::variant<std::string, NotExpanded> expand(std::string_view written,
 // read a changed value again.
 std::string file_named_by(std::string_view written, const Environment& environment);
 
+// The variables whose defaults count in it, because they are unset or empty.
+std::vector<std::string> defaulted(std::string_view written, const Environment& environment);
+
 // Whether the value comes from outside the file, wholly or in part.
 bool is_indirect(std::string_view written);
 

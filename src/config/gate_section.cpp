@@ -127,7 +127,7 @@ void read_gate_route(Object& section, GateRoute& route, Route& base) {
     section.reader().problem(member_path(section.path(), "path"), "is the gate's own");
   if (section.find("accept")) {
     section.section("accept", [&](Object& accept) { read_accept(accept, route.accept.emplace()); });
-    for (const char* const name : {"handler", "plugin", "options", "max_result_bytes"})
+    for (const char* const name : {"handler", "plugin", "options", "max_result_bytes", "tables"})
       if (section.find(name))
         section.reader().problem(
             member_path(section.path(), name),

@@ -107,6 +107,7 @@ void read_handler(Object& section, Route& route) {
   section.read("plugin", route.plugin, Text{"the path of a plugin, such as \"./libpayments.so\""});
   section.read("options", route.options, Options{});
   section.read("max_result_bytes", route.max_result_bytes, Size{1, kLargestResult});
+  section.section("tables", [&](Object& tables) { read_tables(tables, route); });
 }
 
 void read_route(Object& section, Route& route) {
@@ -119,7 +120,6 @@ void read_route(Object& section, Route& route) {
   section.read("retention", route.retention, Duration{1min, 24h * 3650});
   section.read("batch", route.batch, Whole{1, 10'000});
   section.read("breaker", route.breaker, Whole{0, 1'000'000});
-  section.section("tables", [&](Object& tables) { read_tables(tables, route); });
   if (section.find("outside"))
     section.section("outside",
                     [&](Object& outside) { read_outside(outside, route.outside.emplace()); });

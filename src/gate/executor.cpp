@@ -372,7 +372,8 @@ Answer Executor::failed(const Run& run, const flow::Thrown& thrown) const {
        {"handler", run.route.handler.name},
        {"sqlstate", thrown.fault.sqlstate},
        {"trace_id", run.carried.trace_id()},
-       {"error", setup_.log_error_text ? std::string_view(thrown.fault.text) : "not shown"}},
+       {"error",
+        setup_.log_error_text ? std::optional<std::string_view>(thrown.fault.text) : std::nullopt}},
       "a request failed and took no effect; log.error_text shows why");
   if (thrown.what == flow::Thrown::What::retry) {
     const auto wait = thrown.after.value_or(kRetryAfter);

@@ -78,6 +78,9 @@ std::string story_of(const Json& row) {
   if (status == "answered")
     return where + " has called for it and was answered at " + when +
            "; the answer is to be booked";
+  if (!row.at("called_by").is_null())
+    return where + " calls for it, or waits to call again: worker " + cell(row.at("called_by")) +
+           " has it under a lease since " + when;
   return where + " has it " + status + " since " + when + ", and it never completed";
 }
 

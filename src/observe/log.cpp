@@ -52,8 +52,11 @@ bool needs_quotes(std::string_view value) {
 nlohmann::ordered_json json_of(const Field& field) {
   return std::visit(
       [](const auto& value) -> nlohmann::ordered_json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string_view>)
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, std::string_view>)
           return to_valid_utf8(value);
+        else if constexpr (std::is_same_v<Value, std::monostate>)
+          return nullptr;
         else
           return value;
       },
@@ -63,6 +66,7 @@ nlohmann::ordered_json json_of(const Field& field) {
 std::string text_line(std::string_view event, Fields fields, std::string_view sentence) {
   std::string line = escape_for_terminal(event) + ": " + escape_for_terminal(sentence);
   for (const Field& field : fields) {
+    if (!field.is_given()) continue;
     line += ' ' + escape_for_terminal(field.name()) + '=';
     const auto* text = std::get_if<std::string_view>(&field.value());
     if (text == nullptr)
@@ -79,7 +83,8 @@ std::string json_line(std::string_view event, Fields fields, std::string_view se
   nlohmann::ordered_json object;
   object["event"] = to_valid_utf8(event);
   object["sentence"] = to_valid_utf8(sentence);
-  for (const Field& field : fields) object[to_valid_utf8(field.name())] = json_of(field);
+  for (const Field& field : fields)
+    if (field.is_given()) object[to_valid_utf8(field.name())] = json_of(field);
   return object.dump().substr(1);
 }
 

@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -30,7 +31,8 @@ enum class Format : std::uint8_t { text, json };
 // Precondition: `name` is a word chosen in code, and not time, level, event or sentence.
 class Field {
  public:
-  using Value = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view>;
+  using Value =
+      std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view, std::monostate>;
 
   Field(std::string_view name, bool value) : name_(name), value_(value) {}
   Field(std::string_view name, std::signed_integral auto value)
@@ -41,6 +43,11 @@ class Field {
       : name_(name), value_(static_cast<double>(value)) {}
   Field(std::string_view name, std::string_view value) : name_(name), value_(value) {}
   Field(std::string_view name, const char* value) : Field(name, std::string_view(value)) {}
+  // Nothing: the line has no such field.
+  Field(std::string_view name, std::same_as<std::optional<std::string_view>> auto value)
+      : name_(name), value_(value ? Value(*value) : Value(std::monostate())) {}
+
+  bool is_given() const { return !std::holds_alternative<std::monostate>(value_); }
 
   std::string_view name() const { return name_; }
   const Value& value() const { return value_; }

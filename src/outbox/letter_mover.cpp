@@ -88,7 +88,7 @@ void LetterMover::failed(const Portion& portion, const char* why) {
     if (!is_alone || failed.failures++ > 0) continue;
     observe::log::warning(
         "dead_letters_delayed", {{"topic", topic}, {"error", why}},
-        "PostgreSQL refuses (does the worker's role have its rights? sql/roles.sql), or a "
+        "PostgreSQL refuses (does the worker's role have its rights? See `hapax check`), or a "
         "letter cannot be read: it and later ones of its topic are not published while this lasts");
   }
   if (!is_alone) look_again();

@@ -65,8 +65,10 @@ std::optional<store::StoreIdentity> RelayLease::look_at_store() {
   }
   if (!store::may_read_batches(*session_)) {
     wait("batches", [] {
-      log::warning("outbox_waits", {{"error", "no SELECT on hapax.outbox_batches"}},
-                   "a batch may be open that this relay must not send again; run sql/roles.sql");
+      log::warning(
+          "outbox_waits", {{"error", "no SELECT on hapax.outbox_batches"}},
+          "a batch may be open that this relay must not send again; `hapax check` tells how to "
+          "give the right");
     });
     return std::nullopt;
   }

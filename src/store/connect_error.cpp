@@ -88,7 +88,7 @@ constexpr std::pair<std::string_view, std::string_view> kStates[] = {
      "PostgreSQL has no connection left: raise its max_connections, or lower worker.lanes"},
     {"53400", "a limit of PostgreSQL's configuration is reached: see its log"},
     {"25006",
-     "the server or the session is read-only: is it a standby, or did another than sql/roles.sql "
+     "the server or the session is read-only: is it a standby, or did another than roles.sql "
      "set default_transaction_read_only?"},
     {"57P03", "PostgreSQL starts up, shuts down or recovers"},
     {"57P", "PostgreSQL was shut down or restarted"},

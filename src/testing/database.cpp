@@ -57,7 +57,7 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-Database::Database(const std::vector<std::string>& schema) {
+Database::Database(const std::vector<std::string>& schema, const store::TableRights& rights) {
   for (const std::string& name : std::exchange(server().finished, {}))
     server().databases.drop(name);
   name_ = "harness_" + std::to_string(++server().made);
@@ -70,6 +70,14 @@ Database::Database(const std::vector<std::string>& schema) {
     } catch (const store::DatabaseError& error) {
       throw std::runtime_error("the schema " + path + " fails: " + error.what());
     }
+  }
+  if (rights.empty()) return;
+  store::Session session = connect(server().postgres.url(name_));
+  try {
+    store::restrict_role(session, kWorker, rights);
+  } catch (const store::DatabaseError& error) {
+    throw std::runtime_error(std::string("routes[].tables: ") + error.what() +
+                             " (does Options::schema make the table?)");
   }
 }
 

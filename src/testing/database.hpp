@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "store/session.hpp"
+#include "store/testing/test_database.hpp"
 
 namespace hapax::testing {
 
 class Database {
  public:
-  // hapax's schema, and the user's from files of SQL.
+  // hapax's schema, and the user's from files of SQL. The worker's role gets `rights`; if that is
+  // empty, all rights that a handler may need.
   // Throws: std::runtime_error (no PostgreSQL, a file that cannot be read or fails).
   // Blocks: about 0.1 s; the first one of a process about 1 s.
-  explicit Database(const std::vector<std::string>& schema);
+  Database(const std::vector<std::string>& schema, const store::TableRights& rights);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

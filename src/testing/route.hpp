@@ -6,6 +6,7 @@
 #include "flow/route.hpp"
 #include "hapax/testing.hpp"
 #include "store/session.hpp"
+#include "store/testing/test_database.hpp"
 
 namespace hapax::testing {
 
@@ -13,6 +14,7 @@ struct TestedRoute {
   flow::Route route;
   Setup setup;                    // for on_start
   store::ConnectOptions connect;  // without a url
+  store::TableRights rights;      // routes[].tables
 };
 
 // Throws: std::runtime_error with every mistake of the configuration.

@@ -145,7 +145,7 @@ void OutsideCalls::delayed(const store::DatabaseError& error) {
   if (std::exchange(said_, error.what()) == error.what()) return;
   log::warning("calls_delayed", {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
                "PostgreSQL refuses what calls to the outside need (does the worker's role have its "
-               "rights? sql/roles.sql); trying again");
+               "rights? See `hapax check`); trying again");
 }
 
 void OutsideCalls::renew() {

@@ -114,7 +114,8 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
        {"partition", flight.source.partition},
        {"offset", flight.source.offset},
        {"token", flight.taken.token},
-       {"answer", setup_.log_error_text ? flight.end.text : ""}},
+       {"answer",
+        setup_.log_error_text ? std::optional<std::string_view>(flight.end.text) : std::nullopt}},
       is_forgotten
           ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
             "answer is not kept; with log.error_text it is shown here"

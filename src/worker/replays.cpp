@@ -74,7 +74,7 @@ bool Replays::turn() {
       observe::log::warning(
           "replays_delayed", {{"sqlstate", replayed.sqlstate}, {"error", replayed.detail}},
           "PostgreSQL refuses to tell which replays are wanted (does the worker's "
-          "role have its rights? sql/roles.sql); trying again");
+          "role have its rights? See `hapax check`); trying again");
     said_ = replayed.detail;
     return false;
   }

@@ -176,9 +176,9 @@ void Settler::count(const Work& work, const Item& item, const Outcome& outcome) 
 // it.
 void Settler::log_outcome(const Work& work, const Item& item, const Outcome& outcome) const {
   const std::string_view handler = work.partition->route().handler.name;
-  const std::string_view error =
-      setup_.log_error_text ? std::string_view(outcome.detail).substr(0, outcome.detail.find('\n'))
-                            : std::string_view();
+  std::optional<std::string_view> error;
+  if (setup_.log_error_text)
+    error = std::string_view(outcome.detail).substr(0, outcome.detail.find('\n'));
   const Coordinates& at = item.record->message().coordinates();
   const auto trace_id = [&] { return traces::Carried(item.record->message(), trace_).trace_id(); };
   if (outcome.result == Result::failed && outcome.reason != flow::kRedelivered) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <hapax/testing.hpp>
 
 namespace {
@@ -25,8 +26,15 @@ class @Class@Test : public testing::Test {
  protected:
   long sum() { return harness.sql("SELECT amount FROM @name@_sums")[0].get<long>("amount"); }
 
+  // The harness gives the handler no other rights.
+  static nlohmann::json tables() {
+    std::ifstream file("gate.json");
+    return nlohmann::json::parse(file, nullptr, true, true).at("routes").at(0).at("tables");
+  }
+
   Harness harness{hapax::handler<@Class@>("@name@"),
-                  {.route = {{"key", {{"header", "idempotency-key"}}}}, .schema = {"schema.sql"}}};
+                  {.route = {{"key", {{"header", "idempotency-key"}}}, {"tables", tables()}},
+                   .schema = {"schema.sql"}}};
 };
 
 // Sent again, in parallel, killed at each point, with SQL errors at each statement. The kit compares

@@ -60,10 +60,17 @@ TEST_F(CheckOfAGate, NamesWhatIsMissing) {
   site.database().run("DELETE FROM hapax.schema_migrations WHERE number > 8");
   const Said said = check(gate_config(site, site.topic(), plugin));
   EXPECT_EQ(said.code, 1) << said.text;
-  EXPECT_THAT(said.text, HasSubstr("FAIL  schema: the schema is at 8, this needs at least 9"));
+  EXPECT_THAT(said.text,
+              HasSubstr("FAIL  schema: the schema is at 8, this needs at least 9 → run `hapax"));
   const Said missing = check(gate_config(site, site.topic(), "./libnone.so"));
   EXPECT_EQ(missing.code, 3) << missing.text;
   EXPECT_THAT(missing.text, HasSubstr("FAIL  handler scripted: "));
+}
+
+TEST_F(CheckOfAGate, NamesATableThatARouteDeclaresAndIsNotThere) {
+  std::string text = gate_config(site, site.topic(), plugin);
+  text.replace(text.find("\"path\": \"/now\""), 0, R"("tables": {"bookings": ["INSERT"]}, )");
+  EXPECT_THAT(check(text).text, HasSubstr("FAIL  table bookings: there is none of this name"));
 }
 
 TEST_F(CheckOfAGate, TellsWhyNoRequestsShareATransaction) {

@@ -7,6 +7,7 @@
 
 #include "sandbox/temporary_folder.hpp"
 #include "store/fault.hpp"
+#include "store/operator/migrate.hpp"
 #include "support/command.hpp"
 #include "support/pooler.hpp"
 #include "support/site.hpp"
@@ -80,6 +81,45 @@ TEST(CheckTables, NamesATableAndARightThatAreMissing) {
   EXPECT_THAT(wrong.text, testing::Not(HasSubstr("no INSERT")));
   EXPECT_THAT(check(R"({"booked": ["INSERT"]})").text,
               HasSubstr("ok    routes[].tables: all there"));
+}
+
+TEST(CheckSchema, WarnsOfAnOlderOneThatCommandsRefuse) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("DELETE FROM hapax.schema_migrations WHERE number = " +
+                      std::to_string(store::kSchema));
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w").config;
+  const std::string older = hapax({"check"}, file).text;
+  EXPECT_THAT(older, HasSubstr("warn  schema: an older version"));
+  EXPECT_THAT(older, HasSubstr("→ run `hapax migrate up`"));
+  site.database().run("DELETE FROM hapax.schema_migrations");
+  EXPECT_THAT(hapax({"check"}, file).text,
+              HasSubstr("FAIL  schema: the schema hapax is not there → run `hapax migrate up`\n"));
+}
+
+TEST(CheckVariables, NamesThoseWhoseDefaultCounts) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  nlohmann::json config = site.options("w").config;
+  config["kafka"]["client.id"] = "$${NO:-x}${HAPAX_TEST_UNSET:-a}${HAPAX_TEST_SET:-b}";
+  setenv("HAPAX_TEST_SET", "c", 1);
+  std::ofstream(file) << "// ${COMMENT:-d}\n" << config;
+  EXPECT_THAT(hapax({"check"}, file).text,
+              HasSubstr("ok    variables: unset or empty, so the file's default counts: "
+                        "HAPAX_TEST_UNSET\n"));
+}
+
+TEST(CheckRights, NamesTheFileThatAnInstalledHapaxHas) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run("REVOKE INSERT ON hapax.dead_letters FROM hapax_worker");
+  const sandbox::TemporaryFolder folder("check");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w").config;
+  EXPECT_THAT(hapax({"check"}, file).text,
+              testing::ContainsRegex("FAIL  rights: missing: INSERT on hapax.dead_letters → run "
+                                     "/.*/share/hapax/roles.sql with this role"));
 }
 
 // What bootstrap.servers name may answer although the brokers' own addresses do not.

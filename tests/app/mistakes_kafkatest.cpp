@@ -52,6 +52,16 @@ TEST(Mistakes, InKafkasPropertiesEndAWorkerBeforeItWaitsForPostgreSQL) {
   EXPECT_THAT(said.text, HasSubstr("\nkafka.security.protocol: librdkafka"));
 }
 
+TEST(Mistakes, InTheAddressOfTheProbesNameItOnce) {
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder("mistakes");
+  const auto config = folder.path() / "worker.json";
+  std::ofstream(config) << site.options("w", {{"admin", {{"listen", "192.0.2.1:1"}}}}).config;
+  const Said said = hapax({"run"}, config);
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.text, HasSubstr("hapax: admin.listen: cannot listen on"));
+}
+
 TEST(Mistakes, InACommandNameTheNearestOne) {
   const Said said = hapax({"statsu"}, "worker.json");
   EXPECT_EQ(said.code, 2);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "flow/stored_response.hpp"
 #include "sandbox/child_process.hpp"
 #include "sandbox/temporary_folder.hpp"
 #include "support/command.hpp"
@@ -111,6 +112,42 @@ TEST(Status, AdvisesNoRetryIfFactsContradictEachOther) {
   for (const char* const told : {"\n      earliest: go on at the oldest message there is",
                                  "\n      accept_kafka: start at", "\n      retry: the cause"})
     EXPECT_THAT(text, HasSubstr(told));
+}
+
+class ShownKeys : public testing::Test {
+ protected:
+  // `columns` and `values` are beside those that all rows have.
+  void store(const std::string& columns, const std::string& values) {
+    site.database().run(
+        "INSERT INTO hapax.idempotency_keys (key, scope, group_id, topic, generation, partition, "
+        "kafka_offset, " +
+        columns + ") VALUES ('k', 's', 'g', 't', 1, 0, 7, " + values + ")");
+    std::ofstream(file()) << site.options("w").config;
+  }
+  std::filesystem::path file() const { return folder.path() / "worker.json"; }
+
+  Site site = Site::on_mock_cluster(1);
+  const sandbox::TemporaryFolder folder{"keys"};
+};
+
+TEST_F(ShownKeys, TellThatAWorkerHasACallUnderALease) {
+  site.database().run(
+      "INSERT INTO hapax.holders (group_id, worker, until) VALUES ('g', 'w7', 'infinity')");
+  store("status, expires_at, token, holder",
+        "'started', 'infinity', 1, (SELECT id FROM hapax.holders)");
+  const auto waits = HasSubstr("calls for it, or waits to call again: worker w7 has it");
+  EXPECT_THAT(hapax({"explain", "--key", "k"}, file()).text, waits);
+  site.database().run("UPDATE hapax.holders SET until = now()");
+  EXPECT_THAT(hapax({"explain", "--key", "k"}, file()).text, Not(waits));
+}
+
+TEST_F(ShownKeys, TellWhatAGateHasAnswered) {
+  store("status, expires_at, result",
+        "'completed', now() + interval '1 day', '" +
+            flow::stored_text({422, {{"Content-Type", "text/plain"}}, "too little"}) + "'");
+  EXPECT_THAT(hapax({"keys", "list"}, file()).text, HasSubstr("completed, answered 422"));
+  site.database().run("UPDATE hapax.idempotency_keys SET result = '{\"status\":422}'");
+  EXPECT_THAT(hapax({"keys", "list"}, file()).text, Not(HasSubstr("answered")));
 }
 
 TEST(Status, TellsOfDeadLettersWhoseOperationWasCompletedSince) {

@@ -57,6 +57,17 @@ TEST(Log, KeepsHostileTextInOneLineAndInItsField) {
       << line;
 }
 
+TEST(Log, LeavesOutAFieldThatIsNotGiven) {
+  for (const Format format : {Format::text, Format::json}) {
+    const auto line = written(Level::info, format, [] {
+      const std::optional<std::string_view> none, some = "why";
+      info("failed", {{"error", none}, {"cause", some}}, "it failed");
+    });
+    EXPECT_EQ(line.find("error"), std::string::npos) << line;
+    EXPECT_NE(line.find("why"), std::string::npos) << line;
+  }
+}
+
 TEST(Log, WritesOneJsonObjectALine) {
   const auto line = written(Level::info, Format::json, [] {
     info("partition_assigned",

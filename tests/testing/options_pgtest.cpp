@@ -68,6 +68,22 @@ TEST_F(KitOptions, TheWorkersFileIsReadAsItIsWithoutItsServers) {
             "p7 7s");
 }
 
+// Else a test would not show that the declaration lacks a right.
+TEST_F(KitOptions, TheWorkersRoleHasOnlyTheRightsThatTheRouteDeclares) {
+  Options options = ledger();
+  options.route["tables"] = nlohmann::json::parse(
+      R"({"payments": ["INSERT"], "entries": ["INSERT", "SELECT"], "notes": ["INSERT"]})");
+  Harness right(factory(book), options);
+  EXPECT_EQ(right.deliver(payment()).result, Result::completed);
+  options.route["tables"]["entries"] = {"INSERT"};
+  Harness wrong(factory(book), options);
+  const Outcome refused = wrong.deliver(payment());
+  EXPECT_EQ(refused.reason, "statement_refused");
+  EXPECT_THAT(refused.detail, HasSubstr("permission denied for table entries"));
+  options.route["tables"] = {{"bookings", {"INSERT"}}};
+  EXPECT_THAT(refusal(options), HasSubstr("routes[].tables: "));
+}
+
 TEST_F(KitOptions, ARouteThatIsNotThereIsAnsweredWithThoseThatAre) {
   Options options{.config = file("worker.json", R"({"routes": [
       {"topic": "a", "handler": "other", "key": {"header": "id"}},

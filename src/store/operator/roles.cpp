@@ -16,6 +16,8 @@ std::string quoted(const std::string& name) {
 
 }  // namespace
 
+std::string roles_file() { return HAPAX_ROLES_FILE; }
+
 void grant_worker(Session& session, const std::string& role) {
   constexpr std::string_view kVariable = ":\"worker\"";  // as psql writes it
   const std::string name = quoted(role);

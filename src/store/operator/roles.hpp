@@ -12,4 +12,7 @@ namespace hapax::store {
 // Throws: DatabaseError (no such role, not allowed).
 void grant_worker(Session& session, const std::string& role);
 
+// The path of roles.sql, as an installed hapax has it.
+std::string roles_file();
+
 }  // namespace hapax::store

@@ -64,6 +64,10 @@ DO $$ DECLARE t record; BEGIN
   FROM hapax_saved.sequences;
 END $$)";
 
+constexpr const char* kUserSchemas =
+    "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname NOT IN ('hapax', "
+    "'hapax_testing', 'information_schema') AND nspname NOT LIKE 'pg\\_%'";
+
 // What hapax itself keeps of an operation and a handler decides.
 constexpr const char* kKeys =
     "SELECT json_build_object('key', key, 'scope', scope, 'tenant', tenant, 'status', status, "
@@ -130,16 +134,23 @@ void make_test_role(Session& owner, const std::string& role) {
 void run_schema(Session& owner, const std::string& sql, const std::string& role) {
   Transaction transaction(owner);
   transaction.run(sql);
-  const Rows schemas = transaction.run(
-      "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname NOT IN ('hapax', "
-      "'hapax_testing', 'information_schema') AND nspname NOT LIKE 'pg\\_%'");
-  for (const Row schema : schemas) {
+  for (const Row schema : transaction.run(kUserSchemas)) {
     const std::string name = schema[0].text();
     transaction.run("GRANT USAGE ON SCHEMA " + name + " TO " + role +
                     "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + name +
                     " TO " + role + "; GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + name + " TO " +
                     role);
   }
+  transaction.commit();
+}
+
+void restrict_role(Session& owner, const std::string& role, const TableRights& rights) {
+  Transaction transaction(owner);
+  for (const Row schema : transaction.run(kUserSchemas))
+    transaction.run("REVOKE ALL ON ALL TABLES IN SCHEMA " + schema[0].text() + " FROM " + role);
+  for (const auto& [table, granted] : rights)
+    for (const std::string& right : granted)
+      transaction.run("GRANT " + right + " ON " + table + " TO " + role);
   transaction.commit();
 }
 

@@ -44,6 +44,12 @@ void make_test_role(Session& owner, const std::string& role);
 // Runs a file of SQL and gives the role what a handler needs of its tables.
 void run_schema(Session& owner, const std::string& sql, const std::string& role);
 
+// Rights by table, as routes[].tables declares them.
+using TableRights = std::map<std::string, std::vector<std::string>>;
+
+// Leaves the role no rights on users' tables but these. Throws: DatabaseError (no such table).
+void restrict_role(Session& owner, const std::string& role, const TableRights& rights);
+
 // The texts of a row's values, by column; nothing: NULL.
 using TableRow = std::map<std::string, std::optional<std::string>>;
 
