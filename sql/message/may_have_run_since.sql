@@ -1,5 +1,5 @@
--- Whether the message of a dead letter may have taken effect since. That is so if an operator let it run
--- again by the decision `run`, and it is not known to have been given up on again. A run that failed and is
+-- Whether the message of a dead letter may have taken effect since. It may if an operator let it run
+-- again by the decision `run`, and if no later giving up is known. A run that failed and is
 -- to be tried again tells nothing, nor does one that was only announced. Only for routes whose key is
 -- the position, because no key tells there. PostgreSQL's clock may have gone back since the letter, by 5 minutes
 -- at most. So a decision shortly before the letter counts, too.

@@ -1,7 +1,7 @@
 -- Calls to the outside on which an order about these open dead letters bears. A schema from 18 on.
--- $1 ids. Rows as JSON, one a call. `open`: it is not done. `decided`: a replay that is open books its
--- answer, or calls again because an operator has decided that it did not happen; `edited`: with
--- another payload than the letter's. The index by expiry leads to calls that are open.
+-- $1 ids. Rows as JSON, one a call. `open`: it is not done. `decided`: an operator has decided, and
+-- a replay that is open books its answer or calls again. `edited`: with another payload than the
+-- letter's. The index by expiry leads to calls that are open.
 SELECT to_json(c) FROM (
   SELECT d.id AS dead_letter, k.key, k.scope, k.tenant, k.status, true AS open,
          r.id IS NOT NULL AS decided, coalesce(r.edited, false) AS edited

@@ -24,7 +24,6 @@ namespace hapax::app {
 namespace {
 
 constexpr int kOldestServer = 140000;
-constexpr std::string_view kKeys = "idempotency_keys";
 constexpr const char* kMigrate = "run `hapax migrate up`";
 const std::string kRoles = "run " + store::roles_file() + " with this role as `worker`";
 
@@ -49,7 +48,7 @@ void check_durability(const config::Config& config, const Json& server, const co
                                                      : "; checkpoints are written with it on"));
   findings.judge(server.at("replication_role") == "origin", "session_replication_role",
                  cell(server.at("replication_role")),
-                 "set it to origin for this role: the seal's trigger does not fire otherwise");
+                 "set it to origin for this role: hapax's triggers do not fire otherwise");
 }
 
 void check_role(const Json& server, Findings& findings) {
@@ -205,22 +204,6 @@ void check_deferred(const config::Config& config, store::Session& session, const
                 "set routes[].batch to 1 if the handler writes that table");
 }
 
-void check_seal(store::Session& session, const std::string& table, Findings& findings) {
-  const Json seal = store::read_seal_trigger(session, table);
-  const bool there = !seal.is_null();
-  const bool enabled = there && (seal.at("enabled") == "O" || seal.at("enabled") == "A");
-  const bool whole = enabled && seal.at("deferred").get<bool>() && seal.at("raises").get<bool>();
-  findings.judge(
-      whole, table == kKeys ? "seal" : "seal of " + table,
-      !there     ? "the trigger is gone"
-      : !enabled ? "the trigger is disabled"
-      : whole    ? "the trigger is enabled"
-                 : "the trigger was changed",
-      "ALTER TABLE hapax." + table +
-          " ENABLE TRIGGER seal; if it is gone or changed, take it from `hapax migrate print`: "
-          "without it a handler can commit half a message");
-}
-
 void check_rights(store::Session& session, Findings& findings) {
   std::string missing;
   for (const Json& right : store::read_missing_rights(session))
@@ -310,11 +293,7 @@ void check_schema(const config::Config& config, store::Session& session, const c
   findings.attempt("tables are logged", kMigrate, [&] { check_tables(session, findings); });
   check_handlers_tables(config, session, findings);
   findings.attempt("batches", kRoles, [&] { check_deferred(config, session, gate, findings); });
-  findings.attempt("seal", kMigrate, [&] { check_seal(session, std::string(kKeys), findings); });
-  if (std::ranges::any_of(config.routes,
-                          [](const auto& route) { return key::is_by_position(route.key); }))
-    findings.attempt("seal of positions", kMigrate,
-                     [&] { check_seal(session, "positions", findings); });
+  findings.attempt("triggers", kMigrate, [&] { check_triggers(session, findings); });
   findings.attempt("rights", kRoles, [&] { check_rights(session, findings); });
   if (gate == nullptr || needs_relay(config))
     findings.attempt("database is the original", kRoles, [&] { check_store(session, findings); });

@@ -53,6 +53,8 @@ void check_postgres(const config::Config& config, Findings& findings,
 // rights.
 void check_handlers_tables(const config::Config& config, store::Session& session,
                            Findings& findings);
+// Whether the triggers of hapax's tables are there and enabled.
+void check_triggers(store::Session& session, Findings& findings);
 // Whether calls are open in scopes that do not call. They halt their messages' partitions,
 // `open_call`.
 void check_calls(const config::Config& config, store::Session& session, Findings& findings);

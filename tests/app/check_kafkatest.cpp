@@ -238,13 +238,17 @@ TEST(CheckConnections, CountTheOneOfCallsToTheOutside) {
 
 TEST(CheckAtStart, WarnsOfWhatWouldBreakThePromise) {
   Site site = Site::on_mock_cluster(1);
-  site.database().run("ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal");
+  site.database().run(
+      "ALTER TABLE hapax.idempotency_keys DISABLE TRIGGER seal; "
+      "DROP TRIGGER forgotten ON hapax.idempotency_keys; "
+      "ALTER TABLE hapax.checkpoints DISABLE TRIGGER epochs");
   const auto worker = site.worker("w", {{"postgres", {{"url", site.database().owner().url}}}});
   worker->await("check_failed", {{"check", "role is no superuser"}});
   worker->await("check_failed", {{"check", "seal"}});
   expect_leaves(*worker);
   const auto sound = site.worker("sound");
-  sound->await("check_failed", {{"check", "seal"}});
+  for (const char* check : {"seal", "trigger forgotten", "trigger epochs"})
+    sound->await("check_failed", {{"check", check}});
   EXPECT_EQ(sound->count("check_failed", {{"check", "role is no superuser"}}), 0U);
   expect_leaves(*sound);
 }

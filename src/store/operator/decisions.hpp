@@ -30,7 +30,7 @@ std::span<const Decision> all_decisions();
 const Decision* decision_named(std::string_view name);
 
 // Those that fit, the likeliest first. `retry` comes last if the facts contradict each other: the
-// partition then halts again unless somebody has changed them. `names_message`: the halt does; else
+// partition then halts again unless they have changed. `names_message`: the halt does; else
 // there is none to run or to skip.
 std::vector<Decision> decisions_about(std::string_view reason, bool names_message);
 

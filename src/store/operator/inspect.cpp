@@ -55,9 +55,7 @@ std::optional<int> dialled_port(const std::string& url) {
 
 Json read_tables(Session& session) { return read(session, sql::kReadTables); }
 
-Json read_seal_trigger(Session& session, const std::string& table) {
-  return first(read(session, sql::kReadSealTrigger, {table}));
-}
+Json read_triggers(Session& session) { return read(session, sql::kReadTriggers); }
 
 Json read_missing_rights(Session& session) { return read(session, sql::kReadMissingRights); }
 

@@ -27,8 +27,8 @@ std::int64_t read_backend_pid(Session& session);
 std::optional<int> dialled_port(const std::string& url);
 
 Json read_tables(Session& session);
-// On a table of hapax's. Null: it is gone.
-Json read_seal_trigger(Session& session, const std::string& table = "idempotency_keys");
+// Of hapax's tables: sql/operator/read_triggers.sql.
+Json read_triggers(Session& session);
 Json read_missing_rights(Session& session);
 // `declared`: [{"table": "payments", "privilege": "INSERT"}]. A table that is not there comes with
 // null.
