@@ -62,6 +62,8 @@ class CallSteps {
   virtual std::optional<std::string> begin(std::string_view name) = 0;
   virtual std::string key_of(std::string_view name) = 0;
   virtual void keep(std::string_view name, const std::string& answer) = 0;
+  // The step has surely sent nothing, or was refused.
+  virtual void not_done(std::string_view name) = 0;
 };
 
 // One call to the other side, as `call` and `reconcile` see it. Valid until that function returns;
@@ -118,27 +120,42 @@ class Call {
   // Thread safety: one thread at a time.
   template <std::invocable<std::string_view> Part>
   [[gnu::visibility("hidden")]] nlohmann::json step(std::string_view name, Part&& part) const {
-    if (const auto answer = parts_.steps->begin(name)) return nlohmann::json::parse(*answer);
+    if (const auto answer = steps().begin(name)) return nlohmann::json::parse(*answer);
     const std::string key = step_key(name);
-    const std::string answer =
-        detail::answer_text(std::invoke(std::forward<Part>(part), std::string_view(key)));
-    parts_.steps->keep(name, answer);
+    const std::string answer = detail::answer_text([&] {
+      try {
+        return nlohmann::json(std::invoke(std::forward<Part>(part), std::string_view(key)));
+      } catch (const NotCalled&) {
+        steps().not_done(name);
+        throw;
+      } catch (const Reject&) {
+        steps().not_done(name);
+        throw;
+      }
+    }());
+    steps().keep(name, answer);
     return nlohmann::json::parse(answer);
   }
 
   // What to hand on as the idempotency key of a step: 64 hexadecimal digits, the same for each call
   // of the operation. Throws: std::logic_error, if the name is wrong.
-  std::string step_key(std::string_view name) const { return parts_.steps->key_of(name); }
+  std::string step_key(std::string_view name) const { return steps().key_of(name); }
 
   // The kept answer of a step, for `reconcile`. Nothing: none is kept, so the step may have
   // happened or not. If the other side has it, keep what it tells: `call.step(name, …)` in
   // `reconcile`, too. Throws, blocks, thread safety: as step().
   [[gnu::visibility("hidden")]] std::optional<nlohmann::json> kept(std::string_view name) const {
-    const auto answer = parts_.steps->kept(name);
+    const auto answer = steps().kept(name);
     return answer ? std::optional(nlohmann::json::parse(*answer)) : std::nullopt;
   }
 
  private:
+  CallSteps& steps() const {
+    if (parts_.steps == nullptr)
+      throw std::logic_error("this Call was made by hand without Parts::steps, so it has no steps");
+    return *parts_.steps;
+  }
+
   Parts parts_;
 };
 

@@ -7,6 +7,7 @@
 UPDATE hapax.idempotency_keys
 SET status = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN 'started' ELSE $4 END,
     calls = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN 0 ELSE calls END,
+    crashes = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN 0 ELSE crashes END,
     answer = $5::json, error = $6, holder = NULL, token = token + 1, updated_at = now(),
     alone = false, expires_at = CASE
       WHEN $4 = 'answered' OR $4 = 'forgotten' AND steps IS NOT NULL THEN 'infinity'

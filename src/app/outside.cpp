@@ -39,7 +39,8 @@ std::string answer_cell(const Json& call) {
   const Json& steps = call.at("steps");
   if (!call.at("answer").is_null() || steps.is_null()) return cell(call.at("answer"));
   std::string names;
-  for (const Json& name : steps) names += (names.empty() ? "steps done: " : ", ") + cell(name);
+  for (const auto& [name, answer] : steps.items())
+    names += (names.empty() ? "steps done: " : ", ") + cell(Json(name));
   return names;
 }
 

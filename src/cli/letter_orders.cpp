@@ -128,7 +128,7 @@ std::vector<std::string> cancel_lines(const store::Json& calls, bool ids) {
   for (const store::Json& call : calls) {
     const std::string letter = cell(call.at("dead_letter"));
     lines.push_back(
-        call.at("open") == true
+        call.at("status") == "answered"
             ? "dead letter " + letter +
                   ": without its replay the answer is not booked. Decide again: hapax " +
                   "outside decide " + key_words(call) + ", with --happened or --give-up"

@@ -314,7 +314,13 @@ Json outside_calls(Ground& ground, const PageRequest& request) {
   });
   if (calls.empty() && app::calling_scopes(config).empty())
     return {{"scopes", Json::array()}, {"calls", std::move(calls)}};
-  for (Json& call : calls) mask_member(mask_of(ground), call, "answer");
+  for (Json& call : calls) {
+    mask_member(mask_of(ground), call, "answer");
+    if (call.at("steps").is_null()) continue;
+    Json names = Json::array();  // an answer may hold what console.mask hides
+    for (const auto& [name, answer] : call.at("steps").items()) names.push_back(name);
+    call["steps"] = std::move(names);
+  }
   return {{"scopes", scopes}, {"calls", std::move(calls)}};
 }
 

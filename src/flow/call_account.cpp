@@ -42,7 +42,7 @@ void heed_steps(store::Session& session, const store::ClaimRequest& request, std
                 CallEnd& end, std::string& why) {
   if (end == CallEnd::unknown) return;  // `hapax outside list` shows the steps
   const auto steps = store::read_steps(session, request.identity, request.scope, token);
-  if (!steps || steps->empty()) return;
+  if (!steps || steps->answers.empty()) return;
   if (end == CallEnd::uncalled) end = CallEnd::unknown;
   why += " (steps that are done: " + outside::names_of(*steps) + ")";
 }

@@ -84,7 +84,8 @@ void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& span
   Steps steps({.identity = call.identity,
                .scope = call.scope,
                .token = call.token,
-               .stop = call.stop.get_token()},
+               .stop = call.stop.get_token(),
+               .deadline = now + call.max_duration},
               call.key, steps_, may_go_on);
   call.end = make_call(handler, *call.message,
                        Call({.key = call.key,
@@ -97,6 +98,10 @@ void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& span
                          steps.call_begins();
                          return may_call();
                        });
+  // The handler may have caught what a step threw.
+  if (steps.is_in_doubt() &&
+      (call.end.how == Ended::How::not_called || call.end.how == Ended::How::no_call))
+    call.end.how = Ended::How::failed;
   const traces::Ended ended = ended_as(call.end);
   spans.end(std::span(&ended, 1), std::chrono::steady_clock::now());
 }

@@ -1,6 +1,5 @@
 #include "outside/steps.hpp"
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "key/key_text.hpp"
@@ -20,52 +19,68 @@ void check_name(std::string_view name) {
                                 " bytes of printable UTF-8, and does not begin with a colon");
 }
 
-std::string text_of(const store::KeptSteps& steps) {
-  std::string text = "{";
-  for (const auto& [name, answer] : steps) {
-    if (text.size() > 1) text += ',';
-    text += nlohmann::json(name).dump() + ':' + answer;
-  }
-  return text + '}';
+std::string payload_of(const key::Fingerprint& fingerprint) {
+  return fingerprint.rule + ' ' + key::hex(fingerprint.digest);
+}
+
+// Fingerprints by two rules cannot be compared; then the key itself was compared when it was taken.
+bool is_other_payload(const std::string& kept, const key::Fingerprint& own) {
+  return kept.starts_with(own.rule + ' ') && kept != payload_of(own);
 }
 
 }  // namespace
 
 std::string names_of(const store::KeptSteps& steps) {
   std::string names;
-  for (const auto& [name, answer] : steps) names += (names.empty() ? "" : ", ") + name;
+  for (const auto& [name, answer] : steps.answers) names += (names.empty() ? "" : ", ") + name;
   return names;
+}
+
+// If nothing is in doubt, the call may end as one that was not made.
+void Steps::refuse(const std::string& why) const {
+  if (is_in_doubt()) throw std::runtime_error(why);
+  throw NotCalled(why);
 }
 
 void Steps::read() {
   if (lost_) refuse_superseded();
   if (steps_) return;
-  steps_ = keeper_.read(owner_);
-  lost_ = !steps_;
+  std::optional<store::KeptSteps> found;
+  try {
+    found = keeper_.read(owner_);
+  } catch (const std::exception& error) {
+    refuse(error.what());
+  }
+  lost_ = !found;
   if (lost_) refuse_superseded();
+  if (!found->can_be_kept)
+    refuse("the database is of a schema that keeps no steps: run `hapax migrate up`");
+  if (is_other_payload(found->payload, owner_.identity.fingerprint))
+    refuse("the steps that are done (" + names_of(*found) + ") are of another payload");
+  steps_ = std::move(found);
 }
 
 std::optional<std::string> Steps::kept(std::string_view name) {
   check_name(name);
   read();
-  const auto found = steps_->find(std::string(name));
-  return found == steps_->end() ? std::nullopt : std::optional(found->second);
+  const auto found = steps_->answers.find(std::string(name));
+  return found == steps_->answers.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::string> Steps::begin(std::string_view name) {
-  if (auto answer = kept(name); answer && !begun_.contains(name)) {
-    begun_.emplace(name);
-    return answer;
-  }
+  auto answer = kept(name);
   const std::string quoted = '"' + std::string(name) + '"';
   if (!begun_.emplace(name).second)
     throw std::logic_error("the step " + quoted +
                            " was run before in this call; give each step a name of its own");
+  if (answer) return answer;
   if (!may_begin_())
-    throw std::runtime_error("the step " + quoted +
-                             " was not begun: this worker's lease is over, or it stops");
+    refuse("the step " + quoted + " was not begun: this worker's lease is over, or it stops");
+  in_doubt_.emplace(name);
   return std::nullopt;
 }
+
+void Steps::not_done(std::string_view name) { in_doubt_.erase(std::string(name)); }
 
 std::string Steps::key_of(std::string_view name) {
   check_name(name);
@@ -78,10 +93,11 @@ std::string Steps::key_of(std::string_view name) {
 
 void Steps::keep(std::string_view name, const std::string& answer) {
   store::KeptSteps all = *steps_;
-  all.emplace(name, answer);
-  const std::string text = text_of(all);
-  lost_ = !keeper_.keep(owner_, text);
+  all.answers.emplace(name, answer);
+  all.payload = payload_of(owner_.identity.fingerprint);
+  lost_ = !keeper_.keep(owner_, all, *steps_);
   if (lost_) refuse_superseded();
+  in_doubt_.erase(std::string(name));
   steps_ = std::move(all);
 }
 

@@ -7,6 +7,7 @@
 // A caller's thread has no session, so it asks a StepKeeper for both.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,12 +21,14 @@
 
 namespace hapax::outside {
 
-// Whose steps they are. The caller waits for PostgreSQL a few seconds at most once `stop` is asked.
+// Whose steps they are. If a stop is requested, the caller waits for PostgreSQL for a few seconds
+// more. Beyond the call's deadline it waits no longer than that, either.
 struct StepOwner {
   key::Identity identity;
   std::string scope;
   std::int64_t token = 0;
   std::stop_token stop = {};
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 class StepKeeper {
@@ -34,8 +37,10 @@ class StepKeeper {
   // As store::read_steps and store::keep_steps. Any thread.
   // Throws: std::runtime_error, with a sentence. Blocks: until PostgreSQL has answered.
   virtual std::optional<store::KeptSteps> read(const StepOwner& owner) = 0;
+  // `before`: what it has.
   // False: another holder took the key over.
-  virtual bool keep(const StepOwner& owner, const std::string& steps) = 0;
+  virtual bool keep(const StepOwner& owner, const store::KeptSteps& steps,
+                    const store::KeptSteps& before) = 0;
 };
 
 // Thread safety: none; one for each call.
@@ -51,12 +56,17 @@ class Steps final : public CallSteps {
   std::optional<std::string> begin(std::string_view name) override;
   std::string key_of(std::string_view name) override;
   void keep(std::string_view name, const std::string& answer) override;
+  void not_done(std::string_view name) override;
+
+  // Whether a step was begun, and may have happened, and is not kept.
+  bool is_in_doubt() const { return !in_doubt_.empty(); }
 
   // The call itself begins, behind a reconcile that may have run steps.
   void call_begins() { begun_.clear(); }
 
  private:
   void read();
+  [[noreturn]] void refuse(const std::string& why) const;
 
   const StepOwner owner_;
   const std::string_view call_key_;
@@ -64,6 +74,7 @@ class Steps final : public CallSteps {
   const std::function<bool()>& may_begin_;
   std::optional<store::KeptSteps> steps_;
   std::set<std::string, std::less<>> begun_;
+  std::set<std::string, std::less<>> in_doubt_;
   bool lost_ = false;  // another holder has the key
 };
 

@@ -69,12 +69,15 @@ class Caller::SteppingKeeper final : public outside::StepKeeper {
   std::optional<store::KeptSteps> read(const outside::StepOwner& owner) override {
     return store::read_steps(*caller_.session_, owner.identity, owner.scope, owner.token);
   }
-  bool keep(const outside::StepOwner& owner, const std::string& steps) override {
-    const store::KeptAnswer all{owner.identity, owner.scope, owner.token, steps};
+  bool keep(const outside::StepOwner& owner, const store::KeptSteps& steps,
+            const store::KeptSteps& before) override {
+    died = caller_.happens(CallFault::dies_in_step);
+    if (died) throw std::runtime_error("the process died");  // make_call() lets Died not through
+    const store::StepsToKeep all{owner.identity, owner.scope, owner.token, steps, before};
     const auto kept = store::keep_steps(*caller_.session_, std::span(&all, 1)).front();
     ++caller_.steps_;
     died = caller_.happens(CallFault::dies_between);
-    if (died) throw std::runtime_error("the process died");  // make_call() lets Died not through
+    if (died) throw std::runtime_error("the process died");
     return kept == store::Kept::yes;
   }
 

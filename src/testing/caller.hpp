@@ -25,6 +25,7 @@ enum class CallFault {
   dies_before,   // the process: the key is taken, and nothing was sent
   dies_after,    // the process: the other side has it, and PostgreSQL knows of no answer
   dies_kept,     // the process: the answer is committed, and not booked
+  dies_in_step,  // the process: the other side has the call's first step, and it is not kept
   dies_between,  // the process: the answer of the call's first step is kept
   loses_answer,
   cannot_tell,  // what reconcile finds, at first

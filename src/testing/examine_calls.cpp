@@ -20,7 +20,7 @@ class EveryCall : Examination {
   void deliver_again();
   void call_once_more();
   void break_off(CallFault fault, const std::string& name);
-  void break_off_between_steps();
+  void break_off_a_step(CallFault fault, const std::string& name);
   void break_off_while_reconciling();
   void die_in_the_booking();
   void fail_the_booking(const Fault& fault, const std::string& name);
@@ -124,17 +124,16 @@ void EveryCall::break_off(CallFault fault, const std::string& name) {
   });
 }
 
-void EveryCall::break_off_between_steps() {
-  fresh_way("the process dies when the first step is kept, then it is delivered again",
-            [&](Problems& problems) {
-              die(CallFault::dies_between);
-              const std::int64_t so_far = other_side_.effects();
-              const Outcome outcome = deliver();
-              if (repeat_ == config::Repeat::never)
-                expect_unknown(outcome, so_far, problems);
-              else
-                expect_same(outcome, problems);
-            });
+void EveryCall::break_off_a_step(CallFault fault, const std::string& name) {
+  fresh_way(name + ", then it is delivered again", [&](Problems& problems) {
+    die(fault);
+    const std::int64_t so_far = other_side_.effects();
+    const Outcome outcome = deliver();
+    if (repeat_ == config::Repeat::never)
+      expect_unknown(outcome, so_far, problems);
+    else
+      expect_same(outcome, problems);
+  });
 }
 
 void EveryCall::break_off_while_reconciling() {
@@ -175,7 +174,11 @@ Report EveryCall::run() {
     break_off(CallFault::dies_before, "the process dies before the call");
     break_off(CallFault::dies_after, "the process dies in the call, when the other side has it");
     break_off(CallFault::loses_answer, "the connection breaks before the answer comes");
-    if (has_steps) break_off_between_steps();
+    if (has_steps) {
+      break_off_a_step(CallFault::dies_in_step,
+                       "the process dies in the first step, when the other side has it");
+      break_off_a_step(CallFault::dies_between, "the process dies when the first step is kept");
+    }
     if (repeat_ == config::Repeat::queryable) break_off_while_reconciling();
     if (report_.once.runs > 0) {
       break_off(CallFault::dies_kept, "the process dies before the booking");

@@ -119,10 +119,11 @@ void Settler::tell_of_wait(const Work& work, Item& item, const Outcome& outcome,
     return;
   }
   if (item.waits_since == Clock::time_point{}) item.waits_since = now;
-  if (item.wait_told || now - item.waits_since < kLongWait) return;
-  item.wait_told = true;
+  if (now - item.waits_since < kLongWait) return;
+  // Each time, because a lower message that waited may be settled meanwhile.
   work.partition->set_waits_for(at.offset, "offset " + std::to_string(at.offset) + " waits (" +
                                                outcome.reason + "); see `hapax explain`");
+  if (std::exchange(item.wait_told, true)) return;
   observe::log::warning("message_waits",
                         {{"topic", at.topic},
                          {"partition", at.partition},

@@ -13,16 +13,15 @@ namespace {
 // return.
 constexpr std::chrono::seconds kStillWaits{5};
 
-constexpr const char* kUndefinedColumn = "42703";
+std::chrono::steady_clock::time_point waits_until(const outside::StepOwner& owner) {
+  return std::min(std::chrono::steady_clock::now(), owner.deadline) + kStillWaits;
+}
 
 // Whether the question itself is wrong, so that asking again would not help.
 std::exception_ptr refusal_of(const store::DatabaseError& error) {
   if (store::is_too_much(error.fault()))
     return std::make_exception_ptr(
         std::runtime_error("PostgreSQL cannot keep the answer of a step: " + error.fault().text));
-  if (error.sqlstate() == kUndefinedColumn)
-    return std::make_exception_ptr(std::runtime_error(
-        "the database is of a schema that keeps no steps: run `hapax migrate up`"));
   return {};
 }
 
@@ -32,8 +31,9 @@ std::optional<store::KeptSteps> StepDesk::read(const outside::StepOwner& owner) 
   return std::move(ask({.owner = owner, .steps = std::nullopt})->found);
 }
 
-bool StepDesk::keep(const outside::StepOwner& owner, const std::string& steps) {
-  return ask({.owner = owner, .steps = steps})->is_ours;
+bool StepDesk::keep(const outside::StepOwner& owner, const store::KeptSteps& steps,
+                    const store::KeptSteps& before) {
+  return ask({.owner = owner, .steps = steps, .before = before})->is_ours;
 }
 
 std::shared_ptr<StepDesk::Asked> StepDesk::ask(Asked question) {
@@ -43,7 +43,7 @@ std::shared_ptr<StepDesk::Asked> StepDesk::ask(Asked question) {
   wake_();
   const auto done = [&] { return asked->done; };
   const bool in_time = answered_.wait(lock.waitable(), asked->owner.stop, done) ||
-                       answered_.wait_for(lock.waitable(), kStillWaits, done);
+                       answered_.wait_until(lock.waitable(), waits_until(asked->owner), done);
   if (!in_time) {
     questions_.remove(asked);
     throw std::runtime_error("PostgreSQL did not answer before the call had to stop");
@@ -75,10 +75,10 @@ void StepDesk::serve(store::Session& session) {
 // All in one transaction; one by one if PostgreSQL refuses one of them.
 void StepDesk::answer_keeps(store::Session& session, Questions& asked) {
   if (asked.empty()) return;
-  std::vector<store::KeptAnswer> wanted;
+  std::vector<store::StepsToKeep> wanted;
   for (const auto& question : asked)
-    wanted.push_back(
-        {question->owner.identity, question->owner.scope, question->owner.token, *question->steps});
+    wanted.push_back({question->owner.identity, question->owner.scope, question->owner.token,
+                      *question->steps, question->before});
   try {
     const std::vector<store::Kept> kept = store::keep_steps(session, wanted);
     flow::crash_point("step_kept");

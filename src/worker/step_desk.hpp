@@ -23,7 +23,8 @@ class StepDesk final : public outside::StepKeeper {
   explicit StepDesk(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   std::optional<store::KeptSteps> read(const outside::StepOwner& owner) override;
-  bool keep(const outside::StepOwner& owner, const std::string& steps) override;
+  bool keep(const outside::StepOwner& owner, const store::KeptSteps& steps,
+            const store::KeptSteps& before) override;
 
   // Answers what is asked. If another transaction has a key, its question stays for the next time.
   // Throws: DatabaseError. What is not answered stays asked.
@@ -32,7 +33,8 @@ class StepDesk final : public outside::StepKeeper {
  private:
   struct Asked {
     outside::StepOwner owner;
-    std::optional<std::string> steps;  // to keep; nothing: to read
+    std::optional<store::KeptSteps> steps;  // to keep; nothing: to read
+    store::KeptSteps before = {};           // as PostgreSQL has them
     std::optional<store::KeptSteps> found = {};
     bool is_ours = false;
     std::exception_ptr refused = {};

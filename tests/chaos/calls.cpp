@@ -84,6 +84,8 @@ class Calls final : public hapax::OutsideHandler {
     const bool early = order.at("amount").get<int>() % 2 == 0;
     const bool dies = deed == "kill" || (deed == "kill once" && is_first(order, "kill"));
     if (dies && early) std::raise(SIGKILL);
+    const json quote = about.step("quote", [&](std::string_view) { return drawn(about); });
+    note(message, order, "quote", quote, about.token());
     if (deed == "hang once" && is_first(order, "hang")) hang(message, order, about);
     httplib::Client client = client_until(about.deadline());
     // Half of the handlers listen when they are asked to stop.
@@ -105,6 +107,11 @@ class Calls final : public hapax::OutsideHandler {
     json kept = answer_of(answer->body, about);
     if (deed == "deep answer") kept["deep"] = json::parse(too_deep());
     return kept;
+  }
+
+  // Another one each time, so that two of one operation show a step that was repeated.
+  static json drawn(const Call& about) {
+    return std::to_string(getpid()) + '-' + std::to_string(about.token());
   }
 
   // The token tells which call's answer was kept.
@@ -168,7 +175,7 @@ class Calls final : public hapax::OutsideHandler {
     append(folder_ / "calls" / pid,
            json{{"op", op}, {"part", part}, {"what", what}, {"token", token}, {"at", now}}.dump() +
                '\n');
-    if (part != "hang")
+    if (part != "hang" && part != "quote")
       append(folder_ / "runs" / pid, op + ' ' + std::to_string(message.partition()) + ' ' +
                                          std::to_string(message.offset()) + ' ' + run + '\n');
   }

@@ -89,7 +89,7 @@ TEST_P(LogicalCopy, HaltsNamingBothPlacesAndGoesOnIfItIsTheOriginalNow) {
   // Nothing but an answer to the question ends it.
   const Said unfit = copied.resume(*worker, "accept_kafka");
   EXPECT_NE(unfit.code, 0);
-  EXPECT_THAT(unfit.text, HasSubstr("what does: retry, moved, copy"));
+  EXPECT_THAT(unfit.text, HasSubstr("what does: moved, copy, retry"));
   EXPECT_EQ(copied.resume(*worker, "retry").code, 0);
   worker->await("halted", {{"reason", "store_copied"}}, 4);
   site.await(kOpenHalts, "2");

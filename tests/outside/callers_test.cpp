@@ -20,6 +20,20 @@ class Counting final : public OutsideHandler {
   int& calls_;
 };
 
+// Its step times out, which it catches.
+class Swallowing final : public OutsideHandler {
+ public:
+  nlohmann::json call(const Message&, const Call& call) override {
+    try {
+      call.step("charge",
+                [](std::string_view) -> nlohmann::json { throw std::runtime_error("time-out"); });
+    } catch (const std::runtime_error&) {
+    }
+    throw NotCalled("the next gateway does not accept connections");
+  }
+  void book(const Message&, const nlohmann::json&, Context&) override {}
+};
+
 class LastLook : public testing::Test {
  protected:
   // What became of a call whose key was taken under the lease `of`.
@@ -30,7 +44,10 @@ class LastLook : public testing::Test {
     call.holder = of;
     std::promise<void> came_back;
     std::vector<std::unique_ptr<OutsideHandler>> handlers;
-    handlers.push_back(std::make_unique<Counting>(calls));
+    if (swallows)
+      handlers.push_back(std::make_unique<Swallowing>());
+    else
+      handlers.push_back(std::make_unique<Counting>(calls));
     KeptInMemory steps;
     Callers callers(std::move(handlers), holder, steps, [&] { came_back.set_value(); });
     callers.add(call);
@@ -40,7 +57,15 @@ class LastLook : public testing::Test {
 
   Holder holder{std::chrono::hours(1)};
   int calls = 0;
+  bool swallows = false;
 };
+
+TEST_F(LastLook, TakesNoCallForNotMadeWhileAStepOfItIsInDoubt) {
+  swallows = true;
+  holder.lease.granted(Lease::Clock::now());
+  holder.id = 2;
+  EXPECT_EQ(make(2), Ended::How::failed);
+}
 
 // A: the key is taken, and the lease is lost. Another worker takes the key over and calls. This
 // process has a new lease by then, and its thread is free.

@@ -16,7 +16,7 @@ class StepsOfACall : public testing::Test {
   // One call of the operation, in which the handler does `deeds`.
   void call(const std::function<void(const Call&)>& deeds) {
     const std::function<bool()> lease_lasts = [this] { return may_begin; };
-    Steps steps({}, "the call's key", keeper, lease_lasts);
+    Steps steps({.identity = identity}, "the call's key", keeper, lease_lasts);
     deeds(Call({.key = "the call's key", .steps = &steps}));
   }
   json charge(const Call& call, const std::string& name, const json& answer) {
@@ -27,6 +27,7 @@ class StepsOfACall : public testing::Test {
   }
 
   KeptInMemory keeper;
+  key::Identity identity;
   bool may_begin = true;
   std::vector<std::string> keys;  // that the other side got
 };
@@ -38,7 +39,8 @@ TEST_F(StepsOfACall, RunOnceAndGiveTheNextCallTheirAnswer) {
     EXPECT_EQ(charge(one, "notify", "sent"), "sent");
   });
   EXPECT_EQ(keys.size(), 2);
-  EXPECT_EQ(keeper.kept, json({{"charge", {{"id", 7}}}, {"notify", "sent"}}));
+  EXPECT_EQ(keeper.kept.answers, (std::map<std::string, std::string>{{"charge", R"({"id":7})"},
+                                                                     {"notify", R"("sent")"}}));
   EXPECT_EQ(keeper.reads, 2);
 }
 
@@ -80,10 +82,51 @@ TEST_F(StepsOfACall, BeginOnlyWhileTheLeaseLasts) {
   call([&](const Call& one) {
     charge(one, "charge", 1);
     may_begin = false;
-    EXPECT_THROW(charge(one, "notify", 2), std::runtime_error);
+    EXPECT_THROW(charge(one, "notify", 2), NotCalled);
   });
   EXPECT_EQ(keys.size(), 1);
   call([&](const Call& one) { EXPECT_EQ(charge(one, "charge", 3), 1) << "it is known already"; });
+}
+
+// The call is taken for one that was not made only if none of its steps is in doubt.
+TEST_F(StepsOfACall, ThatAreInDoubtAreNotTakenForOnesThatWereNotMade) {
+  const auto throws = [](auto error) { return [error](std::string_view) -> json { throw error; }; };
+  call([&](const Call& one) {
+    EXPECT_THROW(one.step("first", throws(NotCalled("no connection"))), NotCalled);
+    EXPECT_THROW(one.step("second", throws(Reject("declined"))), Reject);
+    may_begin = false;
+    EXPECT_THROW(charge(one, "third", 3), NotCalled);
+    may_begin = true;
+    EXPECT_THROW(one.step("fourth", throws(std::runtime_error("time-out"))), std::runtime_error);
+    may_begin = false;
+    try {
+      charge(one, "fifth", 5);
+      FAIL();
+    } catch (const NotCalled&) {
+      FAIL() << "the fourth may have happened";
+    } catch (const std::runtime_error&) {
+    }
+  });
+}
+
+TEST_F(StepsOfACall, OfAnotherPayloadAreNotUsed) {
+  identity.fingerprint = {std::string(32, 'a'), "payload"};
+  call([&](const Call& one) { charge(one, "charge", 1); });
+  identity.fingerprint = {std::string(32, 'b'), "payload"};
+  call([&](const Call& one) { EXPECT_THROW(charge(one, "charge", 2), NotCalled); });
+  identity.fingerprint = {std::string(32, 'c'), "json-1"};  // cannot be compared
+  call([&](const Call& one) { EXPECT_EQ(charge(one, "charge", 2), 1); });
+}
+
+TEST_F(StepsOfACall, DoNotBeginIfTheSchemaCannotKeepThem) {
+  keeper.kept.can_be_kept = false;
+  call([&](const Call& one) { EXPECT_THROW(charge(one, "charge", 1), NotCalled); });
+  EXPECT_TRUE(keys.empty());
+}
+
+TEST_F(StepsOfACall, AreRefusedByACallThatWasMadeByHand) {
+  EXPECT_THROW(Call({.key = "k"}).step("charge", [](std::string_view) { return 1; }),
+               std::logic_error);
 }
 
 TEST_F(StepsOfACall, EndOnceAnotherWorkerHasTheKey) {
@@ -104,7 +147,7 @@ TEST_F(StepsOfACall, NeedANameThatPostgresqlCanKeep) {
     call([&](const Call& one) { EXPECT_THROW(charge(one, name, 1), std::invalid_argument); });
   EXPECT_TRUE(keys.empty());
   call([&](const Call& one) { charge(one, "with \"quotes\" and ü", 1); });
-  EXPECT_EQ(keeper.kept.size(), 1);
+  EXPECT_EQ(keeper.kept.answers.size(), 1);
 }
 
 }  // namespace

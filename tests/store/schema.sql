@@ -47,6 +47,10 @@ CREATE FUNCTION hapax.forget_steps() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
+  IF NEW.status = 'forgotten' AND OLD.status IN ('started', 'unknown') THEN
+    RAISE EXCEPTION 'steps of this call are done, and must not be forgotten'
+      USING HINT = 'Decide with `hapax outside decide` of a release of schema 19 or later.';
+  END IF;
   NEW.steps := NULL;
   RETURN NEW;
 END $$;
@@ -536,6 +540,6 @@ CREATE TRIGGER epochs AFTER INSERT OR DELETE OR UPDATE OF epoch, group_id, topic
 CREATE TRIGGER forgotten AFTER DELETE ON hapax.idempotency_keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION hapax.note_forgotten();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT ON hapax.positions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();
-CREATE TRIGGER steps BEFORE UPDATE ON hapax.idempotency_keys FOR EACH ROW WHEN (((old.steps IS NOT NULL) AND (new.status <> ALL (ARRAY['started'::text, 'answered'::text, 'unknown'::text])))) EXECUTE FUNCTION hapax.forget_steps();
+CREATE TRIGGER steps BEFORE UPDATE ON hapax.idempotency_keys FOR EACH ROW WHEN (((old.steps IS NOT NULL) AND (new.status <> ALL (ARRAY['started'::text, 'answered'::text, 'unknown'::text])) AND ((new.status <> 'completed'::text) OR (new.error IS NULL)))) EXECUTE FUNCTION hapax.forget_steps();
 ALTER TABLE ONLY hapax.replays
     ADD CONSTRAINT replays_dead_letter_fkey FOREIGN KEY (dead_letter) REFERENCES hapax.dead_letters(id);

@@ -281,6 +281,17 @@ TEST(KitOfSteps, PassesAHandlerThatRepeatsNoStep) {
   }
 }
 
+// The other side keeps no keys, and nothing finds what it has.
+TEST(KitOfSteps, CatchesAStepThatIsRepeatedBlindly) {
+  for (const json& outside : {kIdempotent, kQueryable}) {
+    Gateway gateway;
+    Parts parts = in_two_steps(false);
+    parts.reconcile = [](Gateway&, const Call&) { return hapax::Verdict::not_done(); };
+    EXPECT_THAT(problems_of(charges(gateway, parts), outside, gateway),
+                HasSubstr("WRONG   the process dies in the first step"));
+  }
+}
+
 TEST(KitOfSteps, CatchesAStepThatIsRepeated) {
   Gateway gateway;
   Parts parts;

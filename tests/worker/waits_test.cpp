@@ -64,6 +64,9 @@ TEST_F(Waits, OfAMinuteAreToldOnceInTheLogAndWhileTheyLastInTheReason) {
   EXPECT_NE(told.find("key_started"), std::string::npos) << told;
   EXPECT_EQ(after(seconds(600), kStarted), "");
   EXPECT_NE(partition_->waits_for().find("offset 0"), std::string::npos);
+  partition_->set_waits_for(0, {});
+  after(seconds(600), kStarted);
+  EXPECT_NE(partition_->waits_for(), "") << "it was another message's";
   after(seconds(601), Outcome::of(flow::Result::completed));
   EXPECT_EQ(partition_->waits_for(), "");
 }

@@ -3,6 +3,7 @@
 #include "sql_statements.hpp"
 #include "store/array.hpp"
 #include "store/operator/json_rows.hpp"
+#include "store/outside/calls.hpp"
 
 namespace hapax::store {
 namespace {
@@ -124,15 +125,13 @@ void order_letter(Transaction& transaction, const Json& found, const CallDecisio
     throw Refused("a worker runs a replay of its dead letter now; wait until that has ended");
 }
 
-// The names of the steps that are done; null: none. The client takes them out, as read_steps()
-// does.
-Json with_names_of_steps(Json call) {
+// `steps`: the answers of those that are done, by name; null: none. The client parses them, because
+// PostgreSQL's operators refuse JSON with \u0000 in it.
+Json with_steps(Json call) {
   Json& steps = call.at("steps");
   if (steps.is_null()) return call;
-  Json names = Json::array();
-  const Json kept = Json::parse(steps.get<std::string>());
-  for (const auto& [name, answer] : kept.items()) names.push_back(name);
-  steps = std::move(names);
+  steps = Json::parse(steps.get<std::string>());
+  steps.erase(kPayloadOfSteps);
   return call;
 }
 
@@ -145,7 +144,7 @@ Json list_calls(Session& session, const std::vector<std::string>& scopes, const 
       sql::kListCalls, {array_of(scopes, [](const std::string& scope) { return scope; }),
                         array_of(filter.statuses, [](const auto& status) { return status; }),
                         filter.abandoned, limit}));
-  for (Json& call : calls) call = with_names_of_steps(std::move(call));
+  for (Json& call : calls) call = with_steps(std::move(call));
   return calls;
 }
 
@@ -154,7 +153,7 @@ Json decide_call(Session& session, const KeyName& key, const CallDecision& decis
   transaction.add("SET LOCAL synchronous_commit = on");
   if (transaction.run(sql::kLockCall, {key.key, key.scope, key.tenant}).empty())
     throw Refused("the key is gone");
-  const Json found = with_names_of_steps(
+  const Json found = with_steps(
       transaction.run(sql::kReadCall, {key.key, key.scope, key.tenant})[0][0].as<Json>());
   check(found, decision);
   const std::string by = decision.who + ": " + decision.why;

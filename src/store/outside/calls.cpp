@@ -157,34 +157,52 @@ std::vector<Take> take_calls(Session& session, HolderId holder,
 namespace {
 
 std::vector<Kept> keep_at_once(Session& session, const Statement& statement,
-                               std::span<const KeptAnswer> answers, const char* wait) {
-  const std::string literals[] = {
-      array(answers, [](auto& to, const auto& of) { to.add(of.identity.key); }),
-      array(answers, [](auto& to, const auto& of) { to.add(of.scope); }),
-      array(answers, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
-      array(answers, [](auto& to, const auto& of) { to.add(of.token); }),
-      array(answers, [](auto& to, const auto& of) { to.add(of.answer); })};
+                               std::span<const std::string> literals, std::size_t count,
+                               const char* wait) {
   Transaction transaction(session);
   transaction.add(wait);
   transaction.add(kSynchronously);
-  std::vector<Kept> kept(answers.size(), Kept::superseded);
+  std::vector<Kept> kept(count, Kept::superseded);
   for (const Row row : transaction.run(session.execute_literals(statement, literals)))
     kept[row["n"].as<std::size_t>() - 1] = Kept::yes;
   transaction.commit();
   return kept;
 }
 
+// The first four parameters of both statements.
+template <class Items>
+std::vector<std::string> keys_and_tokens(const Items& items) {
+  return {array(items, [](auto& to, const auto& of) { to.add(of.identity.key); }),
+          array(items, [](auto& to, const auto& of) { to.add(of.scope); }),
+          array(items, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
+          array(items, [](auto& to, const auto& of) { to.add(of.token); })};
+}
+
+std::string text_of(const KeptSteps& steps) {
+  if (steps.answers.empty()) return "";
+  std::string text =
+      "{" + nlohmann::json(kPayloadOfSteps).dump() + ':' + nlohmann::json(steps.payload).dump();
+  for (const auto& [name, answer] : steps.answers)
+    text += ',' + nlohmann::json(name).dump() + ':' + answer;
+  return text + '}';
+}
+
 }  // namespace
 
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
   return all_or_each(answers, Kept::locked, [&](auto some, const char* wait) {
-    return keep_at_once(session, sql::kKeepAnswers, some, wait);
+    std::vector<std::string> literals = keys_and_tokens(some);
+    literals.push_back(array(some, [](auto& to, const auto& of) { to.add(of.answer); }));
+    return keep_at_once(session, sql::kKeepAnswers, literals, some.size(), wait);
   });
 }
 
-std::vector<Kept> keep_steps(Session& session, std::span<const KeptAnswer> steps) {
+std::vector<Kept> keep_steps(Session& session, std::span<const StepsToKeep> steps) {
   return all_or_each(steps, Kept::locked, [&](auto some, const char* wait) {
-    return keep_at_once(session, sql::kKeepSteps, some, wait);
+    std::vector<std::string> literals = keys_and_tokens(some);
+    literals.push_back(array(some, [](auto& to, const auto& of) { to.add(text_of(of.steps)); }));
+    literals.push_back(array(some, [](auto& to, const auto& of) { to.add(text_of(of.before)); }));
+    return keep_at_once(session, sql::kKeepSteps, literals, some.size(), wait);
   });
 }
 
@@ -196,8 +214,13 @@ std::optional<KeptSteps> read_steps(Session& session, const key::Identity& ident
   if (rows.empty()) return std::nullopt;
   KeptSteps steps;
   const auto row = nlohmann::json::parse(rows[0][0].text());
+  steps.can_be_kept = row.contains("steps");
   const auto kept = row.value("steps", nlohmann::json());
-  for (const auto& [name, answer] : kept.items()) steps.emplace(name, answer.dump());
+  for (const auto& [name, answer] : kept.items())
+    if (name == kPayloadOfSteps)
+      steps.payload = answer.get<std::string>();
+    else
+      steps.answers.emplace(name, answer.dump());
   return steps;
 }
 

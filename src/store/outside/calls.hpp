@@ -87,13 +87,28 @@ enum class Kept {
 // Blocks: at most 50 ms for another transaction, and if there is one, 2 ms for each answer.
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers);
 
-// Keeps all steps of each call, as a JSON object in `answer`, and commits synchronously. Otherwise
-// as keep_answers().
-std::vector<Kept> keep_steps(Session& session, std::span<const KeptAnswer> steps);
+// The steps of a call whose answers are kept.
+struct KeptSteps {
+  std::map<std::string, std::string> answers;  // by name, each as JSON
+  std::string payload;                         // the fingerprint that they are of; "": none is kept
+  bool can_be_kept = true;                     // the schema before keeps no steps
+};
+// As PostgreSQL has them, a JSON object. The fingerprint is under a name that no step can have.
+inline constexpr const char* kPayloadOfSteps = ":payload";
 
-// What is kept of the steps of a call, by name, each as JSON. Nothing: another holder took the key
-// over. Throws: DatabaseError (Phase::account).
-using KeptSteps = std::map<std::string, std::string>;
+struct StepsToKeep {
+  const key::Identity& identity;
+  const std::string& scope;
+  std::int64_t token;
+  const KeptSteps& steps;   // all of the call
+  const KeptSteps& before;  // as PostgreSQL has them
+};
+
+// As keep_answers(). If the call was given up on as unknown, the steps are kept for the operator,
+// and the result is `superseded`.
+std::vector<Kept> keep_steps(Session& session, std::span<const StepsToKeep> steps);
+
+// Nothing: another holder took the key over. Throws: DatabaseError (Phase::account).
 std::optional<KeptSteps> read_steps(Session& session, const key::Identity& identity,
                                     const std::string& scope, std::int64_t token);
 
