@@ -83,7 +83,7 @@ class CallsChecker(Checker):
                 continue
             self.check_charges(op)
             self.check_repeats(op)
-            self.check_order(op)
+            self.check_turns(op)
             self.check_steps(op)
             self.check_end(op, deeds[op], booked[op])
         self.check_answers(cursor, deeds)
@@ -154,7 +154,7 @@ class CallsChecker(Checker):
         if len(quotes) > 1 and not self.site.world.losses:
             self.complain(f"operation {op}: a step that was kept ran again, {quotes}: {self.told(op)}")
 
-    def check_order(self, op):
+    def check_turns(self, op):
         """Who was superseded does not call; what is booked is not called for any more."""
         lost = self.is_lost(op) or any(loss - BEFORE_A_LOSS_S <= note["at"] <= loss + 1
                                        for loss in self.site.world.losses for note in self.notes[op])
