@@ -39,7 +39,10 @@ std::regex linear(const std::string& pattern) {
   return std::regex("^[\\s\\S]*?(?:" + pattern + ")", kLinear | std::regex::nosubs);
 }
 
+}  // namespace
+
 // valijson 1.0.3 takes a regex type of the caller. valijson 1.0 uses std::regex.
+// JsonSchema::Compiled holds it, so it has external linkage.
 struct Pattern {
   explicit Pattern(const std::string& text) : regex(linear(text)) {}
   static bool search(const std::string& text, const Pattern& pattern) {
@@ -47,6 +50,8 @@ struct Pattern {
   }
   std::regex regex;
 };
+
+namespace {
 
 template <class Pattern>
 using Patterns = std::unordered_map<std::string, Pattern>;
