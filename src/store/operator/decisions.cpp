@@ -102,7 +102,7 @@ std::vector<Decision> decisions_about(std::string_view reason, bool names_messag
       fitting.push_back(decision.about(reason));
   // The first is `retry`.
   if (std::ranges::find(kFixable, reason) == std::end(kFixable))
-    std::ranges::rotate(fitting, fitting.begin() + 1);
+    std::rotate(fitting.begin(), fitting.begin() + 1, fitting.end());
   return fitting;
 }
 
