@@ -203,9 +203,9 @@ MUTANTS = {
     "call-forgotten-when-given-back": of("calls", [(
         "sql/outside/give_call_back.sql", "calls = calls - $5::boolean::int",
         "calls = $5::boolean::int * 0")], repeat="queryable"),
-    "step-not-kept": of("calls", [(
+    "step-not-kept": Mutant([(
         "sql/outside/keep_steps.sql", "SET steps = l.steps::json, updated_at", "SET updated_at")],
-        repeat="idempotent"),
+        "worker-kill,worker-restart", {"repeat": "idempotent"}, world="calls"),
     "gate-claims-without-guard": of("gate", [(
         "sql/message/claim.sql", "DO NOTHING", "DO UPDATE SET updated_at = now()")]),
     "gate-key-without-tenant": of("gate", [(
