@@ -124,10 +124,10 @@ HandlerFactory handler(std::string name, std::string version = "unversioned") {
                 "hapax::handler<T>: T needs a public constructor without parameters; for another "
                 "write hapax::HandlerFactory{\"name\", [=] { return std::make_unique<T>(…); }}");
   HandlerFactory factory{.name = std::move(name), .make = {}, .version = std::move(version)};
-  // Else the compiler would add errors of its own to the sentence above.
-  constexpr bool kFits = (kOutside || std::derived_from<SomeHandler, Handler>)&&  //
-                         !std::is_abstract_v<SomeHandler> &&
-                         std::default_initializable<SomeHandler>;
+  constexpr bool kDerived = kOutside || std::derived_from<SomeHandler, Handler>;
+  // Else the compiler would add errors of its own to the sentence above. No abstract class can be
+  // made, with or without parameters.
+  constexpr bool kFits = kDerived && std::default_initializable<SomeHandler>;
   if constexpr (kFits && kOutside)
     factory.make_outside = [] { return std::make_unique<SomeHandler>(); };
   else if constexpr (kFits)

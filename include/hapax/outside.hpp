@@ -49,9 +49,7 @@ namespace detail {
 
 }  // namespace detail
 
-// For hapax: what a call with steps asks for. Its functions throw std::runtime_error if the call
-// must go no further: its lease is over, another worker has its key, PostgreSQL cannot keep the
-// answer.
+// For hapax: what Call::step asks for. Its functions throw as Call::step does. Thread safety: none.
 class CallSteps {
  public:
   virtual ~CallSteps() = default;
@@ -112,10 +110,12 @@ class Call {
   // If an earlier call of the operation has kept an answer of the step, returns that one and does
   // not run `part`. `part` takes step_key(name) as a std::string_view, and returns the answer as
   // JSON.
-  // `name`: at most 200 bytes of UTF-8, for one step of a call.
-  // Throws: what `part` throws. std::runtime_error, if the answer cannot be kept, or if this worker
-  //   may not call any more. Do not catch it: `outside.repeat` decides what follows.
-  //   std::logic_error, if the name is wrong, or was used before in this call.
+  // `name`: 1 to 200 bytes of printable UTF-8, without a colon at the beginning; for one step of a
+  //   call.
+  // Throws: what `part` throws. std::runtime_error, if the answer cannot be kept, or if another
+  //   worker has the key. NotCalled, if the step cannot begin and no other one is in doubt. Do not
+  //   catch these: `outside.repeat` decides what follows. std::logic_error, if the name is wrong,
+  //   or was used before in this call.
   // Blocks: as `part`; and for PostgreSQL, until the answer is committed.
   // Thread safety: one thread at a time.
   template <std::invocable<std::string_view> Part>

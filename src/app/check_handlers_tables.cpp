@@ -6,7 +6,7 @@
 namespace hapax::app {
 namespace {
 
-// Which tables its handlers write, hapax does not know; which they may write, it does.
+// hapax does not know which tables its handlers write, but it knows which they may write.
 void check_unlogged_tables(store::Session& session, Findings& findings) {
   std::string unlogged;
   for (const Json& table : store::read_unlogged_tables(session))

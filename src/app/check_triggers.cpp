@@ -1,5 +1,5 @@
-// `hapax check`: the triggers on hapax's tables. All are needed: disabled or lost in a restore,
-// none of them is missed by anything that fails.
+// `hapax check`: the triggers on hapax's tables. If one is disabled, or lost in a restore, no
+// statement fails, so nothing else tells.
 #include "app/findings.hpp"
 #include "cli/output.hpp"
 #include "store/operator/inspect.hpp"

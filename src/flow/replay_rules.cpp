@@ -1,6 +1,7 @@
 #include "flow/replay_rules.hpp"
 
 #include "flow/verdicts.hpp"
+#include "outside/steps.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -30,6 +31,11 @@ std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& cla
     return "an earlier replay has called under the key \"" + other->key +
            "\", and that call is not done: it is `" + other->status +
            "`; decide that first: hapax outside decide";
+  if (const auto steps = store::read_steps(transaction, request);
+      steps && outside::are_of_another_payload(*steps, request.identity.fingerprint))
+    return "steps of its call are done (" + outside::names_of(*steps) +
+           "), and they are of another payload: replay it with that payload, or decide: hapax "
+           "outside decide";
   const key::Identity own{letter.key.value_or(""), letter.tenant.value_or(""), {}};
   if (!letter.key || (own.key == request.identity.key && own.tenant == request.identity.tenant))
     return std::nullopt;

@@ -21,7 +21,8 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
                                    store::Transaction& transaction);
 
 // On a route that calls. An edited payload may give another key than the letter's own. So another
-// call for the letter may not be done: under its own key, or under that of an earlier replay.
+// call for the letter may not be done: under its own key, or under that of an earlier replay. Or
+// steps of the call may be done with another payload.
 std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& claimed,
                                                  const Route& route,
                                                  const store::ReplayedLetter& letter,

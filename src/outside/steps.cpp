@@ -23,12 +23,11 @@ std::string payload_of(const key::Fingerprint& fingerprint) {
   return fingerprint.rule + ' ' + key::hex(fingerprint.digest);
 }
 
-// Fingerprints by two rules cannot be compared; then the key itself was compared when it was taken.
-bool is_other_payload(const std::string& kept, const key::Fingerprint& own) {
-  return kept.starts_with(own.rule + ' ') && kept != payload_of(own);
-}
-
 }  // namespace
+
+bool are_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own) {
+  return steps.payload.starts_with(own.rule + ' ') && steps.payload != payload_of(own);
+}
 
 std::string names_of(const store::KeptSteps& steps) {
   std::string names;
@@ -55,7 +54,7 @@ void Steps::read() {
   if (lost_) refuse_superseded();
   if (!found->can_be_kept)
     refuse("the database is of a schema that keeps no steps: run `hapax migrate up`");
-  if (is_other_payload(found->payload, owner_.identity.fingerprint))
+  if (are_of_another_payload(*found, owner_.identity.fingerprint))
     refuse("the steps that are done (" + names_of(*found) + ") are of another payload");
   steps_ = std::move(found);
 }

@@ -34,11 +34,10 @@ struct StepOwner {
 class StepKeeper {
  public:
   virtual ~StepKeeper() = default;
-  // As store::read_steps and store::keep_steps. Any thread.
+  // As store::read_steps and store::keep_steps; keep() returns false if another holder took the key
+  // over. `before`: the steps that PostgreSQL has. Any thread.
   // Throws: std::runtime_error, with a sentence. Blocks: until PostgreSQL has answered.
   virtual std::optional<store::KeptSteps> read(const StepOwner& owner) = 0;
-  // `before`: what it has.
-  // False: another holder took the key over.
   virtual bool keep(const StepOwner& owner, const store::KeptSteps& steps,
                     const store::KeptSteps& before) = 0;
 };
@@ -77,6 +76,9 @@ class Steps final : public CallSteps {
   std::set<std::string, std::less<>> in_doubt_;
   bool lost_ = false;  // another holder has the key
 };
+
+// False if none is kept, or if the fingerprints are by two rules and so cannot be compared.
+bool are_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own);
 
 // "charge, notify": for people. Empty: no step is kept.
 std::string names_of(const store::KeptSteps& steps);

@@ -202,6 +202,27 @@ TEST_F(CallOfAReplay, ADecisionRunsThePayloadThatCalled) {
   EXPECT_EQ(effects(), "k1=99");
 }
 
+TEST_F(CallOfAReplay, DoesNotGoOnBehindStepsOfAnotherPayload) {
+  ended = {outside::Ended::How::failed, "cut"};
+  const auto keep_a_step = [&](const auto&) {
+    database.run(
+        "UPDATE hapax.idempotency_keys SET steps = json_build_object(':payload', 'payload ' || "
+        "encode(sha256('10'), 'hex'), 'charge', 1)");
+  };
+  EXPECT_EQ(replay(book, keep_a_step).result, ReplayResult::failed);
+  EXPECT_EQ(decide(store::CallDecision::What::did_not_happen), "");
+  database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
+  want(letter, "99");
+  const Replayed edited = replay();
+  EXPECT_EQ(edited.result, ReplayResult::refused);
+  EXPECT_THAT(edited.detail, testing::HasSubstr("steps of its call are done (charge)"));
+  EXPECT_EQ(key("status"), "started") << "nothing has changed";
+  want(letter);
+  ended = {outside::Ended::How::answered, R"({"charge":"c1"})"};
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 // The edited payload has another key. Only its own replay may go on with what was called under it.
 TEST_F(CallOfAReplay, ADecisionGoesOnUnderTheKeyThatWasCalled) {
   using What = store::CallDecision::What;

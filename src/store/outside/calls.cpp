@@ -206,11 +206,9 @@ std::vector<Kept> keep_steps(Session& session, std::span<const StepsToKeep> step
   });
 }
 
-std::optional<KeptSteps> read_steps(Session& session, const key::Identity& identity,
-                                    const std::string& scope, std::int64_t token) {
-  Transaction transaction(session);
-  const Rows rows = transaction.run(sql::kReadSteps, {identity.key, scope, identity.tenant, token});
-  transaction.commit();
+namespace {
+
+std::optional<KeptSteps> steps_of(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   KeptSteps steps;
   const auto row = nlohmann::json::parse(rows[0][0].text());
@@ -222,6 +220,23 @@ std::optional<KeptSteps> read_steps(Session& session, const key::Identity& ident
     else
       steps.answers.emplace(name, answer.dump());
   return steps;
+}
+
+}  // namespace
+
+std::optional<KeptSteps> read_steps(Session& session, const key::Identity& identity,
+                                    const std::string& scope, std::int64_t token) {
+  Transaction transaction(session);
+  auto steps =
+      steps_of(transaction.run(sql::kReadSteps, {identity.key, scope, identity.tenant, token}));
+  transaction.commit();
+  return steps;
+}
+
+std::optional<KeptSteps> read_steps(Transaction& transaction, const ClaimRequest& request) {
+  std::vector<Parameter> parameters = key_of(request);
+  parameters.emplace_back(nullptr);
+  return steps_of(transaction.run(sql::kReadSteps, parameters));
 }
 
 void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,

@@ -111,6 +111,8 @@ std::vector<Kept> keep_steps(Session& session, std::span<const StepsToKeep> step
 // Nothing: another holder took the key over. Throws: DatabaseError (Phase::account).
 std::optional<KeptSteps> read_steps(Session& session, const key::Identity& identity,
                                     const std::string& scope, std::int64_t token);
+// The same of any holder's call. Nothing: none is open. Throws: DatabaseError (Phase::claim).
+std::optional<KeptSteps> read_steps(Transaction& transaction, const ClaimRequest& request);
 
 // Gives the key back, so it may be taken again at once. `uncalled`: surely nothing was sent. The
 // caller may repeat it.

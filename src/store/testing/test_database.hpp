@@ -47,7 +47,7 @@ void run_schema(Session& owner, const std::string& sql, const std::string& role)
 // Rights by table, as routes[].tables declares them.
 using TableRights = std::map<std::string, std::vector<std::string>>;
 
-// Leaves the role no rights on users' tables but these. Throws: DatabaseError (no such table).
+// Leaves the role only these rights on users' tables. Throws: DatabaseError (no such table).
 void restrict_role(Session& owner, const std::string& role, const TableRights& rights);
 
 // The texts of a row's values, by column; nothing: NULL.
