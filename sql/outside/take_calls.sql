@@ -2,15 +2,16 @@
 -- Arrays, one element a message: $1 keys, $2 scopes, $3 tenants, $4 fingerprints, $5 their rules,
 -- $6 groups, $7 topics, $8 generations, $9 partitions, $10 offsets, $11 epochs of the partitions
 -- (0: no worker has it), $12 whether the process does nothing else. $13 the holder. $14 whether the
--- message's own `failed` key may be taken (a replay). No key twice.
+-- key of a dead letter may be taken (a replay). No key twice.
 -- A row for each that is taken; n counts the messages from 1. Not taken: completed, unknown, called
--- by a holder with a lease (this one included), `failed` by the same message. Nor is any taken if the
--- partition is another worker's, or this holder's own lease is over.
+-- by a holder with a lease (this one included), `failed` by the same message, or ended behind steps that
+-- are done (`started`, without a holder, with an error) while the message is a dead letter. Nor is any
+-- taken if the partition is another worker's, or this holder's own lease is over.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
--- While this statement waits for a row, a new holder may take the key, or the call may end as `failed`.
--- The statement sees neither that holder nor the dead letter. So it takes over only from a take that
--- it can see, and a `failed` key only if it can see that it is.
+-- While this statement waits for a row, a new holder may take the key, or the call may end with a dead
+-- letter. The statement sees neither that holder nor the dead letter. So it takes over only from a
+-- holder, or from none, that it can see, and a `failed` key only if it can see that it is.
 -- Locks the rows until the end of the transaction, in the order of keys.
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
@@ -61,12 +62,17 @@ WITH wanted AS (
                 excluded.kafka_offset)
              OR k.fingerprint = excluded.fingerprint
                 AND k.fingerprint_rule = excluded.fingerprint_rule)
-        AND (k.status = 'answered' OR k.holder IS NULL
+        AND (k.status = 'answered'
              OR EXISTS (SELECT FROM hapax.idempotency_keys seen
                         WHERE (seen.key, seen.scope, seen.tenant) = (k.key, k.scope, k.tenant)
-                          AND seen.token = k.token)
+                          AND seen.token = k.token AND seen.holder IS NOT DISTINCT FROM k.holder)
                 AND NOT EXISTS (SELECT FROM hapax.holders h
-                                WHERE h.id = k.holder AND h.until > clock_timestamp()))
+                                WHERE h.id = k.holder AND h.until > clock_timestamp())
+                AND ($14::boolean OR k.holder IS NOT NULL OR k.error IS NULL OR NOT EXISTS (
+                  SELECT FROM hapax.dead_letters d
+                  WHERE d.group_id = excluded.group_id AND d.topic = excluded.topic
+                    AND d.generation = excluded.generation AND d.partition = excluded.partition
+                    AND d.kafka_offset = excluded.kafka_offset)))
   RETURNING key, scope, tenant, token, status, calls, crashes, answer,
     (extract(epoch FROM clock_timestamp() - called_at) * 1000)::bigint AS age_ms)
 SELECT w.n, t.token, t.status = 'answered' AS answered, t.calls, t.crashes, t.answer, t.age_ms

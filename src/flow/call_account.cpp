@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "outside/steps.hpp"
 
@@ -16,7 +17,6 @@ using store::CallEnd;
 Outcome end_call(Attempt& attempt, std::int64_t token, CallEnd how, const char* reason,
                  std::string why, int attempts) {
   heed_steps(*attempt.session, attempt.request(), token, how, why);
-  if (how == CallEnd::unknown) reason = "outcome_unknown";
   Outcome outcome = gave_up(reason, std::move(why), attempts);
   const auto kept = [&] {
     return store::end_call(*attempt.session, attempt.request(), token, how,
@@ -32,6 +32,7 @@ Outcome end_call(Attempt& attempt, std::int64_t token, CallEnd how, const char* 
     letter = kept();
   }
   if (!letter) return to_call("superseded", attempt.task.attempts, kKeyHeldWait);
+  crash_point("gave_up");
   outcome.dead_letter = *letter;
   return outcome;
 }
@@ -43,7 +44,7 @@ void heed_steps(store::Session& session, const store::ClaimRequest& request, std
   if (end == CallEnd::unknown) return;  // `hapax outside list` shows the steps
   const auto steps = store::read_steps(session, request.identity, request.scope, token);
   if (!steps || steps->answers.empty()) return;
-  if (end == CallEnd::uncalled) end = CallEnd::unknown;
+  if (end == CallEnd::uncalled) end = CallEnd::resting;
   why += " (steps that are done: " + outside::names_of(*steps) + ")";
 }
 

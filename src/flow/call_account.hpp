@@ -24,7 +24,7 @@ std::variant<outside::Step, Outcome> next_step(Attempt& attempt, const store::Ta
                                                const outside::History& history);
 
 // If a step of the call is done, the operation was not left untouched. So `uncalled` becomes
-// `unknown`, and `why` names the steps.
+// `resting`, and `why` names the steps.
 void heed_steps(store::Session& session, const store::ClaimRequest& request, std::int64_t token,
                 store::CallEnd& end, std::string& why);
 

@@ -96,6 +96,7 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
   const Task& task = attempt.task;
   if (!is_same(task, request, holder)) return drifted(attempt, holder, "is called by", transaction);
   if (holder.status != "unknown") {
+    if (store::is_resting(transaction, request)) return redelivered(task.attempts);
     if (task.route.outside) return to_take(attempt, request, holder, transaction);
     if (holder.topic != task.route.topic || store::is_called(transaction, request))
       return to_call("key_started", task.attempts, kKeyHeldWait);

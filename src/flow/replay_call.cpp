@@ -137,9 +137,9 @@ store::ReplayNote Replayer::end_call(const Run& current, std::int64_t token, Cal
   tell([&] { heed_steps(*session_, current.request(), token, end, why); });
   tell([&] { is_ours = store::end_replayed_call(*session_, current.request(), token, end, why); });
   if (!is_ours) return later_again(kKeyHeldWait);
-  const char* const reason = end == CallEnd::refused    ? "rejected"
-                             : end == CallEnd::uncalled ? "attempts_exhausted"
-                                                        : "outcome_unknown";
+  const char* const reason = end == CallEnd::refused   ? "rejected"
+                             : end == CallEnd::unknown ? "outcome_unknown"
+                                                       : "attempts_exhausted";
   return {What::failed, std::string(reason) + ": " + why};
 }
 

@@ -81,6 +81,9 @@ std::string story_of(const Json& row) {
   if (!row.at("called_by").is_null())
     return where + " calls for it, or waits to call again: worker " + cell(row.at("called_by")) +
            " has it under a lease since " + when;
+  if (status == "started" && !row.at("error").is_null())
+    return where + " has called for it in steps, and was given up on at " + when +
+           " behind those that are done; a replay of its dead letter goes on behind them";
   return where + " has it " + status + " since " + when + ", and it never completed";
 }
 

@@ -84,7 +84,7 @@ class Calls final : public hapax::OutsideHandler {
     const bool early = order.at("amount").get<int>() % 2 == 0;
     const bool dies = deed == "kill" || (deed == "kill once" && is_first(order, "kill"));
     if (dies && early) std::raise(SIGKILL);
-    if (early) {  // half of them, because a call behind a step that is done never ends as uncalled
+    if (early) {
       const json quote = about.step("quote", [&](std::string_view) { return drawn(about); });
       note(message, order, "quote", quote, about.token());
     }

@@ -36,7 +36,7 @@ class CallsChecker(Checker):
         return (self.fails.get(message.deed) or DOUBTS) | ({"payload_drift"} if drifted else set())
 
     def statuses(self, effects, letters):
-        return {"completed"} if effects else {"completed", "unknown", "failed", None}
+        return {"completed"} if effects else {"completed", "unknown", "failed", "started", None}
 
     def check(self):
         world = self.site.world
@@ -57,6 +57,7 @@ class CallsChecker(Checker):
             for pid, since, until in worker.frozen:
                 self.frozen[pid].append((since, until or time.monotonic()))
         self.predicted = collections.Counter()
+        self.resting = 0  # given up behind a step that is done
         complaints = super().check()
         with self.site.postgres.server.connect() as connection, connection.cursor() as cursor:
             self.check_calls(cursor)
@@ -193,6 +194,11 @@ class CallsChecker(Checker):
                 self.complain(f"operation {op}: unknown without a dead letter: {self.told(op)}")
         elif skipped and status in ("started", "answered"):
             return  # listed
+        elif status == "started" and op in self.settled and not charges:
+            if not any(note["part"] == "quote" for note in self.notes[op]):
+                self.complain(f"operation {op}: given up and left `started`, though no step is done: "
+                              f"{self.told(op)}")
+            self.resting += 1
         elif charges or not (status == "failed" or skipped):
             self.complain(f"operation {op}: charged {charges}, its key is {status}, not booked and "
                           f"not listed: {self.told(op)}")
@@ -232,4 +238,5 @@ class CallsChecker(Checker):
                 "questions": count["asked"], "charges": count["charge"],
                 "charged_operations": sum(bool(self.events(op, "charge")) for op in list(self.of)),
                 "predicted_doubles": dict(self.predicted), "unknown": keys["unknown"],
+                "resting": self.resting,
                 "decided": dict(self.site.world.decisions)}

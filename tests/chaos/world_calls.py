@@ -176,6 +176,8 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
         self.gateway.order("accept")
         time.sleep(3)
         self.decide(self.chance, DECISIONS)
+        if self.chance.random() < 0.5:
+            self.site.replay_all()
 
     def ended(self):
         return self.hung + self.still_open()
@@ -183,12 +185,15 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
     def still_open(self):
         deadline = time.monotonic() + SETTLED_S
         while True:
-            # A message that an operator skipped keeps its key: `hapax outside list` shows it.
+            # `hapax outside list` shows the keys of messages that an operator skipped, and of those that
+            # were given up behind a step that is done.
             rows = [row for row in self.site.postgres.server.ask(
                 "SELECT key, status, token, calls, holder, h.until > clock_timestamp(), "
                 "partition, kafka_offset "
                 "FROM hapax.idempotency_keys k LEFT JOIN hapax.holders h ON h.id = k.holder "
-                "WHERE status IN ('started', 'answered', 'forgotten')")
+                "WHERE status IN ('started', 'answered', 'forgotten') AND NOT (status = 'started' "
+                "AND holder IS NULL AND error IS NOT NULL AND EXISTS (SELECT FROM hapax.dead_letters d "
+                "WHERE d.key = k.key AND d.ended_at IS NULL))")
                     if not self.site.skipped(tuple(row[-2:]))]
             if not rows or time.monotonic() > deadline:
                 return [f"key {row[0]} is left `{row[1]}` though all is drained: {row}"
@@ -198,8 +203,9 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
 
 @fault("gateway", 6, world="calls")
 def gateway_refuses(site, chance):
+    """Now and then for longer than calls are tried again."""
     site.world.gateway.order("refuse")
-    yield chance.uniform(0.3, 3)
+    yield chance.uniform(0.3, 3) if chance.random() < 0.7 else chance.uniform(6, 9)
     site.world.gateway.order("accept")
 
 

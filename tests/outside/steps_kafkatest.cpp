@@ -53,14 +53,27 @@ TEST(Steps, InDoubtUnderNeverAreDecidedAboutAlone) {
   EXPECT_EQ(shop.gateway.charges(), kOnceEach);
 }
 
-TEST(Steps, BehindWhichNothingCanBeSentLeaveTheOperationUnknown) {
+// Nothing is in doubt, so no operator decides. Kafka sends the message again, too.
+TEST(Steps, BehindWhichNothingCouldBeSentGoOnByAReplay) {
   SteppedShop shop(kNever);
   shop.send(0);
-  const auto worker = shop.stepped("w", {}, {{"fee_is_away", true}});
-  shop.site.await("SELECT status FROM hapax.idempotency_keys", "unknown");
-  EXPECT_EQ(shop.gateway.charges(), (Counts{{"p0/charge", 1}}));
-  EXPECT_THAT(shop.value("SELECT attempts || ' ' || error FROM hapax.dead_letters"),
-              testing::AllOf(HasSubstr("2 "), HasSubstr("steps that are done: charge")));
+  {
+    const auto worker = shop.stepped("w", "gave_up:1", {{"fee_is_away", true}});
+    worker->ended();
+    EXPECT_THAT(shop.value("SELECT reason || attempts || error FROM hapax.dead_letters"),
+                testing::AllOf(HasSubstr("attempts_exhausted2"),
+                               HasSubstr("steps that are done: charge")));
+    worker->start_again();
+    shop.site.await("SELECT max(next_offset) FROM hapax.checkpoints", "1");
+  }
+  EXPECT_EQ(shop.value("SELECT status || calls FROM hapax.idempotency_keys"), "started0");
+  const auto worker = shop.stepped("w2");
+  const Said said = hapax({"dead", "replay", "1", "--why", "it is back", "--yes", "--url",
+                           shop.site.database().owner().url},
+                          worker->config());
+  EXPECT_EQ(said.code, 0) << said.text;
+  shop.await_charges(1);
+  EXPECT_EQ(shop.gateway.charges(), kOnceEach);
 }
 
 }  // namespace

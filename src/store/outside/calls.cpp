@@ -33,6 +33,7 @@ const char* status_after(CallEnd end) {
   switch (end) {
     case CallEnd::refused: return "completed";
     case CallEnd::uncalled: return "failed";
+    case CallEnd::resting: return "started";
     case CallEnd::unknown: break;
   }
   return "unknown";
@@ -318,6 +319,15 @@ AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request
   if (!claim.lost && request.epoch != 0)
     claim.fenced = rows[0]["epoch"].as<std::optional<std::int64_t>>() != request.epoch;
   return claim;
+}
+
+bool is_resting(Transaction& transaction, const ClaimRequest& request) {
+  std::vector<Parameter> parameters = key_of(request);
+  const Source& source = request.source;
+  for (Parameter parameter : std::initializer_list<Parameter>{
+           source.group, source.topic, source.generation, source.partition, source.offset})
+    parameters.push_back(std::move(parameter));
+  return !transaction.run(sql::kReadRest, parameters).empty();
 }
 
 bool is_called(Transaction& transaction, const ClaimRequest& request) {

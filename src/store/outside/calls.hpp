@@ -135,6 +135,7 @@ void release_calls(Session& session, std::span<const HeldKey> keys);
 enum class CallEnd {
   refused,   // by the other side: the key is completed
   uncalled,  // surely never called: the key is failed, as on other routes
+  resting,   // surely not called behind the steps that are kept: the key stays, and a replay goes on
   unknown,   // an operator decides
 };
 
@@ -157,6 +158,10 @@ struct AnswerClaim {
 };
 AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
                            std::int64_t token);
+
+// Whether the operation ended as `resting`, and the message is a dead letter.
+// Throws: DatabaseError (Phase::claim).
+bool is_resting(Transaction& transaction, const ClaimRequest& request);
 
 // Whether a worker with a lease calls for the key now. Throws: DatabaseError (Phase::claim).
 bool is_called(Transaction& transaction, const ClaimRequest& request);

@@ -37,13 +37,14 @@ class StepsInSql : public testing::Test {
   std::optional<KeptSteps> read(const CallRequest& of, std::int64_t token) {
     return read_steps(session, of.claim.identity, scope, token);
   }
-  void end_unknown(const CallRequest& of, std::int64_t token) {
+  std::optional<std::int64_t> end(const CallRequest& of, std::int64_t token, CallEnd how) {
     const Message message({.coordinates = {"payments", 0, 7}, .payload = "f"});
     DeadLetter letter{.message = message, .source = of.claim.source, .reason = "outcome_unknown"};
     letter.scope = scope;
     letter.identity = &of.claim.identity;
-    end_call(session, of.claim, token, CallEnd::unknown, letter);
+    return end_call(session, of.claim, token, how, letter);
   }
+  void end_unknown(const CallRequest& of, std::int64_t token) { end(of, token, CallEnd::unknown); }
   std::string key(const std::string& columns) {
     return database.value("SELECT " + columns + " FROM hapax.idempotency_keys");
   }
@@ -174,6 +175,45 @@ TEST_F(StepsInSql, OfACallThatWasGivenUpStayWithItsKeyAndInTheLog) {
   EXPECT_EQ(key("status, steps IS NULL"), "completed|f");
   EXPECT_EQ(database.value("SELECT facts->'before'->'steps'->>'charge' FROM hapax.operator_log"),
             "1");
+}
+
+// As if the operation had failed: its own message runs no more, and a replay or another message does.
+TEST_F(StepsInSql, BehindWhichNothingIsInDoubtLetAReplayGoOn) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  keep(wanted, token, {{"charge", "1"}});
+  ASSERT_TRUE(end(wanted, token, CallEnd::resting));
+  EXPECT_FALSE(end(wanted, token, CallEnd::resting)) << "its COMMIT was in doubt";
+  EXPECT_EQ(key("status, calls, expires_at = 'infinity'"), "started|0|t");
+  EXPECT_FALSE(take(wanted).taken) << "it is a dead letter";
+  EXPECT_FALSE(take(request(8, "other payload")).taken);
+  const auto again = take(wanted, true).taken;
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->calls, 1) << "nothing is in doubt";
+  EXPECT_EQ(read(wanted, again->token)->answers.at("charge"), "1");
+  ASSERT_TRUE(end(wanted, again->token, CallEnd::resting));
+  EXPECT_TRUE(take(request(9)).taken) << "another message of the operation";
+}
+
+// An operator had its key forgotten and its message run again. Then its process died.
+TEST_F(StepsInSql, OfAMessageThatRunsAgainGoOnThoughItWasADeadLetter) {
+  const CallRequest wanted = request();
+  end(wanted, take(wanted).taken->token, CallEnd::uncalled);
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  const auto token = take(wanted).taken->token;
+  keep(wanted, token, {{"charge", "1"}});
+  give_call_back(session, wanted.claim, token, true);
+  EXPECT_TRUE(take(wanted).taken);
+}
+
+TEST_F(StepsInSql, AtRestCanBeGivenUp) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  keep(wanted, token, {{"charge", "1"}});
+  end(wanted, token, CallEnd::resting);
+  decide(CallDecision::What::give_up);
+  EXPECT_EQ(key("status, steps IS NULL"), "completed|f");
+  EXPECT_EQ(database.value("SELECT ended_as FROM hapax.dead_letters"), "discarded");
 }
 
 TEST_F(StepsInSql, AreListed) {
