@@ -4,9 +4,10 @@
 -- (0: no worker has it), $12 whether the process does nothing else. $13 the holder. $14 whether the
 -- key of a dead letter may be taken (a replay). No key twice.
 -- A row for each that is taken; n counts the messages from 1. Not taken: completed, unknown, called
--- by a holder with a lease (this one included), `failed` by the same message, or ended behind steps that
--- are done (`started`, without a holder, with an error) while the message is a dead letter. Nor is any
--- taken if the partition is another worker's, or this holder's own lease is over.
+-- by a holder with a lease (this one included), `failed` by the same message. Nor is any taken if the
+-- partition is another worker's, or this holder's own lease is over. A key that is `started`, without
+-- a holder and with an error, ended behind steps that are done. A message that is a dead letter does
+-- not take it.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
 -- While this statement waits for a row, a new holder may take the key, or the call may end with a dead

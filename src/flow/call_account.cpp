@@ -32,7 +32,7 @@ Outcome end_call(Attempt& attempt, std::int64_t token, CallEnd how, const char* 
     letter = kept();
   }
   if (!letter) return to_call("superseded", attempt.task.attempts, kKeyHeldWait);
-  crash_point("gave_up");
+  crash_point("call_given_up");
   outcome.dead_letter = *letter;
   return outcome;
 }

@@ -44,6 +44,7 @@ struct Flight : outside::CallToMake {
   flow::Task task;
   store::Source source;
   store::TakenCall taken = {};
+  bool is_begun = false;                         // its call
   std::optional<store::FailedRuns> failed = {};  // its failed attempt is recorded
   // PostgreSQL refused it, so it is tried again at this time.
   Clock::time_point account_at = {};

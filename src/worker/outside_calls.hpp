@@ -10,18 +10,17 @@
 #pragma once
 
 #include <atomic>
-#include <map>
-#include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "flow/attempt.hpp"
+#include "flow/lane_session.hpp"
 #include "outside/holder.hpp"
+#include "worker/call_accounts.hpp"
+#include "worker/call_taker.hpp"
 #include "worker/calls_in_flight.hpp"
+#include "worker/flight_ends.hpp"
 #include "worker/lane_setup.hpp"
-#include "worker/settler.hpp"
 #include "worker/step_desk.hpp"
 
 namespace hapax::worker {
@@ -44,7 +43,7 @@ class OutsideCalls {
   void give_up();
 
   // Whether a call runs, or PostgreSQL does not know the answer of one yet. Any thread.
-  bool is_busy() const { return unaccounted_ > 0 || in_flight_.any(); }
+  bool is_busy() const { return ends_.unaccounted() > 0 || in_flight_.any(); }
 
   // The calls that run now, and how to make and to stop them. Any thread.
   CallsInFlight& in_flight() { return in_flight_; }
@@ -61,47 +60,17 @@ class OutsideCalls {
   void renew();
   Clock::time_point next_look() const;
 
-  void take();
-  void prepare(Flights& flights);
-  bool is_for_lane(Flight& flight);
-  void take_keys(Flights& flights, bool alone);
-  void leave(Flight& flight, bool uncalled);
-  void begin(Flights& flights, Flights::iterator flight);
-  std::size_t room(std::size_t route);
-
-  void keep_ended();
-  void collect_ended();
-  void keep_answers();
-  void log_not_kept(const Flight& flight);
-  std::vector<store::Kept> keep(const std::vector<Flight*>& answered);
-  flow::Answered waiting(std::size_t route, std::int64_t token, std::string answer) const;
-  void count(const Flight& ended);
-  void count_unknown();
-
-  Flights::iterator settle(Flights& flights, Flights::iterator flight, flow::Outcome outcome,
-                           bool tells_of_handler = true);
-  Flights::iterator pass_to_lane(Flights& flights, Flights::iterator flight);
-  Flights::iterator finish(Flights& flights, Flights::iterator flight);
-
   LaneSetup& setup_;
-  const std::vector<flow::Route>& routes_;
   outside::Holder holder_;
-  std::minstd_rand random_;
-  Settler settler_;
   flow::LaneSession session_;
-  std::map<std::size_t, observe::CallMetrics> metrics_;  // by route index
-  Clock::time_point count_again_{};
-  Clock::time_point try_again_{};      // PostgreSQL is away until then
-  std::string said_;                   // why PostgreSQL refuses
-  Flights done_;                       // that came back, and are not accounted for yet
-  std::vector<std::size_t> of_route_;  // flights, by route index
-  // How many answers wait for a lane, by route index. Lanes count down.
-  std::vector<std::shared_ptr<std::atomic<std::size_t>>> answers_;
-  bool waits_for_lanes_ = false;
-  std::atomic<std::size_t> unaccounted_ = 0;  // calls that were begun for messages
+  Clock::time_point try_again_{};  // PostgreSQL is away until then
+  std::string said_;               // why PostgreSQL refuses
   std::atomic<bool> gives_up_ = false;
   StepDesk steps_;
   CallsInFlight in_flight_;
+  FlightEnds ends_;
+  CallAccounts accounts_;
+  CallTaker taker_;
   std::jthread thread_;  // last: it uses all of the above
 };
 

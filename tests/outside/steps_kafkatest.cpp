@@ -58,11 +58,11 @@ TEST(Steps, BehindWhichNothingCouldBeSentGoOnByAReplay) {
   SteppedShop shop(kNever);
   shop.send(0);
   {
-    const auto worker = shop.stepped("w", "gave_up:1", {{"fee_is_away", true}});
+    const auto worker = shop.stepped("w", "call_given_up:1", {{"fee_is_away", true}});
     worker->ended();
-    EXPECT_THAT(shop.value("SELECT reason || attempts || error FROM hapax.dead_letters"),
-                testing::AllOf(HasSubstr("attempts_exhausted2"),
-                               HasSubstr("steps that are done: charge")));
+    EXPECT_THAT(
+        shop.value("SELECT reason || attempts || error FROM hapax.dead_letters"),
+        testing::AllOf(HasSubstr("attempts_exhausted2"), HasSubstr("steps that are done: charge")));
     worker->start_again();
     shop.site.await("SELECT max(next_offset) FROM hapax.checkpoints", "1");
   }

@@ -135,8 +135,8 @@ void release_calls(Session& session, std::span<const HeldKey> keys);
 enum class CallEnd {
   refused,   // by the other side: the key is completed
   uncalled,  // surely never called: the key is failed, as on other routes
-  resting,   // surely not called behind the steps that are kept: the key stays, and a replay goes on
-  unknown,   // an operator decides
+  resting,  // surely not called behind the steps that are kept: the key stays, and a replay goes on
+  unknown,  // an operator decides
 };
 
 // Ends the operation without booking it, keeps the letter, and commits. Returns the letter's id, or

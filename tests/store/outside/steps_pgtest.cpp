@@ -177,7 +177,8 @@ TEST_F(StepsInSql, OfACallThatWasGivenUpStayWithItsKeyAndInTheLog) {
             "1");
 }
 
-// As if the operation had failed: its own message runs no more, and a replay or another message does.
+// As if the operation had failed: its own message runs no more, and a replay or another message
+// does.
 TEST_F(StepsInSql, BehindWhichNothingIsInDoubtLetAReplayGoOn) {
   const CallRequest wanted = request();
   const auto token = take(wanted).taken->token;

@@ -1,9 +1,9 @@
-// What becomes of calls that came back.
+#include "worker/call_accounts.hpp"
+
 #include "flow/call_account.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
-#include "worker/outside_calls.hpp"
 
 namespace hapax::worker {
 
@@ -19,9 +19,26 @@ constexpr const char* kLockNotAvailable = "55P03";
 
 }  // namespace
 
-// Accounts for the calls that came back: first the answers, in one transaction. If a call's key is
-// locked, that call waits, and holds up no other.
-void OutsideCalls::keep_ended() {
+CallAccounts::CallAccounts(LaneSetup& setup, const std::vector<flow::Route>& routes,
+                           flow::LaneSession& session, CallsInFlight& in_flight, FlightEnds& ends,
+                           std::uint64_t seed)
+    : log_error_text_(setup.log_error_text),
+      routes_(routes),
+      session_(session),
+      in_flight_(in_flight),
+      ends_(ends),
+      random_(seed) {
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    if (routes[i].outside) metrics_.emplace(i, setup.metrics.calls(routes[i].topic));
+    answers_.push_back(std::make_shared<std::atomic<std::size_t>>(0));
+  }
+}
+
+void CallAccounts::finish_all() {
+  for (auto flight = done_.begin(); flight != done_.end();) flight = ends_.finish(done_, flight);
+}
+
+void CallAccounts::keep_ended(const std::function<void()>& meanwhile) {
   collect_ended();
   keep_answers();
   for (auto flight = done_.begin(); flight != done_.end();) {
@@ -29,11 +46,11 @@ void OutsideCalls::keep_ended() {
       ++flight;
       continue;
     }
-    renew();  // these may be a thousand
+    meanwhile();
     try {
       flow::Attempt attempt(flight->task, session_, random_, flight->identity);
       Outcome outcome = flow::account_for_call(attempt, flight->taken, flight->end, flight->failed);
-      flight = settle(done_, flight, std::move(outcome));
+      flight = ends_.settle(done_, flight, std::move(outcome));
     } catch (const store::DatabaseError& error) {
       if (error.fault().kind != store::Fault::Kind::sql) throw;
       flight->account_at = Clock::now() + kAccountAgain;  // the others need not wait for it
@@ -43,7 +60,7 @@ void OutsideCalls::keep_ended() {
   }
 }
 
-void OutsideCalls::collect_ended() {
+void CallAccounts::collect_ended() {
   Flights ended;
   in_flight_.collect(ended);
   for (Flight& flight : ended) {
@@ -53,7 +70,7 @@ void OutsideCalls::collect_ended() {
   done_.splice(done_.end(), ended);
 }
 
-void OutsideCalls::count(const Flight& ended) {
+void CallAccounts::count(const Flight& ended) {
   using How = Ended::How;
   const How how = ended.end.how;
   const auto shown = how == How::answered  ? observe::CallEnded::answered
@@ -66,23 +83,23 @@ void OutsideCalls::count(const Flight& ended) {
       .ended(shown, began == Clock::time_point{} ? Clock::duration{} : Clock::now() - began);
 }
 
-void OutsideCalls::count_unknown() {
+void CallAccounts::count_unknown() {
   if (Clock::now() < count_again_) return;
   count_again_ = Clock::now() + kCountUnknownAgain;
   for (auto& [route, metrics] : metrics_)
     metrics.unknown(store::count_unknown(*session_, {routes_[route].key.scope}));
 }
 
-void OutsideCalls::keep_answers() {
-  std::vector<Flight*> answered;
+void CallAccounts::keep_answers() {
+  std::vector<Flight*> with_answer;
   const auto now = Clock::now();
   const auto is_due = [now](const Flight& flight) {
     return flight.end.how == Ended::How::answered && flight.account_at <= now;
   };
   for (Flight& flight : done_)
-    if (is_due(flight)) answered.push_back(&flight);
-  if (answered.empty()) return;
-  const std::vector<store::Kept> kept = keep(answered);
+    if (is_due(flight)) with_answer.push_back(&flight);
+  if (with_answer.empty()) return;
+  const std::vector<store::Kept> kept = keep(with_answer);
   flow::crash_point("call_answered");
   auto next = kept.begin();
   for (auto flight = done_.begin(); flight != done_.end();) {
@@ -96,17 +113,17 @@ void OutsideCalls::keep_answers() {
       ++flight;
     } else if (how == store::Kept::yes) {
       flight->item().answered =
-          waiting(flight->route(), flight->taken.token, std::move(flight->end.text));
-      flight = pass_to_lane(done_, flight);
+          answered(flight->route(), flight->taken.token, std::move(flight->end.text));
+      flight = ends_.pass_to_lane(done_, flight);
     } else {
       log_not_kept(*flight);
-      flight = settle(done_, flight,
-                      flow::to_call("superseded", flight->task.attempts, flow::kKeyHeldWait));
+      flight = ends_.settle(done_, flight,
+                            flow::to_call("superseded", flight->task.attempts, flow::kKeyHeldWait));
     }
   }
 }
 
-void OutsideCalls::log_not_kept(const Flight& flight) {
+void CallAccounts::log_not_kept(const Flight& flight) {
   const bool is_forgotten = !store::read_holder(*session_, flight.claim());
   observe::log::warning(
       is_forgotten ? "call_forgotten" : "call_superseded",
@@ -115,7 +132,7 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
        {"offset", flight.source.offset},
        {"token", flight.taken.token},
        {"answer",
-        setup_.log_error_text ? std::optional<std::string_view>(flight.end.text) : std::nullopt}},
+        log_error_text_ ? std::optional<std::string_view>(flight.end.text) : std::nullopt}},
       is_forgotten
           ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
             "answer is not kept; with log.error_text it is shown here"
@@ -127,7 +144,7 @@ void OutsideCalls::log_not_kept(const Flight& flight) {
 // Keeps the answers, and returns what became of each call that is still `answered`. If PostgreSQL
 // cannot keep an answer (too large, nested too deep), that call becomes `failed`, and the others
 // are kept.
-std::vector<store::Kept> OutsideCalls::keep(const std::vector<Flight*>& answered) {
+std::vector<store::Kept> CallAccounts::keep(const std::vector<Flight*>& answered) {
   std::vector<store::KeptAnswer> answers;
   for (const Flight* const flight : answered)
     answers.push_back(
@@ -147,9 +164,8 @@ std::vector<store::Kept> OutsideCalls::keep(const std::vector<Flight*>& answered
   return kept;
 }
 
-// The answer counts as waiting until a lane has booked it, or the message is dropped.
-flow::Answered OutsideCalls::waiting(std::size_t route, std::int64_t token,
-                                     std::string answer) const {
+flow::Answered CallAccounts::answered(std::size_t route, std::int64_t token,
+                                      std::string answer) const {
   ++*answers_[route];
   return {token, std::move(answer), {nullptr, [counted = answers_[route]](const void* /*none*/) {
                                        --*counted;
