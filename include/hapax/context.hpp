@@ -86,10 +86,10 @@ class Context {
   // statement; in a batch also those of several messages. If a trigger depends on single
   // statements, use `sql`. After a call of `pqxx` nothing is deferred any more. A statement that
   // could end the transaction is never deferred.
-  // Throws: SqlError if the text itself does not prepare (syntax, unknown table). Also the SqlError
-  //   of an earlier `write` or `insert`, if this call sends the deferred ones at once. It does so
-  //   for a text that this connection has not seen, and at 1 MiB. Once for each connection it also
-  //   does so at the second row of a plain INSERT. Do not catch it: by then the transaction is
+  // Throws: SqlError if the text itself does not prepare (syntax, unknown table). If this call
+  //   sends the deferred statements at once, also the SqlError of an earlier one. That happens for
+  //   a text that this connection has not seen, and at 1 MiB. It also happens once for each
+  //   connection at the second row of a plain INSERT. Do not catch it: by then the transaction is
   //   aborted.
   // Blocks: one or two round trips if this connection sees the text for the first time, and one for
   //   each MiB. postgres.statement_timeout and postgres.lock_timeout bound each.
@@ -116,7 +116,8 @@ class Context {
 
   // Stores a result with the key, at most the route's `max_result_bytes`. The last call wins.
   // Throws: Reject if it is larger, or has the member `hapax:response`, which is that of `respond`.
-  //   nlohmann::json::type_error if a text in it is not UTF-8.
+  //   nlohmann::json::type_error if a text in it is not UTF-8. std::logic_error on a route with key
+  //   "position", which keeps no results.
   // Blocks: no; the result goes out with the completion.
   [[gnu::visibility("hidden")]] void result(const nlohmann::json& value) {
     set_result(value.dump());
@@ -131,7 +132,8 @@ class Context {
   // Throws: std::invalid_argument if the answer cannot be sent or stored. Its status must be 200 to
   //   499, its headers not the gate's own, and it must fit into `max_result_bytes`. It may have 100
   //   headers, 8 KiB in a name or value, and 32 KiB in all of them. A 204, 205 or 304 has no body.
-  //   For an answer of 500 and above, throw another exception instead.
+  //   For an answer of 500 and above, throw another exception instead. std::logic_error as
+  //   `result`.
   // Blocks: no; the answer goes out with the completion.
   void respond(int status, std::vector<std::pair<std::string, std::string>> headers = {},
                std::string body = {}) {

@@ -127,12 +127,11 @@ class Message {
 
   // The payload as a T, by T's from_json. NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Payment, id, amount)
   // writes one for a struct, with a to_json.
-  // Throws: BadPayload as json() does, and if a member is missing or of another type. The text
-  // names
-  //   the place of such a member (JSON pointer), for which T's from_json is called again and again.
-  //   It does not if that takes too long: in payloads of more than 1 MiB, and in maps of thousands.
-  //   If T has a to_json, a number that its member cannot hold, such as 12.7 for an integer, is
-  //   refused, too. Also what else T's from_json throws.
+  // Throws: BadPayload as json() does, and if a member is missing or of another type. If T has a
+  //   to_json, also if a member cannot hold its number, such as 12.7 for an integer. The text names
+  //   the member's place (JSON pointer), for which T's from_json is called again and again. Above
+  //   1 MiB, and in maps of thousands, it may name none, because that takes too long. Also what
+  //   else T's from_json throws.
   template <class T>
   [[gnu::visibility("hidden")]] T as() const {
     static_assert(

@@ -112,11 +112,13 @@ class Call {
   // JSON.
   // `name`: 1 to 200 bytes of printable UTF-8, without a colon at the beginning; for one step of a
   //   call.
-  // Throws: what `part` throws. std::runtime_error, if the answer cannot be kept, or if another
-  //   worker has the key. NotCalled, if the step cannot begin and no other one is in doubt. Do not
-  //   catch these: `outside.repeat` decides what follows. std::logic_error, if the name is wrong,
-  //   or was used before in this call.
-  // Blocks: as `part`; and for PostgreSQL, until the answer is committed.
+  // Throws: what `part` throws. NotCalled, if the step cannot begin (PostgreSQL is away, the lease
+  //   is over) and no other step of this call is in doubt. std::runtime_error, if one is in doubt,
+  //   if the answer cannot be kept, or if another worker has the key. Do not catch these:
+  //   `outside.repeat` decides what follows. std::logic_error, if the name is wrong, or was used
+  //   before in this call.
+  // Blocks: as `part`; and until PostgreSQL has committed the answer, but at most 5 s after the
+  //   call was asked to stop.
   // Thread safety: one thread at a time.
   template <std::invocable<std::string_view> Part>
   [[gnu::visibility("hidden")]] nlohmann::json step(std::string_view name, Part&& part) const {
