@@ -87,7 +87,7 @@ class Handler {
   // then; use it to answer the producer again, for example. The call runs in a transaction under
   // the same seal. It runs at least once for each duplicate, not exactly once: a duplicate that is
   // delivered again is a duplicate again.
-  // A gate does not call it.
+  // Neither a gate nor a route with key "position" calls it.
   // Throws: any exception. hapax then rolls back what this call wrote. After Reject it settles the
   //   duplicate at once; else it runs this again, at most `retry.max_attempts` times in all.
   // Blocks: as `handle`.
