@@ -11,8 +11,8 @@
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
 -- While this statement waits for a row, a new holder may take the key, or the call may end with a dead
--- letter. The statement sees neither that holder nor the dead letter. So it takes over only from a
--- holder, or from none, that it can see, and a `failed` key only if it can see that it is.
+-- letter. The statement sees neither that holder nor the dead letter. So it takes a key over only if it
+-- can see the same holder, or that there is none. It takes a `failed` key only if it can see that it is.
 -- Locks the rows until the end of the transaction, in the order of keys.
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],

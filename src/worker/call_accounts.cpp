@@ -124,7 +124,9 @@ void CallAccounts::keep_answers() {
 }
 
 void CallAccounts::log_not_kept(const Flight& flight) {
-  const bool is_forgotten = !store::read_holder(*session_, flight.claim());
+  const auto holder = store::read_holder(*session_, flight.claim());
+  const bool is_forgotten = !holder;
+  const bool is_unknown = holder && holder->status == "unknown";
   observe::log::warning(
       is_forgotten ? "call_forgotten" : "call_superseded",
       {{"topic", flight.source.topic},
@@ -136,6 +138,9 @@ void CallAccounts::log_not_kept(const Flight& flight) {
       is_forgotten
           ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
             "answer is not kept; with log.error_text it is shown here"
+      : is_unknown
+          ? "a call was answered after it was given up on as unknown. The answer is kept for the "
+            "operator, unless an earlier one is there: `hapax outside list`"
           : "a call was answered after another worker had taken its key over (this worker's "
             "lease was over), or after an operator had decided about it. The answer is not kept; "
             "with log.error_text it is shown here");
