@@ -19,6 +19,17 @@ void check_unlogged_tables(store::Session& session, Findings& findings) {
       "and the keys of its messages stay, so the effects are lost");
 }
 
+// A function of another role whose types fit better than those of PostgreSQL's own runs with the
+// rights of the role that names it.
+void check_open_schemas(store::Session& session, Findings& findings) {
+  for (const Json& schema : store::read_open_schemas(session)) {
+    const std::string name = cell(schema.at("name"));
+    findings.warn("schema " + name,
+                  "any role may create functions in it, and handlers' statements search it",
+                  "REVOKE CREATE ON SCHEMA " + name + " FROM PUBLIC");
+  }
+}
+
 // What a message would meet as 42P01 or 42501.
 void check_declared_tables(const config::Config& config, store::Session& session,
                            Findings& findings) {
@@ -48,6 +59,7 @@ void check_declared_tables(const config::Config& config, store::Session& session
 void check_handlers_tables(const config::Config& config, store::Session& session,
                            Findings& findings) {
   const std::string fix = "correct routes[].tables";
+  findings.attempt("schemas", fix, [&] { check_open_schemas(session, findings); });
   findings.attempt("handlers' tables", fix, [&] { check_unlogged_tables(session, findings); });
   findings.attempt("routes[].tables", fix,
                    [&] { check_declared_tables(config, session, findings); });

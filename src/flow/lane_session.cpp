@@ -32,6 +32,7 @@ bool LaneSession::is_reachable(std::string& why) {
     if (!session_) {
       incarnation_.reset();
       session_.emplace(connect_());
+      session_->serve_handlers();
       opened_ = std::chrono::steady_clock::now();
       ++number_;
     }

@@ -43,6 +43,10 @@ std::string settings_of(const ConnectOptions& options) {
          "; SET idle_in_transaction_session_timeout TO " + ms(options.idle_in_transaction_timeout);
 }
 
+// Else an operator or a function that another role has put into `public` would run with the rights
+// of this session, if its types fit better than those of PostgreSQL's own.
+constexpr const char* kOwnNamesOnly = "SET search_path TO pg_catalog, pg_temp;";
+
 constexpr const char* kClean =
     "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; UNLISTEN *;"
     "SELECT pg_catalog.pg_advisory_unlock_all(); CLOSE ALL; DISCARD TEMP; DISCARD SEQUENCES;";
@@ -84,7 +88,7 @@ Session::Session(const ConnectOptions& options) {
     state_->lock_timeout = std::to_string(options.lock_timeout.count());
     state_->statement_timeout = options.statement_timeout;
     pqxx::nontransaction work(state_->connection);
-    state_->has_epochs = work.exec(state_->settings + kHasEpochs)[0][0].as<bool>();
+    state_->has_epochs = work.exec(kOwnNamesOnly + state_->settings + kHasEpochs)[0][0].as<bool>();
   } catch (...) {
     Fault fault = fault_of(std::current_exception());
     if (fault.kind == Fault::Kind::other) fault.kind = Fault::Kind::connection;
@@ -174,6 +178,14 @@ bool Session::clean() {
     return !work.exec(kClean + state_->settings + kOthersStatements)[0][0].as<bool>();
   } catch (...) {
     rethrow(state_->connection, "cleaning the session");
+  }
+}
+
+void Session::serve_handlers() {
+  try {
+    pqxx::nontransaction(state_->connection).exec("RESET search_path");
+  } catch (...) {
+    throw DatabaseError(fault_of(std::current_exception()), "RESET search_path");
   }
 }
 

@@ -29,13 +29,17 @@ struct ConnectOptions {
 class Session {
  public:
   // Connects to a primary and sets the session up: READ COMMITTED, UTF-8, the timeouts, keepalives,
-  // and read-only outside of our own BEGIN READ WRITE. Over a network it uses TLS, unless the url
-  // asks for something else (transport.hpp).
-  // Throws: DatabaseError. Blocks: at most connect_timeout for each host in the url.
+  // read-only outside of our own BEGIN READ WRITE, and a search_path of pg_catalog alone. Over a
+  // network it uses TLS, unless the url asks for something else (transport.hpp). Throws:
+  // DatabaseError. Blocks: at most connect_timeout for each host in the url.
   explicit Session(const ConnectOptions& options);
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
+
+  // From now on handlers' statements find what the role's own search_path names.
+  // Throws: DatabaseError. Blocks: one round trip.
+  void serve_handlers();
 
   // Prepares a statement of hapax's own. False if it was prepared before. Throws: DatabaseError.
   bool prepare(const Statement& statement);

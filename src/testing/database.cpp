@@ -16,7 +16,9 @@ constexpr const char* kTemplate = "hapax_template";
 constexpr const char* kWorker = "hapax_worker";
 
 store::Session connect(const std::string& url) {
-  return store::Session({.url = url, .application_name = "hapax test kit"});
+  store::Session session({.url = url, .application_name = "hapax test kit"});
+  session.serve_handlers();  // a user's schema names tables as handlers do
+  return session;
 }
 
 // What these tests crash is workers, never PostgreSQL: it need not reach the disk.

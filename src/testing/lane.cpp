@@ -56,6 +56,7 @@ Lane::Lane(const TestedRoute& route, std::string url,
       processor_(
           [this, options = options_of(route, url)] {
             store::Session session(options);
+            session.serve_handlers();
             new_session_ = store::session_state(session);
             return session;
           },

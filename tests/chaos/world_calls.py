@@ -37,7 +37,7 @@ CREATE TABLE booked (op text, charge text);
 GRANT SELECT, INSERT ON booked TO hapax_worker;
 CREATE TABLE takes (op text, token bigint, at timestamptz DEFAULT clock_timestamp());
 CREATE TABLE wrongs (op text, what text, at timestamptz DEFAULT clock_timestamp());
-CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   IF TG_OP = 'DELETE' THEN
     IF OLD.status IN ('started', 'answered', 'unknown') THEN
@@ -69,7 +69,7 @@ CREATE TRIGGER watch AFTER INSERT OR UPDATE OR DELETE ON hapax.idempotency_keys
   FOR EACH ROW EXECUTE FUNCTION watch();
 -- While a brake is on, the commit of a take lasts.
 CREATE TABLE brakes (until timestamptz, seconds float);
-CREATE FUNCTION brake() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+CREATE FUNCTION brake() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE pause float := (SELECT max(seconds) FROM brakes WHERE until > clock_timestamp());
 BEGIN
   IF TG_OP = 'UPDATE' AND NEW.token IS NOT DISTINCT FROM OLD.token THEN

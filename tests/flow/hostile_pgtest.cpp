@@ -194,6 +194,7 @@ TEST_F(Hostile, LeavesNoPreparedStatementOfItsOwn) {
 // Cleaning costs a round trip, and the next message's key is not taken ahead.
 TEST_F(Hostile, OrdinaryStatementsLeaveNothingThatMustBeCleaned) {
   store::Session session(options);
+  session.serve_handlers();
   store::Transaction transaction(session);
   for (const char* text :
        {"SELECT count(*), coalesce(max(lower(note)), to_char(now(), 'YYYY')) FROM effects",

@@ -71,8 +71,9 @@ TEST_F(Race, NoReaderEverSeesAnEffectWithoutItsKeyOrAKeyWithoutItsEffect) {
     store::Session session(database.owner());
     while (!done) {
       store::Transaction transaction(session);
-      const Rows rows = transaction.run(std::string(
-          "SELECT (SELECT count(*) FROM effects) = (SELECT count(*) FROM hapax.idempotency_keys)"));
+      const Rows rows =
+          transaction.run(std::string("SELECT (SELECT count(*) FROM public.effects) = (SELECT "
+                                      "count(*) FROM hapax.idempotency_keys)"));
       if (!rows[0][0].as<bool>()) ++torn;
       ++looks;
     }

@@ -166,7 +166,7 @@ TEST_F(GateBatch, ATriggerThatCatchesALockTimeoutWaitsAsLongAsAlone) {
   options.lock_timeout = options.statement_timeout = 600s;
   store::Session other(database.owner());
   store::Transaction holding(other);
-  holding.run(std::string("UPDATE total SET n = n"));
+  holding.run(std::string("UPDATE public.total SET n = n"));
   const auto clients = send_batch({{"k1"}, {"k2"}});
   database.wait_until(
       "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "

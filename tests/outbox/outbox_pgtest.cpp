@@ -146,11 +146,11 @@ TEST_F(Outbox, IsNotHeldUpByOtherDatabasesAndHandlersThatHavePublishedNothing) {
   other.run("CREATE TABLE t (n int)");
   Session foreign(other.owner());
   Transaction foreign_writer(foreign);
-  foreign_writer.run("INSERT INTO t VALUES (1)");
+  foreign_writer.run("INSERT INTO public.t VALUES (1)");
   Session handler(database.owner());
   database.run("CREATE TABLE t (n int)");
   Transaction slow_handler(handler);
-  slow_handler.run("INSERT INTO t VALUES (1)");
+  slow_handler.run("INSERT INTO public.t VALUES (1)");
   database.run(rows("a", 1));
   const auto read = step_outbox(session, lease(), reading({{"a", 0}}));
   EXPECT_EQ(ids(read), Ids{1});

@@ -21,6 +21,14 @@ Json read(Session& session, const Statement& statement, const std::vector<Parame
   return json_of_rows<Json>(transaction.run(statement, values));
 }
 
+// With the search_path of handlers.
+Json read_as_handlers(Session& session, const Statement& statement,
+                      const std::vector<Parameter>& values = {}) {
+  Transaction transaction(session);
+  transaction.add("SET LOCAL search_path TO DEFAULT");
+  return json_of_rows<Json>(transaction.run(statement, values));
+}
+
 // The id that all rows are below.
 std::int64_t or_all(std::optional<std::int64_t> before) {
   return before.value_or(std::numeric_limits<std::int64_t>::max());
@@ -60,7 +68,11 @@ Json read_triggers(Session& session) { return read(session, sql::kReadTriggers);
 Json read_missing_rights(Session& session) { return read(session, sql::kReadMissingRights); }
 
 Json read_missing_table_rights(Session& session, const Json& declared) {
-  return read(session, sql::kReadMissingTableRights, {declared.dump()});
+  return read_as_handlers(session, sql::kReadMissingTableRights, {declared.dump()});
+}
+
+Json read_open_schemas(Session& session) {
+  return read_as_handlers(session, sql::kReadOpenSchemas);
 }
 
 Json read_order_rights(Session& session) { return first(read(session, sql::kReadOrderRights)); }

@@ -33,6 +33,8 @@ Json read_missing_rights(Session& session);
 // `declared`: [{"table": "payments", "privilege": "INSERT"}]. A table that is not there comes with
 // null.
 Json read_missing_table_rights(Session& session, const Json& declared);
+// Schemas of handlers' search_path in which any role may create functions.
+Json read_open_schemas(Session& session);
 // What this role may order and read: sql/operator/read_order_rights.sql.
 Json read_order_rights(Session& session);
 Json read_unlogged_tables(Session& session);  // outside of hapax's schema

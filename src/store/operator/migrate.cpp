@@ -153,8 +153,9 @@ std::string migration_text() {
   std::string text = "BEGIN;\n" + std::string(kCreateTable) + ";\nCOMMIT;\n";
   for (const Migration& migration : sql::kMigrations)
     text += "\n-- " + std::to_string(migration.number) + " " + migration.name +
-            "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n" + kAsOwner + migration.up + kAsCaller +
-            "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
+            "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n" +
+            "SET LOCAL search_path TO pg_catalog, pg_temp;\n" + kAsOwner + migration.up +
+            kAsCaller + "INSERT INTO hapax.schema_migrations (number, name, checksum)\n  VALUES (" +
             std::to_string(migration.number) + ", '" + migration.name + "', '" +
             checksum(migration) + "');\nCOMMIT;\n";
   return text;

@@ -154,6 +154,7 @@ void BareLoop::run() const {
   std::exception_ptr failure;
   const auto lane = [&] {
     Session session(connect);
+    session.serve_handlers();
     try {
       BareLane bare(*this, BareLane::state_of(session));
       for (;;) {

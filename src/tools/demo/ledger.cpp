@@ -9,6 +9,7 @@ namespace hapax::app {
 
 DemoLedger::DemoLedger(const std::string& url, const std::string& worker_role)
     : session_({.url = url, .application_name = "hapax demo"}) {
+  session_.serve_handlers();
   store::migrate_up(session_);
   {
     store::Transaction transaction(session_);

@@ -77,7 +77,29 @@ TEST_F(Inspect, SeesUnloggedTablesThatTheRoleMayWrite) {
       "CREATE UNLOGGED TABLE lost (n int); GRANT INSERT (n) ON lost TO hapax_worker;"
       "CREATE UNLOGGED TABLE read (n int); GRANT SELECT ON read TO hapax_worker;"
       "CREATE TABLE kept (n int); GRANT INSERT ON kept TO hapax_worker");
-  EXPECT_EQ(read_unlogged_tables(session), Json({{{"name", "lost"}}}));
+  EXPECT_EQ(read_unlogged_tables(session), Json({{{"name", "public.lost"}}}));
+}
+
+// Else it would run with the rights of the role that asks.
+TEST_F(Inspect, RunsNoFunctionThatAnotherRoleHasPutIntoPublic) {
+  database.run(
+      "CREATE FUNCTION public.has_table_privilege(regclass, text) RETURNS boolean LANGUAGE plpgsql "
+      "AS $$ BEGIN RAISE EXCEPTION 'mine'; END $$");
+  EXPECT_NO_THROW(read_order_rights(session));
+  EXPECT_NO_THROW(read_missing_rights(session));
+}
+
+TEST_F(Inspect, FindsHandlersTablesByTheirOwnSearchPath) {
+  database.run("CREATE TABLE mine (n int); GRANT INSERT ON mine TO hapax_worker");
+  EXPECT_EQ(read_missing_table_rights(session,
+                                      Json::parse(R"([{"table": "mine", "privilege": "INSERT"}])")),
+            Json::array());
+}
+
+TEST_F(Inspect, NamesTheSchemasInWhichAnyRoleMayCreate) {
+  EXPECT_EQ(read_open_schemas(session), Json::array());
+  database.run("GRANT CREATE ON SCHEMA public TO PUBLIC");
+  EXPECT_EQ(read_open_schemas(session), Json({{{"name", "public"}}}));
 }
 
 TEST_F(Inspect, SeesTheServerAndTheRole) {

@@ -304,7 +304,8 @@ TEST_F(OutsideCallsInSql, DoNotBookUnderTheTokenOfAnEarlierTake) {
 TEST_F(OutsideCallsInSql, CommitTakesAnswersAndEndsSynchronouslyThoughTheDatabaseDoesNot) {
   database.run(
       "CREATE TABLE commits (status text, setting text); GRANT INSERT ON commits TO hapax_worker;"
-      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO commits "
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO "
+      "public.commits "
       "VALUES (NEW.status, current_setting('synchronous_commit')); RETURN NULL; END $$;"
       "CREATE CONSTRAINT TRIGGER last AFTER INSERT OR UPDATE ON hapax.idempotency_keys "
       "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note();"

@@ -184,7 +184,7 @@ TEST_F(Checkpoints, AreWrittenSynchronouslyUnderAnySettingOfTheSession) {
   database.run(
       "CREATE TABLE seen (setting text);"
       "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN "
-      "INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;"
+      "INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;"
       "CREATE TRIGGER look AFTER UPDATE ON hapax.checkpoints FOR EACH ROW EXECUTE "
       "FUNCTION look();"
       "ALTER DATABASE " +
