@@ -9,7 +9,8 @@ SELECT to_json(c) FROM (
   JOIN hapax.idempotency_keys k USING (group_id, topic, generation, partition, kafka_offset)
   LEFT JOIN hapax.replays r ON r.dead_letter = d.id AND r.ended_at IS NULL AND r.key = k.key
     AND r.tenant = k.tenant AND r.token = k.token
-    AND (k.status = 'answered' OR k.status = 'started' AND k.calls = 0)  -- see decide_call.sql
+    AND (k.status = 'answered'
+         OR k.status = 'started' AND k.calls = 0 AND k.error IS NULL)  -- see decide_call.sql
   WHERE d.id = ANY ($1::bigint[]) AND k.expires_at = 'infinity'
     AND k.status IN ('started', 'answered', 'unknown')
   UNION ALL

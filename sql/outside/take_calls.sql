@@ -6,8 +6,8 @@
 -- A row for each that is taken; n counts the messages from 1. Not taken: completed, unknown, called
 -- by a holder with a lease (this one included), `failed` by the same message. Nor is any taken if the
 -- partition is another worker's, or this holder's own lease is over. A key that is `started`, without
--- a holder and with an error, ended behind steps that are done. A message that is a dead letter does
--- not take it.
+-- a holder and with an error, is at rest: it ended behind steps that are done. A message that is a dead
+-- letter does not take it. The error stays until the call is answered, or ends otherwise.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
 -- An answer needs no call any more, so it needs no lease either.
 -- While this statement waits for a row, a new holder may take the key, or the call may end with a dead
@@ -37,7 +37,8 @@ WITH wanted AS (
     fingerprint = excluded.fingerprint, fingerprint_rule = excluded.fingerprint_rule,
     group_id = excluded.group_id, topic = excluded.topic, generation = excluded.generation,
     partition = excluded.partition, kafka_offset = excluded.kafka_offset,
-    result = NULL, error = NULL, updated_at = now(), expires_at = 'infinity',
+    result = NULL, error = CASE k.status WHEN 'started' THEN k.error END, updated_at = now(),
+    expires_at = 'infinity',
     holder = excluded.holder, token = greatest(k.token + 1, excluded.token),
     called_at = CASE WHEN k.status IN ('started', 'answered') AND k.calls > 0 THEN k.called_at
                      ELSE excluded.called_at END,

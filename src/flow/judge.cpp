@@ -56,15 +56,6 @@ std::optional<Outcome> judge_coordinates(const Task& task, const store::Source& 
                   "could double an effect that retention has forgotten");
 }
 
-// A relay that dies sends records again. A copy of a message that was given up does not run. Only
-// an operator's replay runs it.
-bool is_copy_of_given_up(const Task& task, const store::ClaimRequest& request,
-                         const store::KeyHolder& holder, store::Transaction& transaction) {
-  const auto origin = task.message.header("hapax-origin");
-  return origin && is_same(task, request, holder) &&
-         store::gave_up_on_record(transaction, holder, *origin);
-}
-
 Outcome judge_completed(Attempt& attempt, const store::ClaimRequest& request,
                         const store::KeyHolder& holder, store::Transaction& transaction) {
   if (is_same(attempt.task, request, holder)) return Outcome::of(Result::duplicate);
@@ -89,6 +80,23 @@ Outcome to_take(const Attempt& attempt, const store::ClaimRequest& request,
   return to_call("key_started", attempt.task.attempts, kKeyHeldWait);
 }
 
+// Its call was given up behind steps that are done. A replay goes on, or another message of it.
+Outcome judge_resting(Attempt& attempt, const store::ClaimRequest& request,
+                      const store::KeyHolder& holder, store::Rest rest,
+                      store::Transaction& transaction) {
+  const Task& task = attempt.task;
+  if (rest == store::Rest::of_letter || is_copy_of_given_up(task, request, holder, transaction))
+    return redelivered(task.attempts);
+  if (task.route.outside) return to_take(attempt, request, holder, transaction);
+  return keep_beside(attempt, holder,
+                     gave_up("outcome_unknown",
+                             "the call for " + name_of(holder) +
+                                 " was given up behind steps that are done; replay its dead "
+                                 "letter, see `hapax outside list`",
+                             task.attempts),
+                     transaction);
+}
+
 // The operation has a call to the outside, and is not done. If this is its own message, it takes
 // the key over or waits.
 Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
@@ -96,7 +104,8 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
   const Task& task = attempt.task;
   if (!is_same(task, request, holder)) return drifted(attempt, holder, "is called by", transaction);
   if (holder.status != "unknown") {
-    if (store::is_resting(transaction, request)) return redelivered(task.attempts);
+    if (const store::Rest rest = store::rest_of(transaction, request); rest != store::Rest::none)
+      return judge_resting(attempt, request, holder, rest, transaction);
     if (task.route.outside) return to_take(attempt, request, holder, transaction);
     if (holder.topic != task.route.topic || store::is_called(transaction, request))
       return to_call("key_started", task.attempts, kKeyHeldWait);
@@ -146,6 +155,13 @@ bool is_same(const Task& task, const store::ClaimRequest& request, const store::
   return holder.is(request.source) ||
          key::same_payload(task.route.key, task.message, request.identity.fingerprint,
                            holder.fingerprint);
+}
+
+bool is_copy_of_given_up(const Task& task, const store::ClaimRequest& request,
+                         const store::KeyHolder& holder, store::Transaction& transaction) {
+  const auto origin = task.message.header("hapax-origin");
+  return origin && is_same(task, request, holder) &&
+         store::gave_up_on_record(transaction, holder, *origin);
 }
 
 }  // namespace hapax::flow

@@ -18,4 +18,9 @@ std::optional<Outcome> judge(Attempt& attempt, const store::ClaimRequest& reques
 // Whether the holder of the key had the same payload, or is this message.
 bool is_same(const Task& task, const store::ClaimRequest& request, const store::KeyHolder& holder);
 
+// Whether the message is a copy of the holder, which was given up: a relay that dies sends records
+// again. Only an operator's replay runs such a one.
+bool is_copy_of_given_up(const Task& task, const store::ClaimRequest& request,
+                         const store::KeyHolder& holder, store::Transaction& transaction);
+
 }  // namespace hapax::flow

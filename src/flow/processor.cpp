@@ -8,6 +8,7 @@
 #include "flow/judge.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
+#include "key/key_spec.hpp"
 #include "store/message/dead_letter.hpp"
 #include "store/outside/calls.hpp"
 
@@ -33,12 +34,20 @@ std::string why_halted(const Decision& decision, const Route& route, const store
   return fault.text;
 }
 
+// A replay settled it, so its offset is there. A claim in doubt finds that, and waits for nothing
+// else.
+bool is_of_a_settled_position(const Attempt& attempt, const store::Fault& fault) {
+  return attempt.phase == store::Phase::claim && fault.sqlstate == "23505" &&
+         key::is_by_position(attempt.task.route.key);
+}
+
 // Does what the policy decides about a run that threw.
 Outcome failed(Attempt& attempt, const std::exception_ptr& error) {
   const Task& task = attempt.task;
   const Thrown thrown = thrown_by(error);
   const bool writes_letter = attempt.phase == Phase::account;  // that of a drifted payload
   if (attempt.sent_commit && store::may_have_committed(thrown.fault)) attempt.in_doubt = true;
+  if (is_of_a_settled_position(attempt, thrown.fault)) attempt.in_doubt = true;
   const Decision decision =
       decide({.of = Failure::Of::message,
               .phase = attempt.phase,

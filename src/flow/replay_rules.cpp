@@ -32,7 +32,9 @@ std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& cla
            "\", and that call is not done: it is `" + other->status +
            "`; decide that first: hapax outside decide";
   if (const auto steps = store::read_steps(transaction, request);
-      steps && outside::are_of_another_payload(*steps, request.identity.fingerprint))
+      steps &&
+      (letter.edited ? outside::may_be_of_another_payload(*steps, request.identity.fingerprint)
+                     : outside::are_of_another_payload(*steps, request.identity.fingerprint)))
     return "steps of its call are done (" + outside::names_of(*steps) +
            "), and they are of another payload: replay it with that payload, or decide: hapax "
            "outside decide";
@@ -68,6 +70,10 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
   if (key::is_by_position(route.key) && store::may_have_run_since(transaction, claimed))
     return "an operator decided `run` for it after it was given up on, so it may have taken effect "
            "since, and by position nothing tells";
+  if (key::is_by_position(route.key) && letter.key && letter.key != identity.key)
+    return "it was given up on under the key \"" + *letter.key +
+           "\", and the route's key is the position now: whether the operation was completed since "
+           "cannot be told";
   if (letter.key && !same && !letter.edited)
     return "the route derives another key from it now (\"" + identity.key + "\", it was \"" +
            *letter.key + "\"): what happened to its operation since cannot be told";
@@ -80,13 +86,11 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
            "The letter is older than routes[].retention or a forgotten key, was skipped as "
            "`unknown_below_highest`, or was given up before its key was known";
   }
-  if (holder->status == "completed" && route.outside && holder->is(request.source))
-    return "the operation is done: the other side refused, or an operator has given it up. If it "
-           "shall be called again, `hapax keys forget`";
   if (holder->status == "completed")
     return "its key was completed meanwhile by " + name_of(*holder) +
            ": the operation took effect, unless `hapax keys show` has an error. Then its call was "
-           "refused or given up, and nothing was booked";
+           "refused or given up, and nothing was booked. Only if it shall be called again in that "
+           "case: `hapax keys forget`";
   if (holder->status == "started" || holder->status == "answered" || holder->status == "unknown")
     return refusal_of_called(route, *holder);
   if (holder->status == "failed" && !holder->is(request.source) && !keys_are_kept())

@@ -29,6 +29,10 @@ bool are_of_another_payload(const store::KeptSteps& steps, const key::Fingerprin
   return steps.payload.starts_with(own.rule + ' ') && steps.payload != payload_of(own);
 }
 
+bool may_be_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own) {
+  return !steps.answers.empty() && steps.payload != payload_of(own);
+}
+
 std::string names_of(const store::KeptSteps& steps) {
   std::string names;
   for (const auto& [name, answer] : steps.answers) names += (names.empty() ? "" : ", ") + name;

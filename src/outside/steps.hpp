@@ -79,6 +79,8 @@ class Steps final : public CallSteps {
 
 // False if none is kept, or if the fingerprints are by two rules and so cannot be compared.
 bool are_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own);
+// True if steps are kept and cannot be shown to be of this payload.
+bool may_be_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own);
 
 // "charge, notify": for people. Empty: no step is kept.
 std::string names_of(const store::KeptSteps& steps);

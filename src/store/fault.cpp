@@ -48,6 +48,7 @@ constexpr Rule kClaim[] = {
     {"0A000", again_reconnected},  // cached plan must not change result type: after a migration
     {"26000", again_reconnected},  // our prepared statement is gone (DISCARD ALL, a pooler)
     {"42P05", again_reconnected},  // it is there already: another client's session (a pooler)
+    {"23505", again},              // a replay settled the position meanwhile
     {"55P03", busy},               // lock_timeout: another transaction holds the key
     {"57014", busy},               // statement_timeout while waiting for it
 };

@@ -4,6 +4,7 @@
 
 #include "flow/call_account.hpp"
 #include "flow/crash_point.hpp"
+#include "flow/judge.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
 
@@ -140,10 +141,16 @@ bool CallTaker::is_for_lane(Flight& flight) {
   const flow::Task& task = flight.task;
   const bool is_below = task.message.offset() < task.guard_below;
   const bool violates = flow::violation(task).has_value();
-  if (!task.may_be_known() && !violates) return false;
+  const bool is_of_outbox = task.message.header("hapax-origin").has_value();
+  if (!task.may_be_known() && !violates && !is_of_outbox) return false;
   // A key that is known tells more than coordinates.
   const auto holder = store::read_holder(*parts_.session, flight.claim());
   if (violates) return !holder || !store::is_begun_call(*holder);
+  if (is_of_outbox && holder && holder->status != "completed") {
+    store::Transaction transaction(*parts_.session);
+    if (flow::is_copy_of_given_up(task, flight.claim(), *holder, transaction)) return true;
+  }
+  if (!task.may_be_known()) return false;
   if (holder && holder->status != "failed") return false;
   store::Transaction transaction(*parts_.session);
   const store::Known known = store::known_coordinates(transaction, flight.source,

@@ -1,4 +1,6 @@
 // A release whose handler called to the outside is followed by one whose handler does not.
+#include <gmock/gmock.h>
+
 #include "flow/flow_case.hpp"
 #include "key/identity.hpp"
 #include "store/outside/calls.hpp"
@@ -43,6 +45,26 @@ TEST_F(OpenCall, IsWaitedForWhileAWorkerOfTheEarlierReleaseCalls) {
   const Outcome outcome = process({});
   EXPECT_FALSE(is_halt(outcome.result));
   EXPECT_EQ(outcome.reason, "key_started");
+  EXPECT_EQ(runs, 0);
+}
+
+// Its call was given up behind a step that is done. No worker goes on by itself.
+class CallAtRest : public OpenCall {
+ protected:
+  CallAtRest() {
+    leave("started", "-1 second");
+    database.run(
+        "UPDATE hapax.idempotency_keys SET holder = NULL, calls = 0, error = 'away', "
+        "topic = 'orders'");
+  }
+};
+
+TEST_F(CallAtRest, IsNotWaitedForByARouteThatDoesNotCall) {
+  database.run(
+      "UPDATE hapax.idempotency_keys SET fingerprint = sha256('10'), fingerprint_rule = 'payload'");
+  const Outcome outcome = process({});
+  EXPECT_EQ(outcome.reason, "outcome_unknown");
+  EXPECT_THAT(outcome.detail, testing::HasSubstr("replay its dead letter"));
   EXPECT_EQ(runs, 0);
 }
 

@@ -33,6 +33,16 @@ TEST_F(Position, DoesNotRunWhatWasSettledBeforeThePartitionsStart) {
   EXPECT_EQ(runs, 0);
 }
 
+// As a replay of its dead letter does, after the partition was rewound to it.
+TEST_F(Position, DoesNotRunWhatWasSettledMeanwhile) {
+  EXPECT_EQ(process({.offset = 7}).result, Result::completed);
+  const Outcome outcome = process({.offset = 7});
+  EXPECT_EQ(outcome.result, Result::again) << outcome.detail;
+  EXPECT_TRUE(outcome.in_doubt);
+  EXPECT_EQ(process({.offset = 7}, book, {.in_doubt = true}).result, Result::duplicate);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 TEST_F(Position, RunsNothingOfAPartitionThatAnotherWorkerTook) {
   const auto mine = take("a");
   EXPECT_EQ(process({.offset = 1}, book, {.epoch = mine.epoch}).result, Result::completed);

@@ -102,6 +102,26 @@ class CallOfAReplay : public ReplayCase {
         "WHERE usename = 'hapax_worker' AND datname = current_database()");
   }
 
+  void expect_no_edited_call_behind_steps_by(const std::string& rule) {
+    ended = {outside::Ended::How::failed, "cut"};
+    const auto keep_a_step = [&](const auto&) {
+      database.run("UPDATE hapax.idempotency_keys SET steps = json_build_object(':payload', '" +
+                   rule + " ' || encode(sha256('10'), 'hex'), 'charge', 1)");
+    };
+    EXPECT_EQ(replay(book, keep_a_step).result, ReplayResult::failed);
+    EXPECT_EQ(decide(store::CallDecision::What::did_not_happen), "");
+    database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
+    want(letter, "99");
+    const Replayed edited = replay();
+    EXPECT_EQ(edited.result, ReplayResult::refused);
+    EXPECT_THAT(edited.detail, testing::HasSubstr("steps of its call are done (charge)"));
+    EXPECT_EQ(key("status"), "started") << "nothing has changed";
+    want(letter);
+    ended = {outside::Ended::How::answered, R"({"charge":"c1"})"};
+    EXPECT_EQ(replay().result, ReplayResult::completed);
+    EXPECT_EQ(effects(), "k1=10");
+  }
+
   store::Session looker;
   outside::Holder holder{1h};
   std::int64_t letter = 0;
@@ -203,24 +223,23 @@ TEST_F(CallOfAReplay, ADecisionRunsThePayloadThatCalled) {
 }
 
 TEST_F(CallOfAReplay, DoesNotGoOnBehindStepsOfAnotherPayload) {
-  ended = {outside::Ended::How::failed, "cut"};
-  const auto keep_a_step = [&](const auto&) {
-    database.run(
-        "UPDATE hapax.idempotency_keys SET steps = json_build_object(':payload', 'payload ' || "
-        "encode(sha256('10'), 'hex'), 'charge', 1)");
-  };
-  EXPECT_EQ(replay(book, keep_a_step).result, ReplayResult::failed);
-  EXPECT_EQ(decide(store::CallDecision::What::did_not_happen), "");
-  database.run("UPDATE hapax.replays SET ended_at = now(), outcome = 'cancelled'");
-  want(letter, "99");
-  const Replayed edited = replay();
-  EXPECT_EQ(edited.result, ReplayResult::refused);
-  EXPECT_THAT(edited.detail, testing::HasSubstr("steps of its call are done (charge)"));
-  EXPECT_EQ(key("status"), "started") << "nothing has changed";
-  want(letter);
-  ended = {outside::Ended::How::answered, R"({"charge":"c1"})"};
+  expect_no_edited_call_behind_steps_by("payload");
+}
+
+TEST_F(CallOfAReplay, DoesNotGoOnBehindStepsOfAPayloadByAnotherRule) {
+  expect_no_edited_call_behind_steps_by("json");
+}
+
+// Booked, by its own message. To forget the key would call and book again.
+TEST_F(CallOfAReplay, IsRefusedInTheWordsOfWhatHappened) {
   EXPECT_EQ(replay().result, ReplayResult::completed);
-  EXPECT_EQ(effects(), "k1=10");
+  database.run(
+      "UPDATE hapax.dead_letters SET ended_at = NULL, ended_as = NULL, ended_by = NULL, "
+      "ended_why = NULL");
+  want(letter);
+  const Replayed again = replay();
+  EXPECT_EQ(again.result, ReplayResult::refused);
+  EXPECT_THAT(again.detail, testing::HasSubstr("the operation took effect"));
 }
 
 // The edited payload has another key. Only its own replay may go on with what was called under it.

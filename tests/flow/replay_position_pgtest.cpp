@@ -82,6 +82,20 @@ TEST_F(ReplayByPosition, IsRefusedIfTheMessageWasOnlyAnnounced) {
   expect_refused_for_now(letter);
 }
 
+// The producer's repeat completed the key, before the route's key became the position.
+TEST_F(ReplayByPosition, OfALetterThatHadAKeyIsRefusedThoughItIsEdited) {
+  const auto by_position = std::exchange(
+      route.key.sources, std::vector<key::Source>{{key::Source::Kind::header, {"id"}}});
+  const std::int64_t letter = dead({.offset = 7});
+  EXPECT_EQ(process({.offset = 8}).result, Result::completed);
+  route.key.sources = by_position;
+  want(letter, "99");
+  const Replayed replayed = run_next();
+  EXPECT_EQ(replayed.result, ReplayResult::refused);
+  EXPECT_NE(replayed.detail.find("under the key \"k1\""), std::string::npos) << replayed.detail;
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 // Nothing would remove its row.
 TEST_F(ReplayByPosition, KeepsNoRowBelowTheCheckpoint) {
   const std::int64_t letter = dead_below_highest();

@@ -76,5 +76,22 @@ TEST(Steps, BehindWhichNothingCouldBeSentGoOnByAReplay) {
   EXPECT_EQ(shop.gateway.charges(), kOnceEach);
 }
 
+// A relay that dies sends records again. The one before it was given up.
+TEST(Steps, AreNotBegunForACopyOfARecordThatWasGivenUp) {
+  SteppedShop shop(kNever);
+  Outgoing record = shop.site.payment(0);
+  record.headers.emplace_back("hapax-origin", "of an outbox");
+  shop.producer.send(record);
+  {
+    const auto worker = shop.stepped("w", {}, {{"is_away", true}});
+    shop.site.await("SELECT status FROM hapax.idempotency_keys", "failed");
+  }
+  shop.producer.send(record);
+  const auto worker = shop.stepped("w2");
+  shop.site.await("SELECT max(next_offset) FROM hapax.checkpoints", "2");
+  EXPECT_EQ(shop.gateway.charges(), Counts());
+  EXPECT_EQ(shop.value("SELECT status FROM hapax.idempotency_keys"), "failed");
+}
+
 }  // namespace
 }  // namespace hapax::support

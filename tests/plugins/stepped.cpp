@@ -1,5 +1,5 @@
 // A handler whose call has two steps: it charges the payment, and a fee. With the option
-// "fee_is_away" the second one cannot be sent.
+// "fee_is_away" the second one cannot be sent, with "is_away" none.
 #include <httplib.h>
 
 #include <hapax/outside.hpp>
@@ -12,9 +12,11 @@ class Stepped final : public hapax::OutsideHandler {
   void on_start(const hapax::Setup& setup) override {
     gateway_ = setup.options().at("gateway");
     fee_is_away_ = setup.options().contains("fee_is_away");
+    is_away_ = setup.options().contains("is_away");
   }
 
   nlohmann::json call(const hapax::Message& message, const hapax::Call& call) override {
+    if (is_away_) throw hapax::NotCalled("the gateway does not accept connections");
     const nlohmann::json payment = message.json();
     const auto charged =
         call.step("charge", [&](std::string_view key) { return charge(payment, "/charge", key); });
@@ -43,7 +45,7 @@ class Stepped final : public hapax::OutsideHandler {
   }
 
   std::string gateway_;
-  bool fee_is_away_ = false;
+  bool fee_is_away_ = false, is_away_ = false;
 };
 
 }  // namespace

@@ -296,9 +296,9 @@ std::optional<std::int64_t> end_call(Session& session, const ClaimRequest& reque
                                      std::int64_t token, CallEnd end, const DeadLetter& letter) {
   Transaction transaction(session);
   if (!end_key(transaction, request, token, end, letter.error)) return std::nullopt;
+  add_forget_attempts(transaction, request.source);
   const auto id = insert_dead_letter(transaction, letter);
   if (!id) add_failed_again(transaction, letter);
-  add_forget_attempts(transaction, request.source);
   transaction.commit();
   return id.value_or(0);
 }
@@ -321,13 +321,15 @@ AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request
   return claim;
 }
 
-bool is_resting(Transaction& transaction, const ClaimRequest& request) {
+Rest rest_of(Transaction& transaction, const ClaimRequest& request) {
   std::vector<Parameter> parameters = key_of(request);
   const Source& source = request.source;
   for (Parameter parameter : std::initializer_list<Parameter>{
            source.group, source.topic, source.generation, source.partition, source.offset})
     parameters.push_back(std::move(parameter));
-  return !transaction.run(sql::kReadRest, parameters).empty();
+  const Rows rows = transaction.run(sql::kReadRest, parameters);
+  if (rows.empty()) return Rest::none;
+  return rows[0]["is_letter"].as<bool>() ? Rest::of_letter : Rest::of_another;
 }
 
 bool is_called(Transaction& transaction, const ClaimRequest& request) {

@@ -159,9 +159,10 @@ struct AnswerClaim {
 AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
                            std::int64_t token);
 
-// Whether the operation ended as `resting`, and the message is a dead letter.
+// Whether the operation ended as `resting`, and whether the message is a dead letter.
 // Throws: DatabaseError (Phase::claim).
-bool is_resting(Transaction& transaction, const ClaimRequest& request);
+enum class Rest { none, of_letter, of_another };
+Rest rest_of(Transaction& transaction, const ClaimRequest& request);
 
 // Whether a worker with a lease calls for the key now. Throws: DatabaseError (Phase::claim).
 bool is_called(Transaction& transaction, const ClaimRequest& request);

@@ -192,7 +192,10 @@ TEST_F(StepsInSql, BehindWhichNothingIsInDoubtLetAReplayGoOn) {
   ASSERT_TRUE(again);
   EXPECT_EQ(again->calls, 1) << "nothing is in doubt";
   EXPECT_EQ(read(wanted, again->token)->answers.at("charge"), "1");
-  ASSERT_TRUE(end(wanted, again->token, CallEnd::resting));
+  give_call_back(session, wanted.claim, again->token, true);
+  EXPECT_FALSE(take(wanted).taken) << "the replay waits, or was cancelled";
+  const auto last = take(wanted, true).taken;
+  ASSERT_TRUE(end(wanted, last->token, CallEnd::resting));
   EXPECT_TRUE(take(request(9)).taken) << "another message of the operation";
 }
 
@@ -204,7 +207,36 @@ TEST_F(StepsInSql, OfAMessageThatRunsAgainGoOnThoughItWasADeadLetter) {
   const auto token = take(wanted).taken->token;
   keep(wanted, token, {{"charge", "1"}});
   give_call_back(session, wanted.claim, token, true);
-  EXPECT_TRUE(take(wanted).taken);
+  database.run(
+      "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'replayed'; INSERT INTO "
+      "hapax.checkpoints (group_id, topic, partition, next_offset, highest, key_spec, scope) "
+      "VALUES ('g', 'payments', 0, 7, 100, 'spec', 'charges')");
+  decide(CallDecision::What::did_not_happen);
+  EXPECT_TRUE(take(wanted).taken) << "nothing else carries the decision out";
+}
+
+// A waiting decision is not undone by a filter. A replay that nothing but an order began is.
+TEST_F(StepsInSql, AtRestLetAFilterCancelTheirReplay) {
+  const CallRequest wanted = request();
+  const auto token = take(wanted).taken->token;
+  keep(wanted, token, {{"charge", "1"}});
+  end(wanted, token, CallEnd::resting);
+  Session operators(database.owner());
+  const LetterIds letters = {std::stoll(database.value("SELECT id FROM hapax.dead_letters"))};
+  const Order order{.group = "g", .who = "alice", .why = "again"};
+  CallRequest replayed = wanted;
+  replayed.replay = want_replays(operators, order, letters, std::nullopt).added.front();
+  give_call_back(session, wanted.claim, take(replayed, true).taken->token, true);
+  EXPECT_EQ(cancel_replays(operators, order, letters, false).letters, letters);
+}
+
+// `hapax dead show` shows it.
+TEST_F(StepsInSql, AreGivenUpOnAgainWithTheNewerError) {
+  const CallRequest wanted = request();
+  end(wanted, take(wanted).taken->token, CallEnd::uncalled);
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  end(wanted, take(wanted).taken->token, CallEnd::uncalled);
+  EXPECT_EQ(database.value("SELECT count(*) FROM hapax.attempts"), "1");
 }
 
 TEST_F(StepsInSql, AtRestCanBeGivenUp) {
