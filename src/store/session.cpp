@@ -43,8 +43,8 @@ std::string settings_of(const ConnectOptions& options) {
          "; SET idle_in_transaction_session_timeout TO " + ms(options.idle_in_transaction_timeout);
 }
 
-// Else an operator or a function that another role has put into `public` would run with the rights
-// of this session, if its types fit better than those of PostgreSQL's own.
+// Another role may have put an operator or a function into `public`. If its types fit better than
+// those of PostgreSQL's own, it would run with the rights of this session.
 constexpr const char* kOwnNamesOnly = "SET search_path TO pg_catalog, pg_temp;";
 
 constexpr const char* kClean =
