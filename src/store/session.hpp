@@ -29,9 +29,9 @@ struct ConnectOptions {
 class Session {
  public:
   // Connects to a primary and sets the session up: READ COMMITTED, UTF-8, the timeouts, keepalives,
-  // read-only outside of our own BEGIN READ WRITE, and a search_path of pg_catalog alone. Over a
-  // network it uses TLS, unless the url asks for something else (transport.hpp). Throws:
-  // DatabaseError. Blocks: at most connect_timeout for each host in the url.
+  // and read-only outside of our own BEGIN READ WRITE. It searches pg_catalog alone. Over a network
+  // it uses TLS, unless the url asks for something else (transport.hpp).
+  // Throws: DatabaseError. Blocks: at most connect_timeout for each host in the url.
   explicit Session(const ConnectOptions& options);
   ~Session();
   Session(Session&&) noexcept;
