@@ -75,8 +75,8 @@ def wrong_command(hapax, command):
 def of_runbook(hapax, name, section):
     found = [f"{name}: its section lacks {part}" for part in PARTS if part not in section]
     typed = section.partition(PARTS[1])[2].partition(PARTS[2])[0]
-    if not re.search(r"```sh|`hapax ", typed):
-        found.append(f"{name}: its section names nothing to type")
+    if not commands_in(typed):
+        found.append(f"{name}: its section names nothing of hapax to type")
     for inside in commands_in(section):
         if wrong_command(hapax, "".join(inside)):
             found.append(f"{name}: no such command: hapax {''.join(inside)}")
@@ -120,6 +120,8 @@ def complaints(root, hapax, rules_text, tests_text, board_text, docs_text):
         for command in commands:
             if wrong_command(hapax, command):
                 found.append(f"{name}: no such command: hapax {command}")
+        if not commands:
+            found.append(f"{name}: its description names no command")
     for expression in [rule["expr"] for rule in rules] + panels:
         for name in sorted(metrics_in(expression) - metrics):
             found.append(f"no worker writes {name}")
@@ -146,6 +148,8 @@ def self_test(root, hapax, *texts):
         "a section without an end": (rules, tests, board, docs.replace("**It worked if** the watermark", "", 1)),
         "a section with an unknown option": (rules, tests, board, docs.replace("--did-not", "--did-never")),
         "a section with an unknown command": (rules, tests, board, docs.replace("`hapax outbox list`", "`hapax out list`")),
+        "a description without a command": (rules.replace(": hapax check -c gate.json", ", or a topic"), tests, board, docs),
+        "a section without a command": (rules, tests, board, docs.replace("hapax check -c gate.json ", "check gate.json ")),
         "a panel's section that is gone": (rules, tests, board.replace("#deploys-and", "#deploy-and"), docs),
         "a query that is none": (rules, tests, board.replace("topk(10, ", "topk(10 "), docs),
     }

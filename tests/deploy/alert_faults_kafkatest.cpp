@@ -71,13 +71,21 @@ TEST_F(Faults, ARoleThatMayNotLogInIsNamedByCheck) {
   database().run(
       "ALTER ROLE hapax_worker NOLOGIN;"
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker'");
+  const json payment = {{"id", "p"}, {"account", "a"}, {"amount_minor", 1}};
+  await_of_prometheus("HapaxGateFailing", [&] {
+    EXPECT_EQ(site->pay_at_the_gate("p", payment), 503);
+    return prometheus->is_firing("HapaxGateFailing");
+  });
   expect_fired("HapaxPostgresDown");
-  const Said check = hapax({"check"}, site->worker->config());
-  EXPECT_NE(check.code, 0);
-  EXPECT_THAT(check.text, testing::HasSubstr("log in"));
+  for (const Said& check : {hapax({"check"}, site->worker->config()), site->check_of_the_gate()}) {
+    EXPECT_NE(check.code, 0);
+    EXPECT_THAT(check.text, testing::HasSubstr("log in"));
+  }
   database().run("ALTER ROLE hapax_worker LOGIN");
   site->worker->await("postgres_up");
   expect_ended("HapaxPostgresDown");
+  EXPECT_EQ(site->pay_at_the_gate("p", payment), 200);
+  expect_ended("HapaxGateFailing");
 }
 
 // As if another worker took the partitions again and again, each time before a checkpoint.

@@ -121,16 +121,25 @@ struct Observed : Shop {
   Observed() : Shop(kNever, false, Site::on_mock_cluster) {
     for (const std::string& name : {charged, published}) Site::mock_cluster().create_topic(name, 1);
     std::ofstream(folder.path() / "tokens") << "ann " << key::hex(key::sha256("ann's")) << "\n";
-    gate = std::make_unique<sandbox::ChildProcess>(
-        sandbox::Program{.argv = {HAPAX_BINARY_DIR "/bin/hapax", "gate", "-c",
-                                  test::source_folder() / "examples/payments/gate.json", "--plugin",
-                                  HAPAX_BINARY_DIR "/lib/libpayments.so"},
-                         .environment = {{"DATABASE_URL", site.database().worker().url},
-                                         {"TOKENS", folder.path() / "tokens"},
-                                         {"LISTEN", local(gate_port)},
-                                         {"ADMIN", local(gate_admin)}},
-                         .output = folder.path() / "log"});
+    gate = std::make_unique<sandbox::ChildProcess>(of_the_gate("gate"));
     worker = std::make_unique<WorkerProcess>(options());
+  }
+
+  // `hapax <verb>` with the gate's configuration.
+  sandbox::Program of_the_gate(const std::string& verb) const {
+    return {.argv = {HAPAX_BINARY_DIR "/bin/hapax", verb, "-c",
+                     test::source_folder() / "examples/payments/gate.json", "--plugin",
+                     HAPAX_BINARY_DIR "/lib/libpayments.so"},
+            .environment = {{"DATABASE_URL", site.database().worker().url},
+                            {"TOKENS", folder.path() / "tokens"},
+                            {"LISTEN", local(gate_port)},
+                            {"ADMIN", local(gate_admin)}},
+            .output = folder.path() / (verb + ".log")};
+  }
+  Said check_of_the_gate() const {
+    const sandbox::Program program = of_the_gate("check");
+    const auto exit = sandbox::ChildProcess(program).wait(std::chrono::seconds(60));
+    return {exit ? exit->code : -1, text_of(program.output)};
   }
 
   WorkerOptions options() const {
