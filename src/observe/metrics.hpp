@@ -127,6 +127,7 @@ struct PartitionProgress {
   std::optional<std::int64_t> lag;                     // messages
   std::optional<std::int64_t> blocked = std::nullopt;  // paused until this offset's retry works
   std::optional<std::chrono::nanoseconds> oldest_unsettled = std::nullopt;  // 0: all is settled
+  std::optional<std::chrono::nanoseconds> checkpoint_age = std::nullopt;    // 0: none is due
 };
 
 class Metrics {

@@ -12,6 +12,11 @@ prometheus::Labels labels(const std::pair<std::string, std::int32_t>& key) {
   return {{"topic", key.first}, {"partition", std::to_string(key.second)}};
 }
 
+std::optional<double> seconds(const std::optional<std::chrono::nanoseconds>& time) {
+  if (!time) return std::nullopt;
+  return std::chrono::duration<double>(*time).count();
+}
+
 }  // namespace
 
 PartitionGauges::PartitionGauges(prometheus::Registry& registry, std::size_t max_partitions)
@@ -25,6 +30,9 @@ PartitionGauges::PartitionGauges(prometheus::Registry& registry, std::size_t max
                                "Seconds since this worker received its oldest message that is not "
                                "settled; 0 if there is none. The message's own timestamp does not "
                                "count.")),
+      checkpoint_age_(gauges(registry, "hapax_partition_checkpoint_age_seconds",
+                             "Seconds for which settled messages have been above the checkpoint "
+                             "and it has not moved; 0 if there are none.")),
       state_(gauges(registry, "hapax_partition_state", "1 for the state the partition is in.")),
       not_shown_count_(gauges(registry, "hapax_partitions_not_shown",
                               "Partitions assigned beyond the bound on labels.")
@@ -59,10 +67,8 @@ void PartitionGauges::progress(std::string_view topic, std::int32_t partition,
   show(checkpoint_, key, found->second.checkpoint, progress.checkpoint);
   show(lag_, key, found->second.lag, progress.lag);
   show(blocked_, key, found->second.blocked, progress.blocked);
-  std::optional<double> seconds;
-  if (const auto oldest = progress.oldest_unsettled)
-    seconds = std::chrono::duration<double>(*oldest).count();
-  show(oldest_unsettled_, key, found->second.oldest_unsettled, seconds);
+  show(oldest_unsettled_, key, found->second.oldest_unsettled, seconds(progress.oldest_unsettled));
+  show(checkpoint_age_, key, found->second.checkpoint_age, seconds(progress.checkpoint_age));
 }
 
 void PartitionGauges::state(std::string_view topic, std::int32_t partition, PartitionState state) {
@@ -82,6 +88,7 @@ void PartitionGauges::gone(std::string_view topic, std::int32_t partition) {
   show(lag_, key, found->second.lag, std::nullopt);
   show(blocked_, key, found->second.blocked, std::nullopt);
   show(oldest_unsettled_, key, found->second.oldest_unsettled, std::nullopt);
+  show(checkpoint_age_, key, found->second.checkpoint_age, std::nullopt);
   for (prometheus::Gauge* gauge : found->second.states) state_.Remove(gauge);
   shown_.erase(found);
 }

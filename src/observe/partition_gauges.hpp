@@ -41,6 +41,7 @@ class PartitionGauges {
     prometheus::Gauge* lag = nullptr;
     prometheus::Gauge* blocked = nullptr;
     prometheus::Gauge* oldest_unsettled = nullptr;
+    prometheus::Gauge* checkpoint_age = nullptr;
     std::array<prometheus::Gauge*, kShownStates.size()> states{};
   };
 
@@ -53,6 +54,7 @@ class PartitionGauges {
   Family& lag_;
   Family& blocked_;
   Family& oldest_unsettled_;
+  Family& checkpoint_age_;
   Family& state_;
   prometheus::Gauge& not_shown_count_;
   const std::size_t max_partitions_;

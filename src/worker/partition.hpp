@@ -88,7 +88,10 @@ class Partition {
     bool at_end = false;                  // the last thing that came was the end of the partition
     std::int32_t leader_epoch = -1;
     std::optional<ReadRecord> last;  // the last one received
-    std::string refused;             // why Kafka does not let us read it; empty: it does
+    std::int64_t checkpoint = -1;    // as its report saw it last
+    // Since when settled messages are above this checkpoint, and it has not moved.
+    std::chrono::steady_clock::time_point checkpoint_due{};
+    std::string refused;  // why Kafka does not let us read it; empty: it does
   };
   Polling polling;
 

@@ -13,6 +13,15 @@ namespace log = observe::log;
 
 constexpr std::size_t kShownKey = 100;  // bytes of a record key in the log
 
+// For how long a checkpoint has been due.
+Clock::duration checkpoint_age(Partition::Polling& polling, std::int64_t checkpoint,
+                               std::int64_t watermark) {
+  const Clock::time_point now = Clock::now();
+  if (watermark <= checkpoint || polling.checkpoint != checkpoint) polling.checkpoint_due = now;
+  polling.checkpoint = checkpoint;
+  return now - polling.checkpoint_due;
+}
+
 }  // namespace
 
 PartitionReports::PartitionReports(const Partitions& partitions, const Assignment& assignment,
@@ -62,6 +71,7 @@ observe::PartitionReport PartitionReports::report_running(Partition& partition,
   bytes_ += progress.bytes;
   report.watermark = shown.watermark = progress.watermark;
   shown.checkpoint = partition.checkpointed();
+  shown.checkpoint_age = checkpoint_age(partition.polling, *shown.checkpoint, progress.watermark);
   shown.oldest_unsettled =
       progress.waiting_since ? Clock::now() - *progress.waiting_since : Clock::duration::zero();
   shown.blocked = blocked_at(partition, progress.watermark);

@@ -3,7 +3,7 @@
 
 Every alert is fired by a test. It has a section of its own in the docs: what you see, what you type,
 how you know that it worked. Every command in both exists. Every metric that an alert or a panel reads
-is one that a worker writes. Exits 77 without promtool.
+is one that a worker writes, and a panel or an alert reads each but few. Exits 77 without promtool.
 Arguments: the root and the binary hapax.
 """
 
@@ -24,6 +24,9 @@ RULES = "deploy/prometheus/hapax.rules.yml"
 TESTS = "tests/deploy/hapax.rules.test.yml"
 BOARD = "deploy/grafana/hapax.json"
 DOCS = "docs/operating.md"
+# What a worker or gate writes, and neither an alert nor a panel reads.
+OFF_THE_BOARD = {"hapax_build_info", "hapax_gate_body_bytes", "hapax_gate_handshakes_failed_total", "hapax_gate_lost_lanes",
+                 "hapax_partition_blocked_offset", "hapax_partitions_not_shown", "hapax_schema_registry_up", "hapax_spans_total"}
 PARTS = ("**You see**", "**You type**", "**It worked if**")
 
 
@@ -117,14 +120,15 @@ def complaints(root, hapax, rules_text, tests_text, board_text, docs_text):
             found.append(f"{name}: leads to {notes['runbook']}")
         found += of_runbook(hapax, name, runbook.get(name.lower(), ""))
         commands = re.findall(r"(?<=: )hapax ([a-z].*?)(?=\. |$)", notes["description"])
+        if not commands:
+            found.append(f"{name}: its description names no command")
         for command in commands:
             if wrong_command(hapax, command):
                 found.append(f"{name}: no such command: hapax {command}")
-        if not commands:
-            found.append(f"{name}: its description names no command")
-    for expression in [rule["expr"] for rule in rules] + panels:
-        for name in sorted(metrics_in(expression) - metrics):
-            found.append(f"no worker writes {name}")
+    read = set().union(*(metrics_in(expression) for expression in [rule["expr"] for rule in rules] + panels))
+    found += [f"no worker writes {name}" for name in sorted(read - metrics)]
+    found += [f"no panel shows {name}" for name in sorted(metrics - read - OFF_THE_BOARD)]
+    found += [f"OFF_THE_BOARD names {name}" for name in sorted(OFF_THE_BOARD - (metrics - read))]
     for panel in json.loads(board_text)["panels"]:
         for link in panel.get("links", []):
             page, _, anchor = link["url"].split("${runbooks}/")[1].partition("#")
@@ -141,15 +145,16 @@ def self_test(root, hapax, *texts):
         "an alert that fires too early": (rules.replace("for: 2m", "for: 0m"), tests, board, docs),
         "an alert without a test": (rules.replace("HapaxHalted", "HapaxStopped"), tests, board, docs),
         "an unknown metric": (rules, tests, board.replace("hapax_in_flight", "hapax_in_fright"), docs),
+        "a metric without a panel": (rules, tests, board.replace("hapax_partition_checkpoint_age", "hapax_partition_oldest_unsettled"), docs),
         "an unknown option": (rules.replace("--watch 2", "--look 2"), tests, board, docs),
         "an unknown command": (rules.replace("hapax dead list", "hapax dead lost"), tests, board, docs),
+        "a description without a command": (rules.replace(": hapax check -c gate.json", ", or a topic"), tests, board, docs),
+        "a section without a command": (rules, tests, board, docs.replace("hapax check -c gate.json ", "check gate.json ")),
         "a section that is gone": (rules, tests, board, docs.replace("### HapaxHalted", "### HapaxStopped")),
         "another section": (rules.replace("#hapaxhalted", "#hapaxworkerdown"), tests, board, docs),
         "a section without an end": (rules, tests, board, docs.replace("**It worked if** the watermark", "", 1)),
         "a section with an unknown option": (rules, tests, board, docs.replace("--did-not", "--did-never")),
         "a section with an unknown command": (rules, tests, board, docs.replace("`hapax outbox list`", "`hapax out list`")),
-        "a description without a command": (rules.replace(": hapax check -c gate.json", ", or a topic"), tests, board, docs),
-        "a section without a command": (rules, tests, board, docs.replace("hapax check -c gate.json ", "check gate.json ")),
         "a panel's section that is gone": (rules, tests, board.replace("#deploys-and", "#deploy-and"), docs),
         "a query that is none": (rules, tests, board.replace("topk(10, ", "topk(10 "), docs),
     }

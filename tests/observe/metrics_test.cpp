@@ -181,6 +181,20 @@ TEST(PartitionMetrics, ShowForHowLongTheOldestMessageHasNotBeenSettled) {
   EXPECT_FALSE(mentions(metrics, name));
 }
 
+TEST(PartitionMetrics, ShowForHowLongTheCheckpointHasBeenDue) {
+  using std::chrono::milliseconds;
+  Metrics metrics(kVersions);
+  const std::string name = "hapax_partition_checkpoint_age_seconds{";
+  const std::string series = name + R"(partition="3",topic="payments"} )";
+  metrics.partition_assigned("payments", 3);
+  metrics.partition_progress("payments", 3, {8, 7, 0, std::nullopt, {}, milliseconds(2500)});
+  EXPECT_TRUE(shows(metrics, series + "2.5"));
+  metrics.partition_progress("payments", 3, {8, 8, 0, std::nullopt, {}, milliseconds(0)});
+  EXPECT_TRUE(shows(metrics, series + "0"));
+  metrics.partition_progress("payments", 3, {});
+  EXPECT_FALSE(mentions(metrics, name)) << "halted";
+}
+
 TEST(PartitionMetrics, ShowExactlyOneState) {
   Metrics metrics(kVersions);
   metrics.partition_assigned("t", 0);

@@ -54,5 +54,30 @@ TEST(Blocked, AFullPartitionNamesTheRetryItWaitsForAndGoesOnAfterIt) {
   expect_leaves(*worker);
 }
 
+TEST(CheckpointAge, RisesWhileNoCheckpointIsWrittenAndIsZeroOnceAllIsBelowIt) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 3);
+  const std::string series =
+      "hapax_partition_checkpoint_age_seconds{partition=\"0\",topic=\"" + site.topic() + "\"} ";
+  {
+    const auto rare = site.worker("rare", {{"worker", {{"checkpoint_interval", "1m"}}}});
+    site.await_booked(3);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (double age = 0; age < 2;) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until);
+      const std::string shown = rare->get("/metrics").body;
+      if (const auto at = shown.find(series); at != std::string::npos)
+        age = std::stod(shown.substr(at + series.size()));
+    }
+    expect_leaves(*rare);
+  }
+  const auto often = site.worker("often");
+  site.pay(producer, 3, 3);
+  site.await_booked(6);
+  often->await_metric(series + "0");
+  expect_leaves(*often);
+}
+
 }  // namespace
 }  // namespace hapax::support
