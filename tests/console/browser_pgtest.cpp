@@ -1,5 +1,5 @@
-// The console in a real browser: browser_test.py opens it, this makes what it shows and looks at
-// what its orders changed.
+// The console in a real browser: browser_test.py and browser_many_test.py open it. This makes what
+// they show, and looks at what their orders changed.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -45,6 +45,22 @@ class ConsoleBrowser : public ConsoleCase {
     fill_calls();
   }
 
+  // Runs a script beside this file; skips the test if there is no browser.
+  static void open_in_browser(const std::string& script, const std::vector<std::string>& words) {
+    const sandbox::TemporaryFolder folder("browser");
+    const auto log = folder.path() / "log";
+    std::vector<std::string> argv = {"/usr/bin/python3", "-B",
+                                     test::source_folder() / "tests/console" / script};
+    argv.insert(argv.end(), words.begin(), words.end());
+    sandbox::ChildProcess process({.argv = argv, .output = log});
+    const auto exit = process.wait(std::chrono::seconds(600));
+    std::ifstream output(log);
+    const std::string told{std::istreambuf_iterator<char>(output), {}};
+    if (exit && exit->code == 77) GTEST_SKIP() << told;
+    ASSERT_TRUE(exit && exit->success()) << told;
+    std::cout << told;
+  }
+
   void fill_outbox() {
     database.run(
         "INSERT INTO hapax.outbox (group_id, topic, record_key, payload, headers, idempotency_key, "
@@ -83,19 +99,11 @@ TEST_F(ConsoleBrowser, LoadsEveryViewGivesEveryOrderAndRunsNoScriptOfAMessage) {
   masking.config.console.mask = {"/card/number"};
   const Console masked(masking);
 
-  const sandbox::TemporaryFolder folder("browser");
-  const auto log = folder.path() / "log";
-  std::vector<std::string> argv = {
-      "/usr/bin/python3", "-B",        test::source_folder() / "tests/console/browser_test.py",
-      console().url(),    other.url(), masked.url()};
-  if (const char* const screenshots = std::getenv("HAPAX_SCREENSHOTS")) argv.push_back(screenshots);
-  sandbox::ChildProcess process({.argv = argv, .output = log});
-  const auto exit = process.wait(std::chrono::seconds(600));
-  std::ifstream output(log);
-  const std::string told{std::istreambuf_iterator<char>(output), {}};
-  if (exit && exit->code == 77) GTEST_SKIP() << told;
-  ASSERT_TRUE(exit && exit->success()) << told;
-  std::cout << told;
+  std::vector<std::string> words = {console().url(), other.url(), masked.url()};
+  if (const char* const screenshots = std::getenv("HAPAX_SCREENSHOTS"))
+    words.emplace_back(screenshots);
+  open_in_browser("browser_test.py", words);
+  if (IsSkipped() || HasFatalFailure()) return;
 
   EXPECT_EQ(database.value("SELECT action, count(*), min(who), min(why) FROM hapax.operator_log "
                            "GROUP BY action ORDER BY action"),
@@ -110,6 +118,18 @@ TEST_F(ConsoleBrowser, LoadsEveryViewGivesEveryOrderAndRunsNoScriptOfAMessage) {
             "{\"amount\": 7}");
   EXPECT_EQ(database.value("SELECT answer FROM hapax.idempotency_keys WHERE key = 'c1'"),
             "{\"charge\": 1}");
+}
+
+TEST_F(ConsoleBrowser, TenThousandLettersMakeNoViewLargerOrSlow) {
+  as_operator();
+  letters(10'000);
+  database.run(
+      "UPDATE hapax.dead_letters SET error = repeat(md5(id::text), 255) || ' (letter ' || id || "
+      "')'");
+  open_in_browser("browser_many_test.py", {console().url()});
+  if (IsSkipped() || HasFatalFailure()) return;
+  EXPECT_EQ(database.value("SELECT ended_as, count(*) FROM hapax.dead_letters GROUP BY 1"),
+            "discarded|10000");
 }
 
 }  // namespace
