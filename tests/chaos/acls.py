@@ -1,4 +1,5 @@
-"""Kafka's ACLs for the user `worker`: the Python client of Debian 12 has none, its library does."""
+"""What the Python client of Debian 12 lacks, and its library has: ACLs for the user `worker`, and
+deletions of records and of groups."""
 
 import ctypes
 
@@ -11,7 +12,7 @@ ANSWER_MS = 5000
 WHO = b"User:worker"
 
 for name in ("new", "conf_new", "queue_new", "queue_poll", "AclBinding_new", "AclBindingFilter_new",
-             "AdminOptions_new"):
+             "AdminOptions_new", "DeleteGroup_new", "DeleteRecords_new", "topic_partition_list_new"):
     getattr(LIBRARY, f"rd_kafka_{name}").restype = ctypes.c_void_p
 POINTER = ctypes.c_void_p
 clients = {}
@@ -31,7 +32,7 @@ def client_of(bootstrap):
     return clients[bootstrap]
 
 
-def ask(bootstrap, made, call):
+def ask(bootstrap, made, call, destroy=LIBRARY.rd_kafka_AclBinding_destroy):
     """True where Kafka did it."""
     client, queue = client_of(bootstrap), POINTER(LIBRARY.rd_kafka_queue_new(client_of(bootstrap)))
     acls = (POINTER * 1)(made)
@@ -41,7 +42,7 @@ def ask(bootstrap, made, call):
     if event:
         LIBRARY.rd_kafka_event_destroy(POINTER(event))
     LIBRARY.rd_kafka_queue_destroy(queue)
-    LIBRARY.rd_kafka_AclBinding_destroy(POINTER(made))
+    destroy(POINTER(made))
     return done
 
 
@@ -61,3 +62,20 @@ def delete(bootstrap, kind, name, operation):
     made = LIBRARY.rd_kafka_AclBindingFilter_new(*parts(kind, name, operation), error,
                                                  ctypes.c_size_t(len(error)))
     return ask(bootstrap, made, LIBRARY.rd_kafka_DeleteAcls)
+
+
+def delete_group(bootstrap, name):
+    """Its offsets, too. True where Kafka answered; it refuses a group that has members."""
+    made = LIBRARY.rd_kafka_DeleteGroup_new(name.encode())
+    return ask(bootstrap, made, LIBRARY.rd_kafka_DeleteGroups, LIBRARY.rd_kafka_DeleteGroup_destroy)
+
+
+def delete_records(bootstrap, topic, partition, below):
+    places = POINTER(LIBRARY.rd_kafka_topic_partition_list_new(1))
+    LIBRARY.rd_kafka_topic_partition_list_add(places, topic.encode(), partition)
+    LIBRARY.rd_kafka_topic_partition_list_set_offset(places, topic.encode(), partition,
+                                                     ctypes.c_int64(below))
+    made = LIBRARY.rd_kafka_DeleteRecords_new(places)
+    LIBRARY.rd_kafka_topic_partition_list_destroy(places)
+    return ask(bootstrap, made, LIBRARY.rd_kafka_DeleteRecords,
+               LIBRARY.rd_kafka_DeleteRecords_destroy)

@@ -67,7 +67,7 @@ class CallsChecker(Checker):
         cursor.execute("SELECT op, what, at FROM wrongs")
         for op, what, at in cursor.fetchall():
             self.complain(f"operation {op}: {what}, at {at}")
-        cursor.execute("SELECT op, token, extract(epoch FROM at)::float FROM takes")
+        cursor.execute("SELECT op, token, extract(epoch FROM at)::float FROM takes WHERE token IS NOT NULL")
         wall = time.time() - time.monotonic()
         self.takes = collections.defaultdict(list)
         for op, token, at in cursor.fetchall():
@@ -121,12 +121,22 @@ class CallsChecker(Checker):
         decided = "--did-not-happen" in self.site.world.decided.get(op, ())
         repeat = self.site.world.repeat
         # `queryable` asks first after a loss, unless PostgreSQL lost a decision, too.
-        if self.is_lost(op) and (repeat == "never" or self.site.world.decided.get(op)):
+        if self.is_lost(op) and (self.may_call(op) if repeat == "never" else self.site.world.decided.get(op)):
             self.predicted["lost tail"] += 1
         elif self.stood_still(op) and (repeat == "queryable" or (repeat == "never" and decided)):
             self.predicted["stood still"] += 1
         else:
             self.complain(f"operation {op}: CHARGED {len(charges)} TIMES, {repeat}: {self.told(op)}")
+
+    def may_call(self, op):
+        """Whether it may be called again after a lost tail, though no call may be repeated: somebody decided so,
+        or it is one of those that the docs name: it came again elsewhere, or was replayed."""
+        at = [m.at for m in self.messages if m.op == op]
+        partitions = {partition for partition, _ in at}
+        return len(partitions) > 1 or "--did-not-happen" in self.site.world.decided.get(op, ()) or any(
+            self.letters[place].ended_as == "replayed" for place in at if place in self.letters) or any(
+            decision == "call" and code not in (1, 2) and halt.partition in partitions
+            for halt, decision, code in self.site.world.operator.decided)
 
     def check_repeats(self, op):
         """A call is repeated only as its route declares."""

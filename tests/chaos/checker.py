@@ -44,20 +44,22 @@ class Checker:
     def check(self):
         """All complaints; also fills `counts`."""
         site = self.site
-        reader = evidence.Reader(site.kafka.bootstrap, site.topic, site.group)
+        reader = site.reader()
         reader.extend()
         self.ends = {p: reader.end_of(p) for p in reader.partitions()}
         if not reader.read_to(self.ends, 60):
             self.complain("Kafka could not be read to its end")
         self.committed = reader.committed()
         reader.close()
-        self.messages = [m for of in reader.messages.values() for m in of.values()]
+        messages = [m for of in reader.messages.values() for m in of.values()]
+        self.messages = [*{m.at: m for m in [*site.world.gone, *messages]}.values()]
         self.present = {m.at for m in self.messages}
         connection = site.postgres.server.connect()
         with connection.cursor() as cursor:
             self.effects = evidence.effects(cursor)
             self.letters = evidence.letters(cursor, site.topic)
-            self.settled = evidence.keys_of(self.letters) if site.world.letters_settle_all else ()
+            self.settled = set(site.world.closed) | (
+                evidence.keys_of(self.letters) if site.world.letters_settle_all else set())
             self.checkpoints = evidence.checkpoints(cursor, site.topic)
             cursor.execute("SELECT key, status FROM hapax.idempotency_keys")
             self.keys = dict(cursor.fetchall())
@@ -145,7 +147,8 @@ class Checker:
         if deed in self.fails:
             if effects:
                 self.complain(f"{where}: can never work, and took effect: {found}")
-        elif not effects and not skipped and not (deed in self.either and letters):
+        elif not effects and not skipped and op not in self.site.world.closed and not (
+                deed in self.either and letters):
             self.complain(f"{where}: LOST: expected one effect, found none; {found}")
         for effect in effects:
             if (effect.at, effect.payload) not in [(m.at, m.payload) for m in messages] and \
@@ -219,10 +222,9 @@ class Checker:
         """Messages of one record key in one partition take effect in their order."""
         if self.site.variant["ordering"] == "none" or self.compacted:
             return
-        replayed = {at for at, letter in self.letters.items() if letter.ended_as == "replayed"}
-        last = {}
+        late, last = self.late(), {}
         for effect in sorted((e for es in self.effects.values() for e in es), key=lambda e: e.nr):
-            if effect.at in replayed or effect.op in self.site.world.again:
+            if effect.at in late or effect.op in self.site.world.again:
                 continue
             partition, offset = effect.at
             before = last.get((partition, effect.account), -1)
@@ -230,6 +232,10 @@ class Checker:
                 self.complain(f"{effect.at} of key {effect.account} took effect after offset "
                               f"{before} of that key: out of order ({effect})")
             last[partition, effect.account] = max(before, offset)
+
+    def late(self):
+        """Messages that may take effect after later ones of their key."""
+        return {at for at, letter in self.letters.items() if letter.ended_as == "replayed"}
 
     def check_balances(self):
         booked = collections.Counter()
@@ -290,7 +296,7 @@ class Checker:
     def verdict(self, message, places):
         if message.at in places:
             return "completed"
-        if message.at in self.letters:
+        if message.at in self.letters or message.at == self.site.world.closed.get(message.op):
             return "dead_letter"
         if message.op in self.settled or \
                 any(e.payload == message.payload for e in self.effects.get(message.op, [])):

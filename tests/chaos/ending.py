@@ -1,5 +1,7 @@
 """How a run ends: all is healed and drained, the workers leave, and the checker has its say."""
 
+import collections
+
 from checker import Checker
 from ground import LEAVE_S
 
@@ -25,5 +27,7 @@ def end(site, schedule, probe, say, before_check=lambda: None):
         complaints.append(f"not drained: {left}")
     facts = {**checker.summary(), "faults": schedule.done, "looks": probe.looks,
              "decisions": sum(len(operator.decided) for operator in site.operators),
+             "halts_ended": dict(collections.Counter(f"{halt.reason}: {decision}" for operator in site.operators
+                                                     for halt, decision, code in operator.decided if code == 0)),
              "worker_deaths": sum(worker.deaths for worker in site.fleet.all)}
     return complaints, facts

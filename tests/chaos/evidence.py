@@ -28,7 +28,8 @@ class Message:
 def message_of(record):
     headers = dict(record.headers() or [])
     order = json.loads(record.value())
-    return Message(record.partition(), record.offset(), headers["mid"].decode(), order["op"],
+    mid = headers["mid"].decode() if headers else order["op"]  # unreadable headers
+    return Message(record.partition(), record.offset(), mid, order["op"],
                    order["account"], order["do"], order["payload"], order["amount"],
                    record.timestamp()[1] / 1000, record.topic())
 
@@ -36,11 +37,13 @@ def message_of(record):
 class Reader:
     """Reads a topic from its beginning, without a group."""
 
-    def __init__(self, bootstrap, topic, group):
+    def __init__(self, bootstrap, topic, group, shrinks=False):
+        """`shrinks`: Kafka deletes from the log's beginning; else a gap there is an error."""
         self.topic = topic
         self.consumer = Consumer({
             "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
-            "isolation.level": "read_committed", "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest" if shrinks else "error",
             "topic.metadata.refresh.interval.ms": 2000, "fetch.wait.max.ms": 50,
             "socket.timeout.ms": 3000, "reconnect.backoff.max.ms": 500, "log_level": 0})
         self.messages = {}  # partition -> {offset: Message}

@@ -16,7 +16,7 @@ import psycopg2
 @dataclasses.dataclass(frozen=True)
 class Fault:
     act: typing.Callable
-    needs: str  # what it wants for itself
+    needs: str  # what it wants for itself; of many things, joined by "+", it waits for its turn
     weight: float
     # Of one that is too heavy, or needs too much, to be one of many: how often a minute, beside the
     # others; how long it takes; and which variant of the run it needs.

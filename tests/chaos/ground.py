@@ -98,7 +98,6 @@ class Site:
         self.healed = False
         self.retention_s = workers.seconds_of(self.variant["retention"])
         self.operators = []
-        self.deleted = []  # below these offsets Kafka deleted: (partition, offset)
         self.moves = 0    # of checkpoints, by an operator
         self.lowered = set()  # partitions whose highest checkpoint he lowered; the probe takes them
         self.taken_back = False  # by a promotion or a restore
@@ -134,6 +133,10 @@ class Site:
         count = self.options.workers or self.world.workers
         self.fleet = workers.Fleet(self, count, self.variant)
         self.world.began()
+
+    def reader(self):
+        """Of the topic, from its beginning."""
+        return evidence.Reader(self.kafka.bootstrap, self.topic, self.group, self.world.shrinks)
 
     def forgets(self):
         """Whether keys expire while it runs."""
@@ -241,7 +244,7 @@ class Site:
         self.world.healed()
         if not self.world.one_log:
             return self.world.drain(DRAIN_S)
-        reader = evidence.Reader(self.kafka.bootstrap, self.topic, self.group)
+        reader = self.reader()
         reader.extend()
         deadline = time.monotonic() + DRAIN_S
         left = "nothing was asked"

@@ -19,7 +19,8 @@ SECOND_IN_ANOTHER_PARTITION = 0.3
 DUPLICATES = 0.12
 DRIFTS = 0.03
 ACCOUNTS = 48
-UNREPEATED = {"anonymous"}  # without a key nothing tells that it is the same operation
+UNREPEATED = {"anonymous",  # without a key nothing tells that it is the same operation
+              "unreadable"}  # its one send is named as the operation: no client gets its headers
 GAPS = (0, 1, 5, 50, 400)  # operations until a duplicate comes
 
 
@@ -74,7 +75,8 @@ class Source:
 
     def send(self, operation, partition, number=0):
         self.sends += 1
-        return Send(f"{self.name}{self.sends}", operation, partition,
+        mid = operation.op if operation.deed == "unreadable" else f"{self.name}{self.sends}"
+        return Send(mid, operation, partition,
                     payload_of(operation, number))
 
     def next(self, deed=None):

@@ -98,7 +98,8 @@ class Probe(threading.Thread):
                  if self.proven.get(p, 0) <= offset < end]
         effects = evidence.effects(cursor, list({m.op for m in below}))
         letters = evidence.letters(cursor, self.site.topic)
-        settled = evidence.keys_of(letters) if self.site.world.letters_settle_all else ()
+        settled = set(self.site.world.closed) | (
+            evidence.keys_of(letters) if self.site.world.letters_settle_all else set())
         for message in below:
             found = [e for e in effects.get(message.op, ()) if self.site.world.is_of(e, message)]
             if not found and message.at not in letters and message.op not in settled and \

@@ -14,12 +14,15 @@ TRANSACTION_TIMEOUT_S = 20
 MOST_UNANSWERED = 2000
 ABORTS = 0.35
 LEFT_OPEN = 0.1
+TOO_MANY_HEADERS = [("x", b"")] * 100_001  # for a worker
 
 
 def headers_of(send):
     headers = [("mid", send.mid.encode())]
     if send.operation.deed not in ("no key", "anonymous"):
         headers.append(("idempotency-key", send.operation.op.encode()))
+    if send.operation.deed == "unreadable":
+        headers += TOO_MANY_HEADERS
     return headers
 
 

@@ -21,6 +21,7 @@ class Schedule:
         self.site = site
         self.say = say
         self.running = []
+        self.waiting = []  # (name, chance, holds) of those that want many things
         self.done = {}
         chance = random.Random(f"{site.seed} schedule")
         self.planned = []  # (at, name, seed), the earliest last
@@ -62,32 +63,44 @@ class Schedule:
         while self.planned and self.planned[-1][0] <= self.now():
             _, name, seed = self.planned.pop()
             self.begin(name, random.Random(seed))
+        for one in list(self.waiting):
+            if not one[2] & {thing for other in self.running for thing in other.holds}:
+                self.waiting.remove(one)
+                self.start(*one)
         for one in list(self.running):
             if one.due <= self.now():
                 self.step(one)
 
     def held(self):
-        return {thing for one in self.running for thing in one.holds}
+        return {thing for holds in [*(one.holds for one in self.running), *(one[2] for one in self.waiting)]
+                for thing in holds}
 
     def workers_for(self, name):
         """Whom this fault may befall."""
         return self.site.fleet.all
 
     def begin(self, name, chance):
-        fault = FAULTS[name]
-        needs = fault.needs
-        arguments, holds = [], {needs}
-        if needs == "worker":
-            worker = chance.choice(self.workers_for(name))
-            arguments, holds = [worker], {worker}
-        elif needs == "all workers":
-            holds = set(self.site.fleet.all)
-        if holds & self.held():
+        needs = FAULTS[name].needs
+        arguments, holds = [], set()
+        for need in needs.split("+"):
+            if need == "worker":
+                arguments = [chance.choice(self.workers_for(name))]
+                holds |= set(arguments)
+            elif need == "all workers":
+                holds |= set(self.site.fleet.all)
+            else:
+                holds.add(need)
+        if "+" in needs:
+            self.waiting.append((name, chance, holds))
+        elif holds & self.held():
             self.say(f"{name}: put aside, {needs} is busy")
-            return
+        else:
+            self.start(name, chance, holds, arguments)
+
+    def start(self, name, chance, holds, arguments=()):
         self.say(f"{name} {arguments[0].name if arguments else ''}")
         self.done[name] = self.done.get(name, 0) + 1
-        one = Running(name, fault.act(self.site, chance, *arguments), holds)
+        one = Running(name, FAULTS[name].act(self.site, chance, *arguments), holds)
         self.running.append(one)
         self.step(one)
 
@@ -99,7 +112,7 @@ class Schedule:
 
     def heal(self):
         """Lets all that is under way come to its end, at once."""
-        self.planned = []
+        self.planned, self.waiting = [], []
         for one in self.running:
             one.due = 0
         while self.running:

@@ -11,8 +11,11 @@ import time
 import psycopg2
 
 from calls_checker import CallsChecker
-from faults import fault
+from faults import fault, point_in_time_restore, replica_promoted
 from gateway import TOO_LATE_S, Double
+from ground import ROOT
+from operators import Operator
+from world_logs import stop_workers
 from worlds import World, world
 
 LEASE_S, LONGEST_CALL_S, GRACE_S = 3, 6, 10
@@ -88,8 +91,6 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
         super().__init__(site)
         repeat = self.chance.choice(["idempotent", "queryable", "never"])
         self.variant = {"repeat": repeat, "batch": 1, "compacted": False}
-        if repeat == "never":  # a lost tail halts for good: an operator must look at each call
-            self.except_faults = ("point-in-time-restore", "replica-promoted")
         site.max_attempts = 12  # about five seconds: others' leases end within that
         self.gateway = None
         self.server, self.losses = None, []     # when PostgreSQL lost a tail that was flushed
@@ -98,6 +99,7 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
         self.hanging = {}  # process id -> when it was seen first
         self.hung = []
         self.look_at = 0
+        self.calls = True  # false: a release is deployed whose handler does not call
 
     @property
     def repeat(self):
@@ -109,13 +111,39 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
             self.gateway = Double(self.site.folder, self.site.seed, keeps)
         route = config["routes"][0]
         route["options"]["gateway"] = self.gateway.port
+        if not self.calls:
+            library = ROOT / "build/release/lib/libledger.so"
+            route |= {"handler": "ledger", "plugin": str(library), "scope": self.handler}
+            return
         route["retry"] |= {"first": "50ms", "max": "500ms"}
         route["outside"] = {"repeat": self.repeat, "lease": f"{LEASE_S}s", "concurrency": 8,
                             "max_duration": f"{LONGEST_CALL_S}s"}
         if self.repeat == "idempotent":
             route["outside"]["remembers"] = f"{REMEMBERS_S}s"
 
+    def began(self):
+        self.operator = Operator(self.site, self.resume, patience=(0, 3))
+        self.site.operators.append(self.operator)
+
+    def resume(self, halt):
+        """Any decision that the halt allows, true or not: the checker knows what each allows."""
+        if halt.reason == "tail_in_doubt":
+            return self.chance.choice(["call", "as_unknown"] + ["retry"] * (not self.site.healed))
+        if halt.reason != "open_call":
+            return None
+        try:
+            keys = self.site.postgres.server.ask(
+                "SELECT key, true, partition, kafka_offset FROM hapax.idempotency_keys WHERE status IN ('started', 'answered') "
+                "AND topic = %s AND partition = %s AND kafka_offset = %s",
+                halt.topic, halt.partition, halt.offset)
+        except psycopg2.Error:
+            return None
+        if self.chance.random() < 0.6:
+            self.decide_about(keys, self.chance, books=False)
+        return "retry"
+
     def turn(self):
+        self.operator.turn()
         if self.server is not self.site.postgres.server:
             if self.server:
                 self.losses.append(time.monotonic())
@@ -143,28 +171,36 @@ CREATE CONSTRAINT TRIGGER brake AFTER INSERT OR UPDATE OF token ON hapax.idempot
             return
         try:
             keys = self.site.postgres.server.ask(
-                "SELECT key, answer IS NOT NULL FROM hapax.idempotency_keys "
+                "SELECT key, answer IS NOT NULL, partition, kafka_offset FROM hapax.idempotency_keys "
                 "WHERE status = 'unknown' ORDER BY key")
         except psycopg2.Error:
             return
+        self.decide_about(chance.sample(keys, min(most, len(keys))), chance)
+
+    def decide_about(self, keys, chance, books=True):
+        """`books`: whether a worker would book an answer."""
         events = self.gateway.events()
         charges = {e["op"]: e["charge"] for e in events if e["what"] == "charge"}
         called = {e["op"]: e["at"] for e in events if e["what"] == "call"}
-        for op, has_answer in chance.sample(keys, min(most, len(keys))):
-            if op in charges and chance.random() < 0.7:
+        for op, has_answer, partition, offset in keys:
+            if op in charges and books and chance.random() < 0.7:
                 decision = ["--happened"]
                 if not has_answer or chance.random() < 0.5:
                     decision.append(json.dumps({"charge": charges[op]}))
-            elif op not in charges and time.monotonic() < called.get(op, 0) + 2 * TOO_LATE_S:
+            elif op not in charges and (self.stands_still() or
+                                        time.monotonic() < called.get(op, 0) + 2 * TOO_LATE_S):
                 continue  # a call that has arrived may still be charged
             elif op not in charges and chance.random() < 0.7:
                 decision = ["--did-not-happen"]
             else:
                 decision = ["--give-up"]
             self.decided[op].append(decision[0])
+            if decision == ["--give-up"]:
+                self.closed[op] = partition, offset
             code = self.site.command("outside", "decide", op, *decision)
             if code in (1, 2):
                 self.decided[op].pop()
+                self.closed.pop(op, None)
             else:
                 self.decisions[decision[0]] += 1
             self.site.say(f"  operation {op}: {decision[0]}, exit code {code}")
@@ -260,3 +296,33 @@ def call_that_hangs(site, chance):
 def operator_decides(site, chance):
     site.world.decide(chance, 3)
     yield 0.1
+
+
+@fault("postgres", 1, rare=1, lasts=12, world="calls")
+def tail_lost(site, chance):
+    """An operator must look at each call then, if none may be repeated."""
+    if site.world.repeat == "never":
+        yield from chance.choice([point_in_time_restore, replica_promoted])(site, chance)
+
+
+@fault("all workers+gateway", 1, rare=1, lasts=12, world="calls")
+def release_without_calls(site, chance):
+    """Deployed behind calls that have no end, by mistake; what it runs fails."""
+    world = site.world
+    world.gateway.order("hold")
+    yield chance.uniform(0.5, 1.5)
+    for calls in (False, True):
+        yield from stop_workers(site, [worker for worker in site.fleet.all if chance.random() < 0.8])
+        world.gateway.order("go")
+        world.calls = calls
+        if calls:
+            (site.folder / "broken-deploy").unlink()
+        else:
+            (site.folder / "broken-deploy").touch()
+        for worker in site.fleet.all:
+            worker.write(site.variant)
+            worker.start()
+        site.say(f"  the release {'calls again' if calls else 'does not call'}")
+        if not calls:
+            yield chance.uniform(4, 9)
+    yield 1

@@ -100,7 +100,6 @@ class Logs(World):
         super().__init__(site)
         self.kind = site.options.variant.get("logs") or self.chance.choice(KINDS)
         self.variant = {**self.variant, "logs": self.kind, "lose_tail": False}
-        self.gone = []        # messages of logs that were deleted
         self.mirror = None
         self.making = False   # whether the topic is being made again
         self.number = 1       # of the log that the topic is now
@@ -185,7 +184,7 @@ class Logs(World):
 
 def read_whole(site, topic):
     """All messages of the topic, once; None where Kafka did not answer in time."""
-    reader = evidence.Reader(site.kafka.bootstrap, topic, "looks")
+    reader = evidence.Reader(site.kafka.bootstrap, topic, "looks", site.world.shrinks)
     try:
         reader.extend()
         ends = {p: reader.end_of(p) for p in reader.partitions()}
@@ -370,9 +369,11 @@ def topic_made_again_while_workers_are_down(site, chance):
         yield from group_renamed(site, chance)
 
 
-def stop_workers(site):
+def stop_workers(site, kills=()):
     for worker in site.fleet.all:
         worker.leave()
+        if worker in kills:
+            worker.kill()
     deadline = time.monotonic() + LEAVE_S
     yield from until(lambda: not any(worker.runs() for worker in site.fleet.all)
                      or time.monotonic() > deadline)

@@ -38,6 +38,7 @@ class World:
     produced = True    # whether producers send messages
     audited = True     # whether `hapax audit` must come to the checker's counts
     one_log = True     # whether all is in one incarnation of one topic, read by one group
+    shrinks = False    # whether Kafka deletes messages, which are `gone` then
     shortest_s = 0     # in less time nothing of what it is for can happen
     letters_settle_all = False  # what comes again after a dead letter of its key may be a duplicate
     workers = 3
@@ -45,6 +46,8 @@ class World:
 
     def __init__(self, site):
         self.site = site
+        self.gone = []   # messages that Kafka does not have any more
+        self.closed = {}  # operations that an operator closed -> the message that had the key
         self.again = {}  # operation -> effects that it may have beside the one
         self.chance = random.Random(f"{site.seed} {self.name}")
 
