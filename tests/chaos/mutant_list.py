@@ -289,6 +289,20 @@ MUTANTS = {
     "log-numbers-by-group": Mutant([(
         "src/worker/start.cpp", "if (!facts.key_may_be_coordinates) return start;",
         "return start;")], "group-renamed,topic-made-again", {"logs": "renamed"}, world="logs"),
+    "skip-is-forgotten": Mutant([(
+        "sql/worker/read_skips.sql", "WHERE h.decision = 'skip'",
+        "WHERE h.decision = 'skip' AND h.reason <> 'statement_refused'")],
+        "table-missing", {}, world="decisions"),
+    "accept-begins-again": Mutant([(
+        "sql/operator/accept_key_spec.sql", "SET key_spec = 'accepted',",
+        "SET key_spec = 'accepted', next_offset = 0, highest = 0,")],
+        "key-spec-deployed", {"rescopes": True}, world="decisions"),
+    "same-topic-believes-kafka": Mutant([(
+        "sql/operator/start_at_checkpoint.sql", "SET start_as = 'checkpoint'", "SET start_as = 'kafka'")],
+        "database-copied", {}, world="decisions"),
+    "as-unknown-calls": Mutant([(
+        "sql/operator/decide_doubt.sql", "SET decided = EXCLUDED.decided", "SET decided = 'call'")],
+        "tail-lost", {"repeat": "never"}, world="calls"),
     "goes-on-in-a-topic-made-again": Mutant([(
         "src/worker/partition_errors.cpp", "if (error.kind == Kind::gone || error.kind == Kind::refused)",
         "if (error.kind == Kind::gone) return log_error(error);\n  if (error.kind == Kind::refused)")],

@@ -66,7 +66,7 @@ class Decisions(World):
 
     def __init__(self, site):
         super().__init__(site)
-        self.rescopes = self.chance.random() < 0.5  # whether another key spec is another scope
+        self.rescopes = site.options.variant.get("rescopes", self.chance.random() < 0.5)  # another key spec
         self.new_spec = self.respecified = False
         if not self.rescopes:  # such a message has a key by the other spec
             self.deeds = {deed: weight for deed, weight in self.deeds.items() if deed != "no key"}
