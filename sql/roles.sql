@@ -22,4 +22,4 @@ GRANT UPDATE (reason, detail, halted_by) ON hapax.outbox_halts TO :"worker";
 GRANT SELECT, INSERT, UPDATE ON hapax.outbox_batches TO :"worker";
 GRANT SELECT, INSERT, UPDATE, DELETE ON hapax.holders TO :"worker";
 GRANT SELECT, INSERT, DELETE ON hapax.positions TO :"worker";
-GRANT SELECT ON hapax.store, hapax.schema_migrations, hapax.forgotten, hapax.epochs TO :"worker";
+GRANT SELECT ON hapax.store, hapax.schema_migrations, hapax.forgotten, hapax.epochs, hapax.outbox_counts TO :"worker";

@@ -12,7 +12,7 @@ SELECT to_json(r) FROM (
                ('doubts', 'SELECT INSERT UPDATE'), ('holders', 'SELECT INSERT UPDATE DELETE'),
                ('outbox_batches', 'SELECT INSERT UPDATE'), ('positions', 'SELECT INSERT DELETE'),
                ('store', 'SELECT'), ('schema_migrations', 'SELECT'), ('forgotten', 'SELECT'),
-               ('epochs', 'SELECT'), ('outbox_clusters', 'SELECT INSERT')) AS w (name, privileges),
+               ('epochs', 'SELECT'), ('outbox_clusters', 'SELECT INSERT'), ('outbox_counts', 'SELECT')) AS w (name, privileges),
        to_regclass('hapax.' || w.name) AS found,
        unnest(string_to_array(w.privileges, ' ')) AS p (privilege)
   WHERE found IS NOT NULL

@@ -10,7 +10,9 @@ SELECT to_json(r) FROM (
     ('seal', 'positions', 1 + 4, 'HX001', 'positions', 'group_id'),
     ('forgotten', 'idempotency_keys', 8, 'hapax.forgotten', 'forgotten', 'scope'),
     ('epochs', 'checkpoints', 1 + 4 + 8 + 16, 'hapax.epochs', 'epochs', 'epoch'),
-    ('steps', 'idempotency_keys', 1 + 2 + 16, 'NEW.steps', 'idempotency_keys', 'steps')
+    ('steps', 'idempotency_keys', 1 + 2 + 16, 'NEW.steps', 'idempotency_keys', 'steps'),
+    ('count_published', 'outbox', 4, 'hapax.outbox_counts', 'outbox_counts', 'what'),
+    ('count_removed', 'outbox', 8, 'hapax.outbox_counts', 'outbox_counts', 'what')
   ) AS w (name, on_table, type, does, in_table, in_column)
   LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass('hapax.' || w.on_table) AND t.tgname = w.name
   WHERE EXISTS (SELECT FROM pg_attribute a  -- the schema may be the one before

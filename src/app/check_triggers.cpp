@@ -23,6 +23,8 @@ std::string without(const std::string& name) {
   if (name == "steps")
     return "without it the next operation under a key may get the answers of an earlier one's "
            "steps";
+  if (name.starts_with("count_"))
+    return "without it `hapax audit` cannot account for published records";
   return "without it rows may name others that are gone";
 }
 

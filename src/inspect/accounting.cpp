@@ -1,14 +1,10 @@
 #include "inspect/accounting.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
-#include "cli/bound.hpp"
 #include "cli/store_access.hpp"
-#include "config/units.hpp"
+#include "inspect/progress.hpp"
 
 namespace hapax::app {
 namespace {
@@ -20,28 +16,6 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of payloads
 constexpr std::int64_t kMaxStretch = 100'000;
 // How old an answer about a log may be: Kafka deletes its beginning meanwhile.
 constexpr std::chrono::seconds kFresh{5};
-
-// On a terminal only: a program that reads stderr wants sentences.
-class Progress {
- public:
-  explicit Progress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) != 0) {}
-  ~Progress() {
-    if (shown_) std::fputs("\r\x1b[K", stderr);
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void show(std::int32_t partition, std::int64_t offset, std::int64_t end) {
-    if (!wanted_) return;
-    shown_ = true;
-    std::fprintf(stderr, "\r\x1b[Kpartition %d: %lld of %lld", partition,
-                 static_cast<long long>(offset), static_cast<long long>(end));
-  }
-
- private:
-  bool wanted_;
-  bool shown_ = false;
-};
 
 }  // namespace
 
@@ -145,8 +119,8 @@ void Accounting::ask_of_logs(const kafka::TopicPartition& first) {
                                                 partitions_.end());
   asked_at_ = std::chrono::steady_clock::now();
   logs_ = reader_.consumer().ranges(left, kKafkaTimeout);
-  froms_ = bounds("--from", wanted_.from, left);
-  tos_ = bounds("--to", wanted_.to, left);
+  froms_ = offset_bounds(reader_.consumer(), "--from", wanted_.from, started_ms_, left);
+  tos_ = offset_bounds(reader_.consumer(), "--to", wanted_.to, started_ms_, left);
   if (!told(first))
     throw std::runtime_error("no broker tells the offsets of " + first.first + "/" +
                              std::to_string(first.second));
@@ -206,25 +180,6 @@ void Accounting::count_up_to(Open& open, std::int64_t end) {
   add(Verdict::not_a_message, end - open.counted - static_cast<std::int64_t>(known.size()));
   open.records.clear();
   open.counted = end;
-}
-
-std::optional<Accounting::Bounds> Accounting::bounds(
-    const char* option, const std::string& text,
-    const std::vector<kafka::TopicPartition>& partitions) const {
-  if (text.empty()) return std::nullopt;
-  const auto parsed = parse_bound(text);
-  const auto ago = config::parse_duration(text);
-  if (!parsed && !ago)
-    throw Stop(kUsage, std::string(option) + " \"" + text +
-                           "\" is none of: an offset, a time in UTC such as 2026-11-01T09:30, how "
-                           "long ago (15m, 2h, 7d)");
-  if (parsed && !parsed->is_time) {
-    Bounds same;
-    for (const kafka::TopicPartition& partition : partitions) same[partition] = parsed->value;
-    return same;
-  }
-  const std::int64_t time = parsed ? parsed->value : started_ms_ - ago->count();
-  return reader_.consumer().offsets_at(partitions, time, kKafkaTimeout);
 }
 
 }  // namespace hapax::app

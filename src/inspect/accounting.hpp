@@ -18,6 +18,7 @@
 #include "cli/kafka_reader.hpp"
 #include "cli/output.hpp"
 #include "inspect/evidence.hpp"
+#include "inspect/offset_bounds.hpp"
 
 namespace hapax::app {
 
@@ -84,9 +85,6 @@ class Accounting {
   Account opened(const kafka::TopicPartition& partition);
   bool told(const kafka::TopicPartition& partition) const;
   void ask_of_logs(const kafka::TopicPartition& first);
-  using Bounds = std::map<kafka::TopicPartition, std::int64_t>;
-  std::optional<Bounds> bounds(const char* option, const std::string& text,
-                               const std::vector<kafka::TopicPartition>& partitions) const;
 
   const AuditWanted& wanted_;
   const std::string& group_;
@@ -97,7 +95,7 @@ class Accounting {
   std::vector<kafka::TopicPartition> partitions_;   // all that are meant
   std::chrono::steady_clock::time_point asked_at_;  // for the next three
   std::map<kafka::TopicPartition, kafka::OffsetRange> logs_;
-  std::optional<Bounds> froms_, tos_;  // nothing: not wanted
+  std::optional<OffsetBounds> froms_, tos_;  // nothing: not wanted
   std::vector<Account> accounts_;
   std::vector<Unaccounted> unaccounted_;
 };

@@ -1,10 +1,15 @@
-// hapax audit: what became of every offset of a topic, and which of them nothing accounts for.
+// hapax audit: what became of every offset of a topic, and which of them nothing accounts for. Of a
+// topic that the group publishes to: whether each record that was sent is there. Of each group:
+// whether what it published was sent, or waits.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "inspect/accounting.hpp"
+#include "inspect/outbound_accounting.hpp"
+#include "inspect/outbox_sums.hpp"
 #include "observe/log.hpp"
 
 namespace hapax::app {
@@ -16,19 +21,12 @@ struct AuditOptions {
   bool json = false;
 };
 
-Json json_of(const Accounting& audit, const std::string& topic) {
-  Json partitions = Json::array();
-  for (const Account& account : audit.accounts()) partitions.push_back(json_of(account));
+Json unaccounted_json(const Accounting& audit) {
   Json unaccounted = Json::array();
   for (const Unaccounted& one : audit.unaccounted())
     unaccounted.push_back(
         {{"partition", one.partition}, {"offset", one.offset}, {"why", one.story}});
-  return {{"topic", topic},
-          {"group", audit.group()},
-          {"partitions", partitions},
-          {"proven", audit.proven()},
-          {"unaccounted_total", audit.sum(Verdict::unaccounted)},
-          {"unaccounted", unaccounted}};
+  return unaccounted;
 }
 
 void print_table(const Accounting& audit) {
@@ -101,22 +99,75 @@ void print_verdict(const Accounting& audit, const std::string& topic) {
   }
 }
 
+// What the topic is to the group: at least one of both.
+struct Audit {
+  std::optional<Accounting> inbound;
+  std::optional<OutboundAccounting> outbound;
+  OutboxSums sums;
+
+  bool proven() const {
+    return (!inbound || inbound->proven()) && (!outbound || outbound->proven()) && sums.fit;
+  }
+};
+
+// The counts are read first: what is sent later may be there, and need not.
+void run(Audit& audit, const config::Config& config, store::Session& session,
+         const AuditWanted& wanted) {
+  const std::string& topic = wanted.topic;
+  audit.sums = read_outbox_sums(session, group_of(config));
+  const bool publishes =
+      std::ranges::count(config.publish.topics, topic) > 0 ||
+      std::ranges::count(config.routes, topic, &config::Route::dead_letter_topic) > 0 ||
+      std::ranges::any_of(audit.sums.topics,
+                          [&](const Json& row) { return row.at("topic") == topic; });
+  asking_kafka([&] {
+    if (publishes) audit.outbound.emplace(config, wanted, audit.sums.sent(topic)).run();
+    if (!publishes || std::ranges::count(config.routes, topic, &config::Route::topic) > 0)
+      audit.inbound.emplace(config, session, wanted).run();
+  });
+}
+
+Json json_of(const Audit& audit, const std::string& topic, const std::string& group) {
+  Json json = {{"topic", topic}, {"group", group}};
+  if (audit.inbound) {
+    json["partitions"] = Json::array();
+    for (const Account& account : audit.inbound->accounts())
+      json["partitions"].push_back(json_of(account));
+  }
+  json["proven"] = audit.proven();
+  if (audit.inbound) {
+    json["unaccounted_total"] = audit.inbound->sum(Verdict::unaccounted);
+    json["unaccounted"] = unaccounted_json(*audit.inbound);
+  }
+  if (audit.outbound) json["outbound"] = json_of(*audit.outbound);
+  json["published"] = json_of(audit.sums);
+  return json;
+}
+
 ExitCode audit(AuditOptions options) {
-  const config::Config config = load(options.config);
+  const config::Config config = load_worker_or_gate(options.config);
   observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
   options.wanted.progress = !options.json;
   const std::string& topic = options.wanted.topic;
+  const std::string& group = group_of(config);
   store::Session session = open_store(config);
-  Accounting audit(config, session, options.wanted);
-  asking_kafka([&] { audit.run(); });
+  Audit audit;
+  run(audit, config, session, options.wanted);
   if (options.json) {
-    print_json(json_of(audit, topic));
-  } else {
-    print_line("topic " + topic + ", group " + audit.group());
-    print_table(audit);
-    print_remarks(audit, topic);
-    print_verdict(audit, topic);
+    print_json(json_of(audit, topic, group));
+    return audit.proven() ? kDone : kFailed;
   }
+  if (audit.inbound) {
+    print_line("topic " + topic + ", group " + group);
+    print_table(*audit.inbound);
+    print_remarks(*audit.inbound, topic);
+    print_verdict(*audit.inbound, topic);
+  }
+  if (audit.outbound) {
+    print_line("topic " + topic + ", published by group " + group);
+    print_outbound(*audit.outbound, topic);
+  }
+  print_outbox_sums(audit.sums, group);
   return audit.proven() ? kDone : kFailed;
 }
 
@@ -124,10 +175,14 @@ ExitCode audit(AuditOptions options) {
 
 void add_audit(CLI::App& app, CommandLine& line) {
   auto* const command = app.add_subcommand(
-      "audit", "Account for every offset of a topic: what became of it, and what nothing explains");
+      "audit",
+      "Account for every offset of a topic, and for every record that the group published");
   const auto options = std::make_shared<AuditOptions>();
   add_config(*command, options->config);
-  command->add_option("--topic", options->wanted.topic, "The topic of a route")->required();
+  command
+      ->add_option("--topic", options->wanted.topic,
+                   "The topic of a route, or one that handlers publish to")
+      ->required();
   command->add_option("--partition", options->wanted.partition, "Only this one")
       ->check(CLI::NonNegativeNumber);
   command->add_option(
@@ -139,13 +194,18 @@ void add_audit(CLI::App& app, CommandLine& line) {
   command->add_flag("--json", options->json, "For programs");
   command->footer(
       "Exit code 1 if one of these is true:\n"
-      "- an offset is unaccounted: it is below the checkpoint, and no key, dead letter or "
+      "- An offset is unaccounted: it is below the checkpoint, and no key, dead letter or "
       "decision\n"
-      "  of an operator explains it;\n"
-      "- Kafka deleted an offset before it was settled;\n"
-      "- the group has never started on a partition with messages.\n\n"
+      "  of an operator explains it.\n"
+      "- Kafka deleted an offset before it was settled.\n"
+      "- The group has never started on a partition with messages.\n"
+      "- A published record was neither sent nor skipped, and does not wait.\n"
+      "- In a topic that handlers publish to, a sent record is missing or comes again with other\n"
+      "  contents.\n"
+      "- There, with publish.transactions, a record comes again.\n\n"
       "Examples:\n"
       "  hapax audit -c worker.json --topic payments\n"
+      "  hapax audit -c worker.json --topic receipts\n"
       "  hapax audit -c worker.json --topic payments --from 2026-11-01 --to 2026-12-01 --json\n"
       "  hapax audit -c worker.json --topic payments --partition 3 --from 1000 --to 2000");
   command->callback([&line, options] { line.command = [options] { return audit(*options); }; });

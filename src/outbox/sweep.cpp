@@ -23,6 +23,7 @@ std::set<std::string> Sweep::turn(
   next_at_ = now + every_;
   running_ = std::async(std::launch::async, [connect = connect_, group = group_, below = marks()] {
     store::Session session(connect());
+    store::fold_outbox_counts(session, group);
     return store::find_behind_marks(session, group, below);
   });
   return found;

@@ -1,5 +1,5 @@
-// Finds records that the low-water marks have passed by mistake. It may take long, so it has a
-// thread and a session of its own.
+// Once a minute: finds records that the low-water marks have passed by mistake, and folds the
+// counts of published records. It may take long, so it has a thread and a session of its own.
 //
 // Thread safety: none; it belongs to the relay's thread.
 #pragma once

@@ -11,6 +11,7 @@ import collections
 import hashlib
 import json
 import random
+import subprocess
 import time
 
 import psycopg2
@@ -28,6 +29,7 @@ HANGS_S = 60
 # A record that waits so long while so many others pass was passed over, and waits for the sweep.
 PASSED_OVER_S, PASSED_BY, FEW = 20, 500, 200
 CALM = 200    # records
+AUDIT_TIMEOUT_S = 120
 
 
 @fault("relay", 0.001, rare=4, lasts=LEASE_S + 4, world="publish")
@@ -208,9 +210,28 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
         for record in self.records():
             found.add(record)
         said += found.complaints(unsent, self.left_open)
+        if not self.left_open:
+            said += self.audit_differs(found)
         self.site.say(f"  {len(found.seen)} records published, {found.repeats} repeats, "
                       f"{found.lost_runs} of runs that PostgreSQL lost")
         return said
+
+    def audit_differs(self, found):
+        """`hapax audit` must account for each record, and see the repeats that are there."""
+        said = subprocess.run([self.site.hapax, "audit", "-c", self.site.fleet.all[0].config, "--topic",
+                               TOPIC, "--json"], capture_output=True, text=True, timeout=AUDIT_TIMEOUT_S)
+        if said.returncode not in (0, 1):
+            return [f"hapax audit: exit code {said.returncode}: {said.stderr}"]
+        told = json.loads(said.stdout)
+        repeats = sum(one["repeats"] for one in told["outbound"]["partitions"])
+        complaints = []
+        if not told["published"]["fit"] or told["outbound"]["missing"] != 0:
+            complaints.append(f"hapax audit: {told['published']}, {told['outbound']['missing']} are missing")
+        # Two runs of an operation have one key.
+        ours = found.repeats + len(found.seen) - len({op for op, _ in found.seen})
+        if repeats != ours:
+            complaints.append(f"hapax audit finds {repeats} repeats, the checker {ours}")
+        return complaints
 
 
 class Published:

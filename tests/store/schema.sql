@@ -42,6 +42,46 @@ BEGIN
     RETURNING written.partition;
   PERFORM set_config('hapax.gate', 'queued', true);
 END $$;
+CREATE FUNCTION hapax.count_outbox() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO hapax.outbox_counts (group_id, topic, what, records)
+    SELECT group_id, topic, 'published', count(*) FROM changed GROUP BY group_id, topic;
+    RETURN NULL;
+  END IF;
+  -- What a relay removes was sent. Its transaction has locked the lease of its group. Operators' orders
+  -- tell what they do.
+  INSERT INTO hapax.outbox_counts (group_id, topic, what, records, by)
+  SELECT c.group_id, c.topic, c.what, c.records,
+         CASE c.what WHEN 'removed' THEN format('role %s, application_name "%s", ids %s to %s',
+           session_user, current_setting('application_name'), c.low, c.high) END
+  FROM (
+    SELECT r.group_id, r.topic, r.records, r.low, r.high, CASE
+             WHEN EXISTS (SELECT FROM hapax.leases l WHERE l.name = 'outbox of ' || r.group_id
+                            AND pg_current_xact_id()::xid IN (l.xmin, l.xmax)) THEN 'sent'
+             ELSE coalesce(nullif(current_setting('hapax.removes', true), ''), 'removed') END AS what
+    FROM (SELECT group_id, topic, count(*) AS records, min(id) AS low, max(id) AS high
+          FROM changed GROUP BY group_id, topic) r) c;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION hapax.fold_outbox_counts(in_group text) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  WITH many AS (
+    SELECT topic, what FROM hapax.outbox_counts WHERE group_id = in_group COLLATE "C" AND what <> 'removed'
+    GROUP BY topic, what HAVING count(*) > 100
+  ), folded AS (
+    DELETE FROM hapax.outbox_counts c USING many
+    WHERE c.group_id = in_group COLLATE "C" AND c.topic = many.topic AND c.what = many.what
+    RETURNING c.topic, c.what, c.records, c.at
+  )
+  INSERT INTO hapax.outbox_counts (group_id, topic, what, records, at)
+  SELECT in_group, topic, what, sum(records)::bigint, min(at) FROM folded GROUP BY topic, what
+$$;
 CREATE FUNCTION hapax.forget_steps() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -358,6 +398,16 @@ CREATE TABLE hapax.outbox_clusters (
     cluster_id text NOT NULL COLLATE pg_catalog."C",
     noted_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE hapax.outbox_counts (
+    group_id text NOT NULL COLLATE pg_catalog."C",
+    topic text NOT NULL COLLATE pg_catalog."C",
+    what text NOT NULL COLLATE pg_catalog."C",
+    records bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    by text,
+    CONSTRAINT outbox_counts_what_check CHECK ((what = ANY (ARRAY['published'::text, 'sent'::text, 'skipped'::text, 'left'::text, 'removed'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='10000');
 CREATE TABLE hapax.outbox_halts (
     id bigint NOT NULL,
     group_id text NOT NULL COLLATE pg_catalog."C",
@@ -536,6 +586,8 @@ CREATE UNIQUE INDEX outbox_halts_open ON hapax.outbox_halts USING btree (group_i
 CREATE INDEX position_changes_by_partition ON hapax.position_changes USING btree (group_id, topic, partition, id);
 CREATE INDEX replays_by_dead_letter ON hapax.replays USING btree (dead_letter);
 CREATE UNIQUE INDEX replays_open ON hapax.replays USING btree (dead_letter) WHERE (ended_at IS NULL);
+CREATE TRIGGER count_published AFTER INSERT ON hapax.outbox REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION hapax.count_outbox();
+CREATE TRIGGER count_removed AFTER DELETE ON hapax.outbox REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION hapax.count_outbox();
 CREATE TRIGGER epochs AFTER INSERT OR DELETE OR UPDATE OF epoch, group_id, topic, partition ON hapax.checkpoints FOR EACH ROW EXECUTE FUNCTION hapax.note_epoch();
 CREATE TRIGGER forgotten AFTER DELETE ON hapax.idempotency_keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION hapax.note_forgotten();
 CREATE CONSTRAINT TRIGGER seal AFTER INSERT OR UPDATE ON hapax.idempotency_keys DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((current_setting('hapax.gate'::text, true) = 'arm'::text)) EXECUTE FUNCTION hapax.refuse_unsealed();

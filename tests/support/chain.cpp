@@ -7,6 +7,7 @@
 #include <thread>
 #include <tuple>
 
+#include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/read_records.hpp"
 
@@ -46,7 +47,9 @@ std::unique_ptr<WorkerProcess> Chain::payer(const std::string& name, const std::
   nlohmann::json all = {{"publish", {{"topics", nlohmann::json::array({receipts_})}}},
                         {"route", {{"handler", "paying"}, {"options", {{"receipts", receipts_}}}}}};
   if (!patch.is_null()) all.merge_patch(patch);
-  return site_.worker(name, all, crash_at);
+  auto worker = site_.worker(name, all, crash_at);
+  payers_config_ = worker->config();
+  return worker;
 }
 
 std::unique_ptr<WorkerProcess> Chain::receiver(const std::string& name) const {
@@ -110,6 +113,11 @@ int Chain::expect_topic_exact(int payments) {
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(payments));
   EXPECT_FALSE(seen.contains(""));
+  const Said audit = hapax({"audit", "--topic", receipts_, "--json"}, payers_config_);
+  EXPECT_EQ(audit.code, 0) << audit.text;
+  const auto told = nlohmann::json::parse(audit.text);
+  EXPECT_EQ(told.at("published").at("topics").at(0).at("sent"), payments);
+  EXPECT_EQ(told.at("outbound").at("missing"), 0);
   return repeats;
 }
 

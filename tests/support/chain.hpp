@@ -2,6 +2,7 @@
 // receipts into a ledger of its own database.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -37,7 +38,7 @@ class Chain {
   // account. The topic must hold them in that order, and beside them only equal repeats.
   // Returns how many repeats there are. Precondition: the outbox is empty.
   int expect_exact(int payments);
-  // The same of the topic only.
+  // The same of the topic only; and `hapax audit` must find each record accounted for.
   int expect_topic_exact(int payments);
 
  private:
@@ -45,6 +46,7 @@ class Chain {
   const std::string receipts_;
   test::Database ledger_;
   Producer producer_;
+  mutable std::filesystem::path payers_config_;
 };
 
 }  // namespace hapax::support

@@ -203,6 +203,14 @@ Json read_outbox_record(Session& session, const std::string& group, std::int64_t
   return first(read(session, sql::kReadOutboxRecord, {group, id}));
 }
 
+Json read_outbox_counts(Session& session, const std::string& group) {
+  return read(session, sql::kReadOutboxCounts, {group});
+}
+
+Json read_outbox_removals(Session& session, const std::string& group, int limit) {
+  return read(session, sql::kReadOutboxRemovals, {group, limit});
+}
+
 Json read_unsent_of(Session& session, const Source& source, int limit) {
   return read(
       session, sql::kReadUnsentOf,

@@ -119,6 +119,11 @@ Json list_outbox(Session& session, const std::string& group, const std::string& 
                  std::int64_t above, int limit);
 // An unsent record, bytes as hex. null: there is none.
 Json read_outbox_record(Session& session, const std::string& group, std::int64_t id);
+// What became of a group's published records since they are counted, by topic:
+// sql/operator/read_outbox_counts.sql. Blocks: as long as counting all unsent records takes.
+Json read_outbox_counts(Session& session, const std::string& group);
+// Records that left the outbox in no way of hapax's, the newest first.
+Json read_outbox_removals(Session& session, const std::string& group, int limit);
 // The unsent records that the message at `source` has published.
 Json read_unsent_of(Session& session, const Source& source, int limit);
 

@@ -88,6 +88,7 @@ OutboxDecided skip_outbox(Session& session, const OutboxOrder& order,
   transaction.add("SET LOCAL synchronous_commit = on");
   const Json open =
       json_of_rows<Json>(transaction.run(sql::kLockOutboxHalts, {order.group, nullptr}));
+  transaction.run(sql::kNameRemoval, {"skipped"});
   std::vector<Skipped> all;
   for (const std::int64_t id : ids) all.push_back(remove_record(transaction, order, id, open));
   OutboxDecided decided;

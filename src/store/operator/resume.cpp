@@ -144,6 +144,7 @@ void adopt_database(Transaction& transaction, bool copy, json& facts) {
                 "UPDATE hapax.dead_letters SET published_at = clock_timestamp() "
                 "WHERE published_at IS NULL AND ended_at IS NULL")
             .affected();
+  transaction.run(sql::kNameRemoval, {"left"});
   if (!transaction.run("SELECT to_regclass('hapax.outbox')")[0][0].is_null())
     facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();
   if (!transaction.run("SELECT to_regclass('hapax.outbox_batches')")[0][0].is_null())

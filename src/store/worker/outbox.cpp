@@ -91,6 +91,13 @@ std::set<std::string> find_behind_marks(Session& session, const std::string& gro
   return found;
 }
 
+void fold_outbox_counts(Session& session, const std::string& group) {
+  Transaction transaction(session);
+  if (transaction.run("SELECT to_regclass('hapax.outbox_counts')")[0][0].is_null()) return;
+  transaction.run(sql::kFoldOutboxCounts, {group});
+  transaction.commit();
+}
+
 std::optional<OutboxRead> step_outbox(Session& session, const OutboxLease& lease,
                                       const OutboxStep& step) {
   Transaction transaction(session);

@@ -66,6 +66,9 @@ bool peek_outbox(Session& session, const std::string& group,
 std::set<std::string> find_behind_marks(Session& session, const std::string& group,
                                         const std::map<std::string, std::int64_t>& marks);
 
+// Makes few rows of the counts of what the group published. Nothing on a schema without counts.
+void fold_outbox_counts(Session& session, const std::string& group);
+
 // Removes what is acknowledged or settled, opens batches and reads on, in one transaction whose
 // COMMIT is synchronous. It checks the lease first and, if that is due, renews it as its last
 // statement. So what it returns cannot be lost any more by a crash or a synchronous failover. No

@@ -122,8 +122,8 @@ TEST_F(Inspect, SeesADisabledMissingOrChangedTrigger) {
     return (one.at("enabled").is_null() ? "gone" : one.at("enabled").get<std::string>()) +
            (one.at("whole") == true ? " whole" : "");
   };
-  ASSERT_EQ(read_triggers(session).size(), 5U);
-  for (std::size_t n = 0; n < 5; ++n) {
+  ASSERT_EQ(read_triggers(session).size(), 7U);
+  for (std::size_t n = 0; n < 7; ++n) {
     const Json one = read_triggers(session).at(n);
     const std::string name = one.at("name"), table = "hapax." + one.at("table").get<std::string>();
     const std::string made =
@@ -145,8 +145,8 @@ TEST_F(Inspect, SeesADisabledMissingOrChangedTrigger) {
     EXPECT_EQ(told(n), "O whole") << name;
   }
   database.run("ALTER TABLE hapax.replays DISABLE TRIGGER ALL");
-  ASSERT_EQ(read_triggers(session).size(), 7U);
-  EXPECT_EQ(told(6), "D whole");
+  ASSERT_EQ(read_triggers(session).size(), 9U);
+  EXPECT_EQ(told(8), "D whole");
 }
 
 TEST_F(Inspect, SeesAnUnloggedTable) {

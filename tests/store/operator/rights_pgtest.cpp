@@ -83,6 +83,7 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.outbox DELETE INSERT SELECT\n"
             "hapax.outbox_batches INSERT SELECT UPDATE\n"
             "hapax.outbox_clusters INSERT SELECT\n"
+            "hapax.outbox_counts SELECT\n"
             "hapax.outbox_halts INSERT SELECT\n"
             "hapax.passed INSERT SELECT UPDATE\n"
             "hapax.position_changes INSERT SELECT\n"
