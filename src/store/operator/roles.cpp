@@ -25,8 +25,7 @@ void grant_worker(Session& session, const std::string& role) {
   for (std::size_t at = 0; (at = text.find(kVariable, at)) != std::string::npos; at += name.size())
     text.replace(at, kVariable.size(), name);
   Transaction transaction(session);
-  transaction.run(text);
-  transaction.commit();
+  transaction.roll_back_and_run(text);  // it begins and commits by itself
 }
 
 }  // namespace hapax::store

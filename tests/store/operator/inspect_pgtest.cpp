@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "support/database.hpp"
@@ -51,8 +52,9 @@ TEST_F(Inspect, WorkersRoleHasAllItsRights) {
 }
 
 TEST_F(Inspect, SeesAMissingRight) {
-  database.run("REVOKE UPDATE ON hapax.halts FROM hapax_worker");
-  EXPECT_EQ(read_missing_rights(session), Json({{{"table", "halts"}, {"privilege", "UPDATE"}}}));
+  database.run("REVOKE UPDATE ON hapax.checkpoints FROM hapax_worker");
+  EXPECT_EQ(read_missing_rights(session),
+            Json({{{"table", "checkpoints"}, {"privilege", "UPDATE"}}}));
 }
 
 TEST_F(Inspect, SeesEachRightThatRolesGive) {
@@ -69,6 +71,34 @@ TEST_F(Inspect, SeesEachRightThatRolesGive) {
     database.run("GRANT " + what + " TO hapax_worker");
   }
   EXPECT_GT(seen, 30);
+}
+
+// Of a table some of whose columns a worker may write: each of them, and all at once.
+TEST_F(Inspect, SeesEachRightOnAColumnThatRolesGive) {
+  std::istringstream rights(database.value(
+      "SELECT privilege_type, relname, attname FROM pg_attribute JOIN pg_class c ON c.oid = "
+      "attrelid, aclexplode(attacl) WHERE grantee = 'hapax_worker'::regrole"));
+  std::map<std::pair<std::string, std::string>, std::string> of_tables;
+  for (std::string right, table, column; std::getline(rights, right, '|') &&
+                                         std::getline(rights, table, '|') &&
+                                         std::getline(rights, column);) {
+    const std::string what = right + " (" + column + ") ON hapax." + table;
+    database.run("REVOKE " + what + " FROM hapax_worker");
+    EXPECT_EQ(read_missing_rights(session),
+              Json({{{"table", table}, {"privilege", right + " of " + column}}}))
+        << what;
+    database.run("GRANT " + what + " TO hapax_worker");
+    std::string& columns = of_tables[{right, table}];
+    columns += (columns.empty() ? "" : ", ") + column;
+  }
+  EXPECT_EQ(of_tables.size(), 5U);
+  for (const auto& [of, columns] : of_tables) {
+    const auto& [right, table] = of;
+    const std::string on = " ON hapax." + table;
+    database.run("REVOKE " + right + on + " FROM hapax_worker");
+    EXPECT_EQ(read_missing_rights(session), Json({{{"table", table}, {"privilege", right}}}));
+    database.run("GRANT " + right + " (" + columns + ")" + on + " TO hapax_worker");
+  }
 }
 
 TEST_F(Inspect, SeesUnloggedTablesThatTheRoleMayWrite) {

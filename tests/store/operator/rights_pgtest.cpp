@@ -1,6 +1,13 @@
 // The worker role can do its work (all tests of flow/ run as it) and nothing that would rewrite or
-// forget history.
+// forget history. Nor does an operator write more of it than an order needs.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
 
 #include "store/operator/roles.hpp"
 #include "store/transaction.hpp"
@@ -11,9 +18,10 @@ namespace {
 
 class Rights : public testing::Test {
  protected:
-  // The SQLSTATE that the worker role gets in a transaction that may write; "" if it is allowed.
-  std::string state_of(const std::string& sql) {
-    Session session(database.worker());
+  // The SQLSTATE that a role gets in a transaction that may write; "" if it is allowed.
+  std::string state_of(const std::string& sql) { return state_of(sql, database.worker()); }
+  static std::string state_of(const std::string& sql, const ConnectOptions& role) {
+    Session session(role);
     Transaction transaction(session);
     try {
       transaction.run(sql);
@@ -22,6 +30,21 @@ class Rights : public testing::Test {
       return error.sqlstate();
     }
     return "";
+  }
+
+  // Each right on a whole table, and each on single columns.
+  std::string rights_of(const std::string& role) {
+    return database.value(
+               "SELECT 'hapax.' || table_name || ' ' || string_agg(privilege_type, ' ' ORDER BY "
+               "privilege_type) FROM information_schema.role_table_grants WHERE table_schema = "
+               "'hapax' AND grantee = '" +
+               role + "' GROUP BY table_name ORDER BY 1") +
+           "\n" +
+           database.value(
+               "SELECT format('%s %s: %s', attrelid::regclass, privilege_type, "
+               "string_agg(attname, ' ' ORDER BY attnum)) FROM pg_attribute, aclexplode(attacl) "
+               "WHERE grantee = '\"" +
+               role + "\"'::regrole GROUP BY attrelid, privilege_type ORDER BY 1");
   }
 
   test::Database database;
@@ -58,23 +81,53 @@ TEST_F(Rights, TheWorkerCannotRewriteOrForgetHistory) {
     EXPECT_EQ(state_of(sql), "42501") << sql;
 }
 
+// What an operator decided is an operator's to write, and PostgreSQL's clock tells when.
+TEST_F(Rights, TheWorkerCannotDecideInAnOperatorsPlace) {
+  for (const char* sql :
+       {"UPDATE hapax.halts SET ended_at = now(), ended_by = 'ann', decision = 'skip'",
+        "UPDATE hapax.halts SET reason = ''",
+        "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, reason, "
+        "detail, halted_by, ended_at, ended_by, decision) "
+        "VALUES ('g', 't', 0, false, 1, 'r', 'd', 'w', now(), 'ann', 'skip')",
+        "UPDATE hapax.replays SET who = 'ann'", "UPDATE hapax.replays SET why = ''",
+        "UPDATE hapax.replays SET edited = true, payload = '1'",
+        "UPDATE hapax.replays SET dead_letter = 2", "UPDATE hapax.replays SET wanted_at = now()",
+        "INSERT INTO hapax.position_changes (at, group_id, topic, partition, generation, "
+        "to_offset, cause, who, why) VALUES ('-infinity', 'g', 't', 0, 1, 1, 'skip', 'w', 'y')",
+        "INSERT INTO hapax.position_changes (id, group_id, topic, partition, generation, "
+        "to_offset, cause, who, why) OVERRIDING SYSTEM VALUE VALUES (1, 'g', 't', 0, 1, 1, 'skip', "
+        "'w', 'y')"})
+    EXPECT_EQ(state_of(sql), "42501") << sql;
+}
+
+TEST_F(Rights, TheOperatorCannotRewriteOrderedHistory) {
+  const ConnectOptions role = database.make_operator();
+  for (const char* sql :
+       {"INSERT INTO hapax.operator_log (id, who, action, target, why, facts) OVERRIDING SYSTEM "
+        "VALUE VALUES (7, 'ann', 'a', 't', 'y', '{}')",
+        "INSERT INTO hapax.operator_log (at, who, action, target, why, facts) "
+        "VALUES ('-infinity', 'ann', 'a', 't', 'y', '{}')",
+        "UPDATE hapax.operator_log SET who = 'bob'", "DELETE FROM hapax.operator_log",
+        "INSERT INTO hapax.position_changes (at, group_id, topic, partition, generation, "
+        "to_offset, cause, who, why) VALUES ('-infinity', 'g', 't', 0, 1, 1, 'skip', 'w', 'y')",
+        "UPDATE hapax.halts SET reason = ''", "UPDATE hapax.outbox_halts SET record_key = ''",
+        "UPDATE hapax.replays SET who = 'bob'", "UPDATE hapax.replays SET payload = '1'",
+        "UPDATE hapax.idempotency_keys SET result = '1'",
+        "UPDATE hapax.idempotency_keys SET key = 'other'",
+        "UPDATE hapax.idempotency_keys SET fingerprint = NULL"})
+    EXPECT_EQ(state_of(sql, role), "42501") << sql;
+}
+
 // Every right there is, so that none comes in unseen: a table's name and what may be done with it.
 TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
-  const auto list = [&](const std::string& view, const std::string& name) {
-    return database.value("SELECT " + name +
-                          " || ' ' || string_agg(privilege_type, ' ' ORDER BY "
-                          "privilege_type) FROM information_schema." +
-                          view + " WHERE grantee = 'hapax_worker' GROUP BY " + name +
-                          " ORDER BY 1");
-  };
-  EXPECT_EQ(list("role_table_grants", "table_schema || '.' || table_name"),
+  EXPECT_EQ(rights_of("hapax_worker"),
             "hapax.attempts DELETE INSERT SELECT UPDATE\n"
             "hapax.checkpoints INSERT SELECT UPDATE\n"
             "hapax.dead_letters INSERT SELECT\n"
             "hapax.doubts INSERT SELECT UPDATE\n"
             "hapax.epochs SELECT\n"
             "hapax.forgotten SELECT\n"
-            "hapax.halts INSERT SELECT UPDATE\n"
+            "hapax.halts SELECT\n"
             "hapax.holders DELETE INSERT SELECT UPDATE\n"
             "hapax.idempotency_keys DELETE INSERT SELECT UPDATE\n"
             "hapax.incarnation INSERT SELECT\n"
@@ -86,19 +139,19 @@ TEST_F(Rights, TheWorkerHasTheseAndNoOthers) {
             "hapax.outbox_counts SELECT\n"
             "hapax.outbox_halts INSERT SELECT\n"
             "hapax.passed INSERT SELECT UPDATE\n"
-            "hapax.position_changes INSERT SELECT\n"
+            "hapax.position_changes SELECT\n"
             "hapax.positions DELETE INSERT SELECT\n"
-            "hapax.replays SELECT UPDATE\n"
+            "hapax.replays SELECT\n"
             "hapax.schema_migrations SELECT\n"
-            "hapax.store SELECT");
-  EXPECT_EQ(database.value("SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM "
-                           "information_schema.role_column_grants WHERE grantee = 'hapax_worker' "
-                           "AND table_name = 'dead_letters' AND privilege_type = 'UPDATE'"),
-            "ended_as ended_at ended_by ended_why published_at");
-  EXPECT_EQ(database.value("SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM "
-                           "information_schema.role_column_grants WHERE grantee = 'hapax_worker' "
-                           "AND table_name = 'outbox_halts' AND privilege_type = 'UPDATE'"),
-            "detail halted_by reason");
+            "hapax.store SELECT\n"
+            "hapax.dead_letters UPDATE: ended_at ended_as ended_by ended_why published_at\n"
+            "hapax.halts INSERT: group_id topic partition whole_route generation kafka_offset "
+            "reason detail halted_by\n"
+            "hapax.outbox_halts UPDATE: reason detail halted_by\n"
+            "hapax.position_changes INSERT: group_id topic partition generation from_offset "
+            "to_offset cause who why\n"
+            "hapax.replays UPDATE: runs claimed_by claimed_until next_try last_error sqlstate "
+            "ended_at outcome detail key tenant token");
   EXPECT_EQ(database.value("SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR "
                            "rolbypassrls FROM pg_roles WHERE rolname = 'hapax_worker'"),
             "f");
@@ -135,16 +188,63 @@ TEST_F(Rights, TheWorkerWritesOnlyInATransactionThatIsReadWrite) {
   }
 }
 
+// Also to a role that has more from an earlier roles.sql.
 TEST_F(Rights, TheBinaryGivesTheSameRightsAsPsqlWithTheFile) {
-  const std::string rights =
-      "SELECT table_name, privilege_type FROM information_schema.role_table_grants "
-      "WHERE table_schema = 'hapax' AND grantee = ";
-  database.run("CREATE ROLE \"another worker\"");
+  database.run(
+      "CREATE ROLE \"another worker\"; GRANT SELECT, INSERT, UPDATE ON hapax.halts, "
+      "hapax.replays, hapax.position_changes TO \"another worker\"");
   Session owner(database.owner());
   grant_worker(owner, "another worker");
-  EXPECT_EQ(database.value(rights + "'another worker' ORDER BY 1, 2"),
-            database.value(rights + "'hapax_worker' ORDER BY 1, 2"));
+  EXPECT_EQ(rights_of("another worker"), rights_of("hapax_worker"));
+  EXPECT_EQ(database.value("SELECT rolconfig FROM pg_roles WHERE rolname = 'another worker'"),
+            "{default_transaction_read_only=on}");
   database.run("DROP OWNED BY \"another worker\"; DROP ROLE \"another worker\"");
+}
+
+TEST_F(Rights, AnOperatorLosesWhatAnEarlierFileGave) {
+  database.make_operator();
+  const std::string rights = rights_of("hapax_operator");
+  database.run(
+      "GRANT INSERT, UPDATE ON hapax.operator_log, hapax.position_changes, hapax.halts, "
+      "hapax.replays, hapax.idempotency_keys, hapax.outbox_halts TO hapax_operator");
+  database.make_operator();
+  EXPECT_EQ(rights_of("hapax_operator"), rights);
+}
+
+// The decisions about a copied database, and the end of a group, are the owner's.
+TEST_F(Rights, AreEnoughForEachStatement) {
+  const ConnectOptions worker = database.worker(), operator_role = database.make_operator();
+  const std::set<std::string> of_owner{"adopt_database", "delete_checkpoints", "delete_group",
+                                       "lock_store"};
+  for (const std::string folder : {"message", "worker", "outside", "operator"})
+    for (const auto& file :
+         std::filesystem::directory_iterator(test::source_folder() / "sql" / folder)) {
+      std::ifstream text(file.path());
+      const std::string sql{std::istreambuf_iterator<char>(text), {}};
+      int parameters = 0;
+      for (std::size_t at = 0; (at = sql.find('$', at)) != std::string::npos; ++at)
+        parameters = std::max(parameters, std::atoi(sql.c_str() + at + 1));
+      std::string values;
+      for (int n = 0; n < parameters; ++n) values += n == 0 ? "(NULL" : ", NULL";
+      if (parameters > 0) values += ")";
+      const std::string name = file.path().stem();
+      EXPECT_EQ(state_of("PREPARE p AS " + sql + "; EXPLAIN EXECUTE p" + values,
+                         folder == "operator" ? operator_role : worker),
+                of_owner.contains(name) ? "42501" : "")
+          << name;
+    }
+}
+
+// Each worker is busy while an operator runs the file for the next release.
+TEST_F(Rights, AFileIsOneTransaction) {
+  for (const char* file : {"sql/roles.sql", "sql/operator.psql"}) {
+    std::ifstream text(test::source_folder() / file);
+    std::string all, line;
+    while (std::getline(text, line))
+      if (!line.empty() && !line.starts_with("--")) all += line + "\n";
+    EXPECT_TRUE(all.starts_with("BEGIN READ WRITE;\n")) << file;
+    EXPECT_TRUE(all.ends_with("\nCOMMIT;\n")) << file;
+  }
 }
 
 }  // namespace
