@@ -8,13 +8,33 @@
 #include "key/json_pointer.hpp"
 
 namespace hapax::console {
+namespace {
+
+// In an answer as Context::respond stores it, the body is a text of its own. The status and the
+// headers stay.
+bool mask_response(std::span<const std::string> mask, nlohmann::json& document) {
+  const auto response = document.find("hapax:response");
+  if (response == document.end() || !response->is_object()) return false;
+  bool hides = false;
+  for (const auto& [name, value] : response->items()) {
+    if (name == "status" || name == "headers" || value == "") continue;
+    Masked body{.hides = true, .rest = std::nullopt};  // body_hex is no text, so no JSON
+    if (name == "body" && value.is_string()) body = masked(mask, value.get<std::string>());
+    if (!body.hides) continue;
+    value = body.rest.value_or(kMasked);
+    hides = true;
+  }
+  return hides;
+}
+
+}  // namespace
 
 Masked masked(std::span<const std::string> mask, const std::optional<std::string>& bytes) {
   if (mask.empty() || !bytes) return {};
   auto parsed = key::parse_exact(*bytes);
   auto* const document = std::get_if<nlohmann::json>(&parsed);
   if (document == nullptr) return {.hides = true, .rest = std::nullopt};
-  Masked result;
+  Masked result{.hides = mask_response(mask, *document), .rest = std::nullopt};
   for (const std::string& pattern : mask)
     key::for_each_match(*document, pattern, [&](nlohmann::json& value) {
       value = kMasked;

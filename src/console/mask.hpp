@@ -1,5 +1,6 @@
-// What console.mask hides: values inside JSON. The page gets the rest as hapax writes it, not as
-// the producer did. So no spelling, such as an escaped name, carries a hidden value there.
+// What console.mask hides: values inside JSON, also inside the body of an answer that a handler
+// gave. The page gets the rest as hapax writes it, not as the producer did. So no spelling, such as
+// an escaped name, carries a hidden value there.
 //
 // Pure.
 #pragma once

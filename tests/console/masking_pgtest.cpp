@@ -1,6 +1,7 @@
 // What console.mask hides leaves the process in no answer, and what is left stays as it was.
 #include "console/console_case.hpp"
 #include "flow/publisher.hpp"
+#include "flow/stored_response.hpp"
 
 namespace hapax::console {
 namespace {
@@ -22,6 +23,15 @@ class ConsoleMasking : public ConsoleCase {
     database.run("DELETE FROM hapax.dead_letters");
     letters(1, "'" + payload + "'");
     return read("/api/letter?which=t/0/1").at("payload");
+  }
+  // What the page gets of a key's stored result, as JSON.
+  Json shown_result(const std::string& result) {
+    database.run(
+        "DELETE FROM hapax.idempotency_keys; INSERT INTO hapax.idempotency_keys (key, scope, "
+        "status, group_id, topic, generation, partition, kafka_offset, expires_at, result) VALUES "
+        "('k', 's', 'completed', 'g', 't', 1, 0, 7, now() + interval '1 day', '" +
+        result + "')");
+    return read("/api/explain?key=k").at("keys").at(0);
   }
   // Key k1 of letter 1 was called for. What became of it is unknown, and this answer came too late.
   void unknown_call(const std::string& answer) {
@@ -144,6 +154,29 @@ TEST_F(ConsoleMasking, LetsNoHiddenValueOutOfTheProcess) {
        {"letter?which=1", "record?id=1", "explain?key=k2", "outside?status=all"})
     EXPECT_THAT(get(std::string("/api/") + target).body, HasSubstr("(masked)")) << target;
   EXPECT_EQ(read("/api/explain?key=k3")["keys"][0]["record"]["keys"].size(), 1U);
+}
+
+TEST_F(ConsoleMasking, HidesTheNamedValuesInTheBodyOfAStoredAnswer) {
+  const auto stored = [](const Response& response) { return flow::stored_text(response); };
+  const Json card = shown_result(stored(
+      {201, {{"Location", "/17"}}, R"({"month": 7, "card": {"number": "4929000011112222"}})"}));
+  EXPECT_EQ(card.at("result_masked"), true);
+  EXPECT_EQ(Json::parse(card.at("result").get<std::string>()),
+            Json::parse(R"j({"hapax:response": {"status": 201, "headers": [["Location", "/17"]],)j"
+                        R"j( "body": "{\"card\":{\"number\":\"(masked)\"},\"month\":7}"}})j"));
+  for (const char* body : {"card 4929000011112222", "\xff 4929000011112222",
+                           R"({"card": {"number": "4929000011112222"}, "card": 1})"}) {
+    const std::string told = shown_result(stored({200, {}, body})).dump();
+    EXPECT_THAT(told, HasSubstr("(masked)")) << body;
+    EXPECT_THAT(told, Not(HasSubstr(kCard))) << body;
+    EXPECT_THAT(told, Not(HasSubstr("34393239303030303131"))) << body;  // in hex
+  }
+  for (const char* body : {"", R"({ "month": 7 })"}) {
+    const std::string kept = stored({200, {}, body});
+    const Json told = shown_result(kept);
+    EXPECT_EQ(told.at("result"), kept);
+    EXPECT_FALSE(told.contains("result_masked"));
+  }
 }
 
 // The page has no bytes of a masked answer to send back.
