@@ -1,8 +1,10 @@
 #include "console/query.hpp"
 
 #include <charconv>
+#include <variant>
 
 #include "cli/command.hpp"
+#include "key/exact_json.hpp"
 
 namespace hapax::console {
 namespace {
@@ -49,9 +51,10 @@ app::LetterFilter filter_of(const observe::PageRequest& request) {
 }
 
 app::Json body_of(const observe::PageRequest& request) {
-  app::Json body = app::Json::parse(request.body, nullptr, false);
-  if (!body.is_object()) refuse("the order is no object of JSON");
-  return body;
+  const auto parsed = key::parse_exact(request.body);  // it bounds the depth
+  const auto* const body = std::get_if<nlohmann::json>(&parsed);
+  if (body == nullptr || !body->is_object()) refuse("the order is no object of JSON");
+  return *body;
 }
 
 std::string text_in(const app::Json& body, const char* name) {

@@ -20,7 +20,7 @@ std::optional<std::int64_t> number_of(const observe::PageRequest& request, const
 // topic, handler, reason, error, key, since, until.
 app::LetterFilter filter_of(const observe::PageRequest& request);
 
-// The body of an order: an object of JSON.
+// The body of an order: an object of JSON that nests at most kMaxJsonDepth levels.
 app::Json body_of(const observe::PageRequest& request);
 // The text under `name`, not empty. A message is text, too, in any alphabet.
 std::string need_text(const app::Json& body, const char* name);

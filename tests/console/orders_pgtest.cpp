@@ -116,6 +116,18 @@ TEST_F(ConsoleOrders, AnOrderNamesWhoAndWhy) {
   EXPECT_EQ(states(), "open");
 }
 
+TEST_F(ConsoleOrders, AnOrderThatNestsDeepIsRefused) {
+  as_operator();
+  outbox();
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const Reply reply = ask(
+      "POST", "/api/outbox/retry",
+      own({{"Sec-Fetch-Site", "same-origin"}, {"Content-Type", "application/json"}}),
+      R"({"who": "ann", "why": "w", "which": "r", "seen": [{"reason": "x", "id": )" + deep + "}]}");
+  EXPECT_EQ(reply.status, 400) << reply.body;
+  EXPECT_EQ(get("/api/overview").status, 200);
+}
+
 TEST_F(ConsoleOrders, AnOrderIsAboutTheIdsThatMatchedAndNoOthers) {
   as_operator();
   letters(1200);
