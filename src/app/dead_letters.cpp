@@ -40,9 +40,7 @@ void add_order(CLI::App& command, OrderOptions& options) {
                    "Every open dead letter of the group that no operator has skipped");
   command.add_option("--why", options.why, "Kept with each letter and in hapax.operator_log")
       ->required()
-      ->check([](const std::string& why) {
-        return why.empty() ? std::string("must not be empty") : std::string();
-      });
+      ->check(reason_error);
   command.add_option("--who", options.who,
                      "Who orders it (default: $USER, or this process's user)");
   command.add_option("--url", options.url, "libpq URI of the operator's role (operator.psql)");

@@ -9,16 +9,26 @@
 #include <iostream>
 
 #include "cli/output.hpp"
+#include "observe/escape.hpp"
 #include "store/operator/operator.hpp"
 
 namespace hapax::app {
+namespace {
+
+std::string name_of(const std::string& who) {
+  if (!who.empty()) return who;
+  if (const char* const user = std::getenv("USER"); user != nullptr && *user != '\0') return user;
+  // As in a container, or under cron.
+  if (const passwd* const entry = getpwuid(geteuid())) return entry->pw_name;
+  return "uid " + std::to_string(geteuid());
+}
+
+}  // namespace
 
 void add_operator(CLI::App& command, OperatorOptions& options) {
   command.add_option("--why", options.why, "Kept in hapax.operator_log")
       ->required()
-      ->check([](const std::string& why) {
-        return why.empty() ? std::string("must not be empty") : std::string();
-      });
+      ->check(reason_error);
   command.add_option("--who", options.who, "Who does it (default: $USER, or this process's user)");
   command.add_option("--url", options.url,
                      "libpq URI of a role that may: the operator, or the owner");
@@ -26,12 +36,20 @@ void add_operator(CLI::App& command, OperatorOptions& options) {
   command.add_flag("--dry-run", options.dry_run, "Show what would change, and change nothing");
 }
 
+std::string line_error(const std::string& text) {
+  if (observe::escape_for_terminal(text) == text) return {};
+  return "must be one line of text, without characters that control a terminal or reorder text";
+}
+
+std::string reason_error(const std::string& why) {
+  return why.empty() ? "must not be empty" : line_error(why);
+}
+
 std::string operator_name(const std::string& who) {
-  if (!who.empty()) return who;
-  if (const char* const user = std::getenv("USER"); user != nullptr && *user != '\0') return user;
-  // As in a container, or under cron.
-  if (const passwd* const entry = getpwuid(geteuid())) return entry->pw_name;
-  return "uid " + std::to_string(geteuid());
+  std::string name = name_of(who);
+  if (const std::string error = line_error(name); !error.empty())
+    throw Stop(kUsage, "who does it " + error);
+  return name;
 }
 
 void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect) {

@@ -17,7 +17,14 @@ struct OperatorOptions {
 // --why (needed), --who, --url, --yes and --dry-run.
 void add_operator(CLI::App& command, OperatorOptions& options);
 
+// Why a name or a reason is not kept: a part of a sentence, or "" if it is. psql shows a line break
+// in the operators' log as a row, and sends an escape to the terminal.
+std::string line_error(const std::string& text);
+// As line_error(), for a reason, which must not be empty.
+std::string reason_error(const std::string& why);
+
 // `who`; if it is empty $USER, or the name or number of the user of this process.
+// Throws: Stop(kUsage), see line_error().
 std::string operator_name(const std::string& who);
 
 // Asks the operator, and returns if the operator agrees: by --yes, or "y" on a terminal. `effect`:

@@ -36,7 +36,7 @@ Json changed(Ground& ground, const char* rights,
 }
 
 store::Order order_of(Ground& ground, const Json& body) {
-  return {group_named(ground), need_text(body, "who"), need_text(body, "why")};
+  return {group_named(ground), need_line(body, "who"), need_line(body, "why")};
 }
 
 store::OpenLetters letters_of(Ground& ground, const Json& body) {
@@ -64,7 +64,7 @@ std::vector<store::SeenHalt> seen_halts(const Json& body) {
 }
 
 store::OutboxOrder outbox_order(Ground& ground, const Json& body) {
-  store::OutboxOrder order{group_named(ground), need_text(body, "who"), need_text(body, "why"),
+  store::OutboxOrder order{group_named(ground), need_line(body, "who"), need_line(body, "why"),
                            is_dry_run(body)};
   if (!order.dry_run) order.seen = seen_halts(body);
   return order;
@@ -122,8 +122,8 @@ Json resume(Ground& ground, const PageRequest& request) {
   if (decision == nullptr) throw Stop(app::kUsage, "there is no decision `" + name + "`");
   store::Resumption wanted = app::resumption_of(ground.sessions.config(), *place);
   wanted.decision = name;
-  wanted.who = need_text(body, "who");
-  wanted.why = need_text(body, "why");
+  wanted.who = need_line(body, "who");
+  wanted.why = need_line(body, "why");
   const bool dry_run = is_dry_run(body);
   if (!dry_run) wanted.seen = need_ids(body, "seen");
   return changed(ground, app::rights_for(*decision), [&](store::Session& session) {
@@ -251,8 +251,8 @@ Json decide(Ground& ground, const PageRequest& request) {
                                                     : What::give_up);
   // An emptied field must not book the answer that is kept.
   if (body.contains("answer")) decision.answer = app::json_answer(text_in(body, "answer"));
-  decision.who = need_text(body, "who");
-  decision.why = need_text(body, "why");
+  decision.who = need_line(body, "who");
+  decision.why = need_line(body, "why");
   decision.dry_run = is_dry_run(body);
   // A call that was made again since it was shown is another one.
   if (body.contains("token"))

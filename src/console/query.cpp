@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "cli/command.hpp"
+#include "cli/operator.hpp"
 #include "key/exact_json.hpp"
 
 namespace hapax::console {
@@ -68,6 +69,12 @@ std::string need_text(const app::Json& body, const char* name) {
   std::string text = text_in(body, name);
   if (text.empty()) refuse(std::string(name) + " is missing");
   require_no_nul(name, text);
+  return text;
+}
+
+std::string need_line(const app::Json& body, const char* name) {
+  std::string text = need_text(body, name);
+  if (const std::string error = app::line_error(text); !error.empty()) refuse(name + (' ' + error));
   return text;
 }
 

@@ -24,6 +24,8 @@ app::LetterFilter filter_of(const observe::PageRequest& request);
 app::Json body_of(const observe::PageRequest& request);
 // The text under `name`, not empty. A message is text, too, in any alphabet.
 std::string need_text(const app::Json& body, const char* name);
+// As need_text(), in one line: who and why of an order.
+std::string need_line(const app::Json& body, const char* name);
 // The text under `name`; "" if it is not there.
 std::string text_in(const app::Json& body, const char* name);
 store::LetterIds need_ids(const app::Json& body, const char* name);

@@ -25,5 +25,19 @@ TEST(OperatorName, IsTheUserOfTheProcessIfTheEnvironmentNamesNone) {
   if (before) setenv("USER", before->c_str(), 1);
 }
 
+// The operators' log is read in psql, which shows what is in it as it is.
+TEST(OperatorName, AndAReasonAreOneLineOfText) {
+  for (const char* text :
+       {"ann\n 18 | bob", "\x1b[2Jbob", "bob\u202enna", "bob\t", "\x80", "\u2028"}) {
+    EXPECT_NE(reason_error(text), "") << text;
+    EXPECT_THROW(operator_name(text), Stop) << text;
+  }
+  EXPECT_NE(reason_error(""), "");
+  for (const char* text : {"ann", "Ärger mit Çelik & Søn", "銀行は開いている", "بنك"}) {
+    EXPECT_EQ(reason_error(text), "") << text;
+    EXPECT_EQ(operator_name(text), text);
+  }
+}
+
 }  // namespace
 }  // namespace hapax::app

@@ -111,6 +111,9 @@ TEST_F(ConsoleOrders, AnOrderNamesWhoAndWhy) {
   for (const Json& order : {Json{{"ids", {1}}, {"who", "ann"}}, Json{{"ids", {1}}, {"why", "w"}},
                             Json{{"ids", {1}}, {"who", "ann"}, {"why", ""}},
                             Json{{"ids", {1}}, {"who", "a\0b"}, {"why", 1}},
+                            Json{{"ids", {1}}, {"who", "ann\n bob"}, {"why", "w"}},
+                            Json{{"ids", {1}}, {"who", "ann"}, {"why", "w\x1b[2J"}},
+                            Json{{"ids", {1}}, {"who", "ann\u202e"}, {"why", "w"}},
                             Json{{"ids", Json::array()}, {"who", "ann"}, {"why", "w"}}})
     EXPECT_EQ(post("/api/discard", order).status, 400) << order;
   EXPECT_EQ(states(), "open");
