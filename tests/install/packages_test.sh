@@ -47,6 +47,7 @@ unit=$work/hapax@.service
 sed "s|/usr/bin/hapax|$work/root/usr/bin/hapax|" \
   "$work/root/usr/lib/systemd/system/hapax@.service" >"$unit"
 said=$(systemd-analyze verify --man=no "$unit" 2>&1) && [ -z "$said" ] || fail "the unit: $said"
+grep -qx LimitCORE=0 "$unit" || fail "a core of the unit would hold passwords"
 systemd-analyze security --offline=true --no-pager --threshold=20 "$unit" >"$work/log" ||
   { cat "$work/log"; fail "the unit is too open"; }
 
