@@ -166,6 +166,7 @@ void check_kafka(const config::Config& config, Findings& findings, const config:
       check_dead_letter_topics(config, reader, findings);
     }
     check_publish_topics(config, reader, findings, gate);
+      check_starts(config, reader, cluster, findings);
     if (config.publish.transactions) check_offsets_retention(config, findings);
   });
 }

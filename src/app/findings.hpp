@@ -60,6 +60,10 @@ void check_triggers(store::Session& session, Findings& findings);
 void check_calls(const config::Config& config, store::Session& session, Findings& findings);
 void check_dead_letter_topics(const config::Config& config, const KafkaReader& reader,
                               Findings& findings);
+// Whether the group's partitions would start, or halt because Kafka's offsets and the database's
+// checkpoints contradict each other. Looks at none that is halted.
+void check_starts(const config::Config& config, const KafkaReader& reader,
+                  const std::string& cluster_id, Findings& findings);
 void check_publish_topics(const config::Config& config, const KafkaReader& reader,
                           Findings& findings, const config::Gate* gate);
 
