@@ -14,14 +14,14 @@ constexpr std::int64_t kLargestProbe = std::int64_t{16} << 20;
 constexpr const char* kMayWrite =
     "a dead letter waits until it may be written; let the user of kafka.* write to the topic";
 
-void check_settings(const config::Config& config, const config::Route& route, Findings& findings) {
+void check_settings(const config::Config& config, const KafkaReader& reader,
+                    const config::Route& route, Findings& findings) {
   const std::string& topic = route.dead_letter_topic;
   const std::string what = "settings of " + topic;
   kafka::TopicSettings source, dead;
   try {
-    source =
-        kafka::read_topic_settings(config.kafka.properties, route.topic, kafka::kSettingsTimeout);
-    dead = kafka::read_topic_settings(config.kafka.properties, topic, kafka::kSettingsTimeout);
+    source = reader.consumer().topic_settings(route.topic, kafka::kSettingsTimeout);
+    dead = reader.consumer().topic_settings(topic, kafka::kSettingsTimeout);
   } catch (const std::exception& error) {
     findings.warn(what, std::string("cannot tell: ") + error.what(), kMayWrite);
     return;
@@ -78,7 +78,7 @@ void check_dead_letter_topics(const config::Config& config, const KafkaReader& r
           partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
           "create it; dead letters of " + route.topic + " wait in PostgreSQL until it is there");
       if (partitions == 0) return;
-      check_settings(config, route, findings);
+      check_settings(config, reader, route, findings);
       if (config.publish.transactions) check_transactions(config, topic, findings);
     });
   }

@@ -11,12 +11,11 @@ namespace hapax::app {
 namespace {
 
 // A replay from the topic's beginning must still find its keys, or I8 halts it.
-void check_retention(const config::Config& config, const config::Route& route, Findings& findings) {
+void check_retention(const KafkaReader& reader, const config::Route& route, Findings& findings) {
   const std::string what = "retention of topic " + route.topic;
   kafka::TopicSettings settings;
   try {
-    settings =
-        kafka::read_topic_settings(config.kafka.properties, route.topic, kafka::kSettingsTimeout);
+    settings = reader.consumer().topic_settings(route.topic, kafka::kSettingsTimeout);
   } catch (const std::exception& error) {
     findings.warn(what, std::string("cannot tell: ") + error.what(),
                   "keep routes[].retention above the topic's retention.ms");
@@ -66,8 +65,11 @@ void check_topic(const config::Config& config, const KafkaReader& reader,
     const int partitions = reader.consumer().partition_count(route.topic, kKafkaTimeout);
     findings.judge(partitions > 0, what,
                    partitions > 0 ? std::to_string(partitions) + " partitions" : "does not exist",
-                   "create it; if kafka.wait_for_topics is true, a worker waits for it");
-    if (partitions > 0) check_retention(config, route, findings);
+                   "create it: kafka-topics.sh --bootstrap-server " +
+                       property(config, "bootstrap.servers") + " --create --topic " + route.topic +
+                       " --partitions 6 (a worker waits for it, unless kafka.wait_for_topics is "
+                       "false)");
+    if (partitions > 0) check_retention(reader, route, findings);
     warn_of_record_keys(route, findings);
     if (key::may_be_coordinates(route.key))
       findings.ok("keys of topic " + route.topic,

@@ -14,11 +14,12 @@ constexpr const char* kNeedsLimit =
     "give the user of kafka.* DescribeConfigs on the topic: without it a worker takes 1 MB for the "
     "largest record";
 
-void check_largest(const config::Config& config, const std::string& topic, Findings& findings) {
+void check_largest(const config::Config& config, const KafkaReader& reader,
+                   const std::string& topic, Findings& findings) {
   const std::string what = "settings of " + topic;
   kafka::TopicSettings settings;
   try {
-    settings = kafka::read_topic_settings(config.kafka.properties, topic, kafka::kSettingsTimeout);
+    settings = reader.consumer().topic_settings(topic, kafka::kSettingsTimeout);
   } catch (const std::exception& error) {
     findings.warn(what, std::string("cannot tell: ") + error.what(), kNeedsLimit);
     return;
@@ -60,7 +61,7 @@ void check_publish_topics(const config::Config& config, const KafkaReader& reade
         findings.warn(what, "a route of this group consumes it, too",
                       "right for a chain of steps; a handler that publishes to its own topic for "
                       "each message never ends");
-      check_largest(config, topic, findings);
+      check_largest(config, reader, topic, findings);
       if (config.publish.transactions) check_transactions(config, topic, findings);
     });
   }

@@ -156,6 +156,13 @@ std::string failure_in_log(const std::string& line) {
   return line.starts_with(kThread) && end != std::string::npos ? line.substr(end + 3) : line;
 }
 
+std::string broker_with_next_address(const std::string& text) {
+  constexpr std::string_view kFailed = ": Connect to ipv6#";
+  const std::string said = failure_in_log(text);
+  const auto at = said.find(kFailed);
+  return at == std::string::npos ? "" : said.substr(0, at);
+}
+
 bool is_plain_disconnect(rd_kafka_resp_err_t error, const std::string& text) {
   return error == RD_KAFKA_RESP_ERR__TRANSPORT && has(text, "in state UP");
 }

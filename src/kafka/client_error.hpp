@@ -38,6 +38,10 @@ std::string explain_refused_settings(const std::string& text);
 // Makes an error's text of a line in librdkafka's log with the facility FAIL.
 std::string failure_in_log(const std::string& line);
 
+// The broker, such as "localhost:9092/bootstrap", if this tells that an IPv6 address of its name
+// did not connect. librdkafka then goes on with the name's next address, after a second. Else "".
+std::string broker_with_next_address(const std::string& text);
+
 // Whether the connection was up and ended without an error. Brokers close idle connections.
 bool is_plain_disconnect(rd_kafka_resp_err_t error, const std::string& text);
 

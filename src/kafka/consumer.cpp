@@ -25,6 +25,9 @@ constexpr int kLooksForRoomByItself = 0x02020000;
 constexpr std::size_t kBulk = 1U << 20;
 constexpr std::size_t kLeastOfAMessage = 1024;
 
+// librdkafka tries each second. It may take the address that failed more than once.
+constexpr milliseconds kNextAddress{5000};
+
 ConfHandle configure(Properties properties) {
   // insert() changes no property that the user has set. hapax's promise needs the first rows, and
   // the loader refuses other values for them.
@@ -141,7 +144,7 @@ struct Consumer::Callbacks {
     if (is_plain_disconnect(error, why)) return;
     try {
       self.listener_.on_client_error({error == RD_KAFKA_RESP_ERR__FATAL, rd_kafka_err2name(named),
-                                      self.explained(named, why)});
+                                      self.explained(named, why), self.may_pass(why)});
     } catch (...) {
       self.thrown_ = std::current_exception();
     }
@@ -161,12 +164,14 @@ struct Consumer::Callbacks {
   }
 
   static void log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
+    bool passes = false;
     if (std::string_view(facility) == "FAIL") {
       auto& self = *static_cast<Consumer*>(rd_kafka_opaque(client));
+      passes = self.may_pass(text);
       const sync::Lock lock(self.causes_mutex_);
       self.failure_ = failure_in_log(text);
     }
-    if (level <= 3) {
+    if (level <= 3 && !passes) {
       observe::log::warning("librdkafka", {{"facility", facility}}, text);
     } else {
       observe::log::debug("librdkafka", {{"facility", facility}}, text);
@@ -194,6 +199,16 @@ Consumer::Consumer(const Properties& properties, Listener& listener) : listener_
 Consumer::~Consumer() {
   if (commits_ != nullptr) rd_kafka_queue_destroy(commits_);
   if (client_ != nullptr) rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+// Whether the failure may pass by itself, because librdkafka tries the next address of the name. A
+// failure that is told later is no first try.
+bool Consumer::may_pass(const std::string& text) {
+  const std::string broker = broker_with_next_address(text);
+  if (broker.empty()) return false;
+  const auto now = steady_clock::now();
+  const sync::Lock lock(causes_mutex_);
+  return now - next_addresses_.emplace(broker, now).first->second < kNextAddress;
 }
 
 std::string Consumer::explained(int error, const std::string& text) {

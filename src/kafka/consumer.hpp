@@ -58,6 +58,7 @@ struct ClientError {
   bool fatal = false;
   std::string name;
   std::string text;
+  bool may_pass = false;  // librdkafka tries the next address of the broker's name
 };
 
 using Event = std::variant<std::monostate, std::unique_ptr<Record>, EndOfPartition, PartitionError,
@@ -79,6 +80,8 @@ struct Broker {
   std::int32_t id = 0;
   std::string address;  // host:port
 };
+
+struct TopicSettings;  // topic_settings.hpp
 
 class Listener {
  public:
@@ -170,6 +173,10 @@ class Consumer final : public ConsumerInterface {
   // Throws: std::runtime_error if they could tell and fail. Blocks: at most twice `timeout`.
   std::string topic_id(const std::string& topic, std::chrono::milliseconds timeout) const;
 
+  // As read_topic_settings(), by this client, which is connected already. Any thread.
+  // Throws: std::runtime_error with the reason. Blocks: at most `timeout`.
+  TopicSettings topic_settings(const std::string& topic, std::chrono::milliseconds timeout) const;
+
   // Leaves the group. False if the brokers did not answer in time.
   // Blocks: at most `timeout`.
   bool close(std::chrono::milliseconds timeout);
@@ -185,6 +192,7 @@ class Consumer final : public ConsumerInterface {
   void unassign();
   void rethrow();
   std::string explained(int error, const std::string& text);
+  bool may_pass(const std::string& text);
 
   Listener& listener_;
   rd_kafka_s* client_ = nullptr;
@@ -198,6 +206,9 @@ class Consumer final : public ConsumerInterface {
   std::exception_ptr thrown_;
   std::string mechanism_;  // sasl.mechanism, or ""
   sync::Mutex causes_mutex_;
+  // The brokers of which an IPv6 address did not connect, and when that was first told.
+  std::map<std::string, std::chrono::steady_clock::time_point> next_addresses_
+      HAPAX_GUARDED_BY(causes_mutex_);
   std::string certificate_mistake_ HAPAX_GUARDED_BY(causes_mutex_);  // what OpenSSL last refused
   std::string failure_ HAPAX_GUARDED_BY(causes_mutex_);              // why a connection last failed
 };

@@ -59,13 +59,26 @@ std::optional<std::int64_t> number_of(const Settings& settings, std::string_view
 
 }  // namespace
 
-TopicSettings read_topic_settings(const Properties& properties, const std::string& topic,
-                                  std::chrono::milliseconds timeout) {
-  const ClientHandle client = make_admin_client(properties);
-  const Settings settings = describe(client.get(), RD_KAFKA_RESOURCE_TOPIC, topic, timeout);
+namespace {
+
+TopicSettings topic_settings_of(rd_kafka_t* client, const std::string& topic,
+                                std::chrono::milliseconds timeout) {
+  const Settings settings = describe(client, RD_KAFKA_RESOURCE_TOPIC, topic, timeout);
   const auto policy = settings.find("cleanup.policy");
   return {number_of(settings, "retention.ms"), policy == settings.end() ? "" : policy->second,
           number_of(settings, "max.message.bytes")};
+}
+
+}  // namespace
+
+TopicSettings Consumer::topic_settings(const std::string& topic,
+                                       std::chrono::milliseconds timeout) const {
+  return topic_settings_of(client_, topic, timeout);
+}
+
+TopicSettings read_topic_settings(const Properties& properties, const std::string& topic,
+                                  std::chrono::milliseconds timeout) {
+  return topic_settings_of(make_admin_client(properties).get(), topic, timeout);
 }
 
 std::optional<std::chrono::minutes> read_offsets_retention(const Properties& properties,

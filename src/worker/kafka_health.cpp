@@ -41,6 +41,11 @@ void KafkaHealth::failed(const kafka::ClientError& error) {
     return;
   }
   in_doubt_ = true;
+  if (error.may_pass) {
+    last_error_ = error.text;
+    unlogged_ = error;
+    return;
+  }
   // Each attempt to connect fails with the same text. "All brokers are down" follows from these.
   if (error.text == last_error_) return;
   log::warning("kafka_error", {{"error", error.name}}, error.text);
@@ -76,7 +81,10 @@ void KafkaHealth::turn() {
   if (answers) {
     in_doubt_ = false;
     last_error_.clear();
+  } else if (unlogged_) {
+    log::warning("kafka_error", {{"error", unlogged_->name}}, unlogged_->text);
   }
+  unlogged_.reset();
   if (answers != is_down_) return;
   is_down_ = !answers;
   health_.kafka_reachable(answers, last_error_);

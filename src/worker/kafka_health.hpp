@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "config/config.hpp"
@@ -54,6 +55,7 @@ class KafkaHealth {
   bool in_doubt_ = false;  // there was an error since a broker last answered
   bool is_down_ = false;
   std::string last_error_;
+  std::optional<kafka::ClientError> unlogged_;  // it may pass; logged if no broker answers
   Repetitions refusals_;
   std::map<std::string, std::string> credentials_;  // sasl.username and sasl.password, as last read
 };

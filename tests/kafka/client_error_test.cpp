@@ -151,6 +151,17 @@ TEST(ClientError, BlamesScramOnlyIfThisLibrdkafkaCannotDoIt) {
               HasSubstr("knows no such user or password"));
 }
 
+TEST(ClientError, NamesTheBrokerWhoseNextAddressIsTried) {
+  EXPECT_EQ(broker_with_next_address("[thrd:localhost:9092/bootstrap]: localhost:9092/bootstrap: "
+                                     "Connect to ipv6#[::1]:9092 failed: Connection refused"),
+            "localhost:9092/bootstrap");
+  EXPECT_EQ(broker_with_next_address("k:9092/1: Connect to ipv6#[::1]:9092 failed: refused"),
+            "k:9092/1");
+  EXPECT_EQ(broker_with_next_address("k:9092/1: Connect to ipv4#127.0.0.1:9092 failed: refused"),
+            "");
+  EXPECT_EQ(broker_with_next_address("1/1 brokers are down"), "");
+}
+
 // Consumer gives the cause to _ALL_BROKERS_DOWN, too: one sentence, so that it is logged once.
 TEST(ClientError, IsTheSameOfARefusedPasswordUnderEachCode) {
   const std::string text =

@@ -62,6 +62,24 @@ TEST_F(KafkaHealthTest, NamesThatAllBrokersAreDownIfNothingElseIsKnown) {
   EXPECT_EQ(health.last_error(), "1/1 brokers are down");
 }
 
+// Of "localhost" librdkafka tries ::1 first, and then 127.0.0.1, where the broker listens.
+TEST_F(KafkaHealthTest, LogsAFailureThatMayPassOnlyIfNoBrokerAnswers) {
+  const kafka::ClientError first{false, "_TRANSPORT", "Connect to ipv6#[::1]:9092 failed", true};
+  testing::internal::CaptureStderr();
+  health.failed(first);
+  EXPECT_EQ(health.last_error(), first.text);
+  health.turn();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  consumer.is_down = true;
+  testing::internal::CaptureStderr();
+  health.failed(first);
+  health.turn();
+  health.turn();
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("kafka_error: " + first.text), std::string::npos) << logged;
+  EXPECT_EQ(std::ranges::count(logged, '\n'), 2) << logged;  // and kafka_down
+}
+
 TEST_F(KafkaHealthTest, LogsThatTheGroupRefusesItOnceThoughItIsToldAgainAndAgain) {
   testing::internal::CaptureStderr();
   health.refused_by_group("not authorized");
