@@ -10,6 +10,11 @@
 namespace hapax::app {
 namespace {
 
+std::string property(const config::Config& config, const std::string& name) {
+  const auto found = config.kafka.properties.find(name);
+  return found == config.kafka.properties.end() ? "" : found->second;
+}
+
 // A replay from the topic's beginning must still find its keys, or I8 halts it.
 void check_retention(const KafkaReader& reader, const config::Route& route, Findings& findings) {
   const std::string what = "retention of topic " + route.topic;
@@ -91,11 +96,6 @@ bool is_local(const std::string& servers) {
   return true;
 }
 
-std::string property(const config::Config& config, const std::string& name) {
-  const auto found = config.kafka.properties.find(name);
-  return found == config.kafka.properties.end() ? "" : found->second;
-}
-
 // Settings that do nothing beside the others.
 void check_identity(const config::Config& config, bool tls, bool sasl, Findings& findings) {
   const auto is_set = [&](const char* name) { return !property(config, name).empty(); };
@@ -166,9 +166,9 @@ void check_kafka(const config::Config& config, Findings& findings, const config:
     if (gate == nullptr) {
       for (const config::Route& route : config.routes) check_topic(config, reader, route, findings);
       check_dead_letter_topics(config, reader, findings);
+      check_starts(config, reader, cluster, findings);
     }
     check_publish_topics(config, reader, findings, gate);
-      check_starts(config, reader, cluster, findings);
     if (config.publish.transactions) check_offsets_retention(config, findings);
   });
 }

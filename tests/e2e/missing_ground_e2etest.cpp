@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "sandbox/temporary_folder.hpp"
 #include "store/operator/migrate.hpp"
+#include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
 
@@ -52,6 +56,18 @@ TEST(MissingTopic, ASigtermEndsTheWait) {
   Site site(1);
   const auto worker = site.worker("w", topic_named("nowhere", true));
   worker->await("waiting_for_kafka");
+TEST(MissingTopic, IsTheCommandThatMakesItInCheck) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  const sandbox::TemporaryFolder folder("check");
+  std::ofstream(folder.path() / "worker.json")
+      << site.options("w", topic_named("nowhere", true)).config;
+  EXPECT_THAT(hapax({"check"}, folder.path() / "worker.json").text,
+              HasSubstr("FAIL  topic nowhere: does not exist → create it: kafka-topics.sh "
+                        "--bootstrap-server " +
+                        site.bootstrap() + " --create --topic nowhere --partitions 6"));
+}
+
   expect_leaves(*worker);
 }
 
