@@ -4,7 +4,8 @@
 SELECT topic, partition, epoch,
        (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM
         pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid
-        FROM hapax.incarnation) AS incarnation
+        FROM hapax.incarnation) AS incarnation,
+       (SELECT id::text FROM hapax.incarnation) AS unlogged_id, next_offset
 FROM hapax.checkpoints
 WHERE group_id = $1 AND owner = $2 AND EXISTS (
   SELECT FROM hapax.store s JOIN pg_database d ON d.oid = s.database_oid

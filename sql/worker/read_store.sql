@@ -5,5 +5,6 @@ SELECT s.id, s.database_oid::text AS stored_oid, s.system_identifier::text AS st
        d.oid::text AS oid, (SELECT system_identifier::text FROM pg_control_system()) AS system,
        (SELECT substr(encode(sha256(convert_to(concat(id, extract(epoch FROM
         pg_postmaster_start_time())), 'UTF8')), 'hex'), 1, 32)::uuid
-        FROM hapax.incarnation) AS incarnation
+        FROM hapax.incarnation) AS incarnation,
+       (SELECT id::text FROM hapax.incarnation) AS unlogged_id
 FROM hapax.store s, pg_database d WHERE d.datname = current_database()

@@ -120,10 +120,11 @@ void Assignment::fenced(const Fenced& fenced) {
   const TopicPartition id = fenced.partition->id();
   const auto found = partitions_.find(id);
   if (found == partitions_.end() || found->second != fenced.partition) return;
-  log::warning("fenced",
-               {{"topic", id.first}, {"partition", id.second}, {"by_another", fenced.by_another}},
-               "the checkpoint could not be written: the partition was taken or moved, or "
-               "PostgreSQL lost its tail; starting again from the checkpoint");
+  if (!fenced.by_restart)  // of which one line tells, for all partitions
+    log::warning("fenced",
+                 {{"topic", id.first}, {"partition", id.second}, {"by_another", fenced.by_another}},
+                 "the checkpoint could not be written: the partition was taken or moved, or "
+                 "PostgreSQL lost its tail; starting again from the checkpoint");
   stop(fenced.partition);
   take(id, fenced.by_another ? kTakeAgainFromAnother : milliseconds(0), 0);
 }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "flow/crash_point.hpp"
+#include "observe/log.hpp"
 #include "store/worker/checkpoints.hpp"
 
 namespace hapax::worker {
@@ -46,8 +49,9 @@ void Checkpointer::run(const std::stop_token& stop) {
     serve_release();
     if (steady_clock::now() >= next_checkpoint) {
       next_checkpoint = steady_clock::now() + setup_.checkpoint_interval;
-      checkpoint(held_.all());
-      find_fenced();
+      HeldPartitions::List lost = checkpoint(held_.all());
+      find_fenced(lost);
+      missed(lost);
       session_.look_for_postgres();
     }
     serve_halts();
@@ -70,7 +74,8 @@ void Checkpointer::serve_halts() {
   }
 }
 
-void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
+// Returns the partitions whose row was not theirs any more.
+HeldPartitions::List Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
   HeldPartitions::List lost;
   const auto began = steady_clock::now();
   try {
@@ -87,7 +92,7 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
                         key::is_by_position(partition->route().key),
                         last_record ? last_record->text() : ""});
     }
-    if (writes.empty()) return;
+    if (writes.empty()) return lost;
     store::Session& session = session_.get();
     flow::crash_point("checkpoint_begun");
     std::optional<store::WalPosition> position;
@@ -112,15 +117,16 @@ void Checkpointer::checkpoint(const HeldPartitions::List& partitions) {
     // starts again from its row.
     lost.clear();
   }
-  for (const auto& partition : lost) missed(partition);
+  return lost;
 }
 
 // Some partitions write no checkpoint that could miss. They are idle, or all their messages wait
-// because PostgreSQL lost commits. An operator may move their epochs, too, so this reads them.
-void Checkpointer::find_fenced() {
-  const HeldPartitions::List partitions = held_.all();
+// because PostgreSQL lost commits. An operator may move their epochs, too, so this reads them. Adds
+// those that are fenced.
+void Checkpointer::find_fenced(HeldPartitions::List& fenced) {
+  HeldPartitions::List partitions = held_.all();
+  std::erase_if(partitions, [&](const auto& one) { return std::ranges::count(fenced, one) > 0; });
   if (partitions.empty() || postgres_.is_down()) return;
-  HeldPartitions::List fenced;
   try {
     const auto held = store::read_held(session_.get(), setup_.group, setup_.worker_name);
     for (const auto& partition : partitions) {
@@ -133,7 +139,31 @@ void Checkpointer::find_fenced() {
   } catch (const store::DatabaseError& error) {
     session_.broke("reading epochs", error);
   }
-  for (const auto& partition : fenced) missed(partition);
+}
+
+// The partitions that were fenced only because PostgreSQL was restarted. It has recovered from no
+// crash and was not promoted, and it still has the checkpoints that were written last. None if it
+// does not answer, which may mean anything.
+std::set<TopicPartition> Checkpointer::restarted(const HeldPartitions::List& partitions) {
+  std::map<TopicPartition, store::Held> held;
+  try {
+    held = store::read_held(session_.get(), setup_.group, setup_.worker_name);
+  } catch (const store::DatabaseError&) {
+    session_.drop();
+    return {};
+  }
+  std::set<TopicPartition> restarted;
+  for (const auto& partition : partitions) {
+    const Beginning& beginning = partition->beginning();
+    const auto found = held.find(partition->id());
+    if (found == held.end() || found->second.epoch != beginning.epoch) continue;
+    const store::Held& now = found->second;
+    const bool was_restarted = now.incarnation != beginning.incarnation;
+    const bool lost_nothing = !now.unlogged_id.empty() && now.unlogged_id == beginning.unlogged_id;
+    if (was_restarted && lost_nothing && now.next_offset >= partition->checkpointed())
+      restarted.insert(partition->id());
+  }
+  return restarted;
 }
 
 // Called if a checkpoint found no row to write. The row shows who has the partition. If PostgreSQL
@@ -153,9 +183,18 @@ bool Checkpointer::taken_by_another(const Partition& partition) {
   return true;
 }
 
-void Checkpointer::missed(const std::shared_ptr<Partition>& partition) {
-  const bool by_another = taken_by_another(*partition);
-  if (held_.remove(partition)) notices_.post(Fenced{partition, by_another});
+void Checkpointer::missed(const HeldPartitions::List& partitions) {
+  if (partitions.empty()) return;
+  const std::set<TopicPartition> by_restart = restarted(partitions);
+  for (const auto& partition : partitions) {
+    const bool is_restart = by_restart.contains(partition->id());
+    const bool by_another = !is_restart && taken_by_another(*partition);
+    if (held_.remove(partition)) notices_.post(Fenced{partition, by_another, is_restart});
+  }
+  if (!by_restart.empty())
+    observe::log::info("postgres_restarted", {{"partitions", by_restart.size()}},
+                       "PostgreSQL was restarted, and has the checkpoints that were written last; "
+                       "partitions start again from them");
 }
 
 bool Checkpointer::release(const HeldPartitions::List& partitions, bool idle,
@@ -207,7 +246,7 @@ std::int64_t settled_below(const Partition& partition) {
 }  // namespace
 
 void Checkpointer::leave(const Release& release) {
-  if (!release.partitions.empty()) checkpoint(release.partitions);
+  if (!release.partitions.empty()) missed(checkpoint(release.partitions));
   if (postgres_.is_down()) return;
   try {
     // If the halt is not recorded, it is forgotten, and the messages that it stops would run.

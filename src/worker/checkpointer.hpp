@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "observe/metrics.hpp"
@@ -50,10 +51,11 @@ class Checkpointer {
   void serve_release();
   void serve_halts();
   void leave(const Release& release);
-  void checkpoint(const HeldPartitions::List& partitions);
-  void find_fenced();
+  HeldPartitions::List checkpoint(const HeldPartitions::List& partitions);
+  void find_fenced(HeldPartitions::List& fenced);
+  std::set<TopicPartition> restarted(const HeldPartitions::List& partitions);
   bool taken_by_another(const Partition& partition);
-  void missed(const std::shared_ptr<Partition>& partition);
+  void missed(const HeldPartitions::List& partitions);
 
   const KeeperSetup& setup_;
   HeldPartitions& held_;

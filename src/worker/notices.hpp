@@ -52,6 +52,7 @@ struct HaltEnded {
 struct Fenced {
   std::shared_ptr<Partition> partition;
   bool by_another = false;  // another worker has it: wait until the group has decided whose it is
+  bool by_restart = false;  // of PostgreSQL, which still has the checkpoint
 };
 
 // The group is stable, but no member has this partition, and perhaps others. The group must assign

@@ -38,6 +38,7 @@ struct PartitionOrder {
 struct Beginning {
   std::int64_t epoch = 0;
   std::string incarnation;        // of PostgreSQL, when the start was agreed
+  std::string unlogged_id;        // likewise; see store::StoreIdentity
   std::string topic_id;           // empty: this librdkafka cannot tell
   bool has_kafka_offset = false;  // the group had one, or has it since
   std::int32_t generation = 1;

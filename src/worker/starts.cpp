@@ -362,6 +362,7 @@ void Starts::begin(const Starting& starting, std::int64_t highest, store::KnownM
   beginning.epoch = taken.epoch;
   beginning.started_runs = taken.started_runs;
   beginning.incarnation = store_.incarnation;
+  beginning.unlogged_id = store_.unlogged_id;
   beginning.topic_id = facts.topic_id;
   beginning.has_kafka_offset =
       facts.committed || when_kafka_learns(facts, at) == KafkaLearns::before_postgresql;
@@ -378,8 +379,7 @@ void Starts::begin(const Starting& starting, std::int64_t highest, store::KnownM
   if (facts.wal) partition->saw(*facts.wal);
   partition->begin(std::move(beginning));
   held_.add(partition);
-  // The group took the partition away meanwhile, perhaps too late for the release. None of its
-  // messages has run.
+  // The group took it away meanwhile, perhaps too late for the release. No message of it has run.
   if (partition->over()) {
     const store::Leaving leaving{partition->id(), partition->beginning().epoch, store_.incarnation,
                                  partition->progress().highest_settled};

@@ -59,6 +59,10 @@ TEST(PostgresOutage, IsWaitedOutUncountedWithOneLineAWorker) {
   }
   away.end();
   running.expect_goes_on();
+  for (WorkerProcess* worker : {running.one.get(), running.two.get()}) {
+    EXPECT_EQ(worker->count("postgres_restarted"), 1U) << worker->output();
+    EXPECT_EQ(worker->count("fenced"), 0U) << worker->output();
+  }
 }
 
 // Crash recovery empties hapax.incarnation. So each worker that ran before starts again from its
@@ -72,6 +76,7 @@ TEST(PostgresOutage, ACrashIsSurvivedFromTheCheckpoints) {
   away.end();
   running.expect_goes_on();
   EXPECT_GT(running.one->count("fenced") + running.two->count("fenced"), 0U);
+  EXPECT_EQ(running.one->count("postgres_restarted"), 0U) << running.one->output();
 }
 
 TEST(PostgresOutage, WhileThereIsNothingToDoIsNoticedOnceAndReadinessComesBack) {

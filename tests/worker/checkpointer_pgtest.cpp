@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr const char* kOtherIncarnation = "00000000-0000-0000-0000-000000000000";
 constexpr milliseconds kNever = std::chrono::hours(1);
 constexpr milliseconds kOften{5};
 constexpr milliseconds kPatient{10'000};
@@ -31,14 +32,20 @@ class CheckpointerCase : public ::testing::Test {
     return *checkpointer_;
   }
 
+  void stop() { checkpointer_->stop(); }
+
   // A partition that this worker holds since its start at offset 40.
   std::shared_ptr<Partition> hold(std::int32_t number = 0) {
     const store::Taking taking{"group", {"payments", number}, "w", "spec", "booking", 0};
     const auto epoch = store::take_partition(session, taking)->epoch;
     store::agree_start(session, taking, {epoch, 40, "cluster", ""});
     auto partition = std::make_shared<Partition>(taking.partition, route_, 0);
+    const auto store = store::read_store(session);
     partition->begin(
-        {.epoch = epoch, .incarnation = store::read_store(session).incarnation, .offset = 40});
+        {.epoch = epoch,
+         .incarnation = started_before ? std::string(kOtherIncarnation) : store.incarnation,
+         .unlogged_id = store.unlogged_id,
+         .offset = 40});
     held.add(partition);
     return partition;
   }
@@ -72,6 +79,7 @@ class CheckpointerCase : public ::testing::Test {
     return {.topic = "payments", .partition = partition, .reason = "breaker", .halted_by = "w"};
   }
 
+  bool started_before = false;  // the next partitions began before PostgreSQL was restarted
   test::Database database;
   store::Session session{database.worker()};
   Notices notices;
@@ -125,6 +133,52 @@ TEST_F(CheckpointerCase, PostsThatAPartitionWasTakenThoughItHasNothingToWrite) {
   EXPECT_EQ(fenced.partition, partition);
   EXPECT_TRUE(fenced.by_another);
   EXPECT_FALSE(held.has(partition));
+}
+
+// The server's files are all there: the row that a crash would have removed, and the checkpoint.
+TEST_F(CheckpointerCase, KnowsARestartOfPostgreSQLAndTellsOfItOnce) {
+  started_before = true;
+  hold(0);
+  const auto dirty = hold(1);
+  settle(*dirty, 40);
+  ::testing::internal::CaptureStderr();
+  start(kOften);
+  EXPECT_TRUE(next_notice<Fenced>().by_restart);
+  stop();
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("postgres_restarted: PostgreSQL was restarted, and has the checkpoints"),
+            std::string::npos)
+      << logged;
+  EXPECT_NE(logged.find("partitions=2"), std::string::npos) << logged;
+}
+
+TEST_F(CheckpointerCase, CallsALossOfTheServersTailNoRestart) {
+  started_before = true;
+  const auto partition = hold();
+  database.run("DELETE FROM hapax.incarnation");  // as crash recovery does
+  start(kOften);
+  EXPECT_FALSE(next_notice<Fenced>().by_restart);
+}
+
+// As after a cold copy of the server's files was put back, which brings the other row back, too.
+TEST_F(CheckpointerCase, CallsACheckpointThatIsOlderNoRestart) {
+  started_before = true;
+  const auto partition = hold();
+  partition->checkpointed(41);
+  start(kOften);
+  EXPECT_FALSE(next_notice<Fenced>().by_restart);
+}
+
+TEST_F(CheckpointerCase, CallsAPartitionThatAnotherTookNoRestart) {
+  started_before = true;
+  const auto partition = hold();
+  store::take_partition(
+      session,
+      {"group", {"payments", 0}, "other", "spec", "booking", partition->beginning().epoch});
+  start(kOften);
+  const auto fenced = next_notice<Fenced>();
+  EXPECT_FALSE(fenced.by_restart);
+  EXPECT_TRUE(fenced.by_another);
 }
 
 TEST_F(CheckpointerCase, WritesTheLastCheckpointAndLeavesCleanlyIfNothingRuns) {

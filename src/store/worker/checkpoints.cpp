@@ -34,6 +34,7 @@ StoreIdentity read_store(Session& session, bool with_position) {
   StoreIdentity identity;
   identity.id = row["id"].text();
   identity.incarnation = row["incarnation"].text();
+  identity.unlogged_id = row["unlogged_id"].text();
   const auto stored_system = row["stored_system"].as<OptionalText>();
   const auto system = row["system"].as<OptionalText>();
   identity.copied = row["stored_oid"].text() != row["oid"].text() ||
@@ -187,7 +188,9 @@ std::map<TopicPartition, Held> read_held(Session& session, const std::string& gr
   std::map<TopicPartition, Held> held;
   for (const Row row : transaction.run(sql::kReadHeld, {group, owner}))
     held[{row["topic"].text(), row["partition"].as<std::int32_t>()}] = {
-        row["epoch"].as<std::int64_t>(), row["incarnation"].as<OptionalText>().value_or("")};
+        row["epoch"].as<std::int64_t>(), row["incarnation"].as<OptionalText>().value_or(""),
+        row["unlogged_id"].as<OptionalText>().value_or(""),
+        row["next_offset"].as<OptionalOffset>().value_or(0)};
   return held;
 }
 

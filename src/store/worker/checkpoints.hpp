@@ -26,6 +26,8 @@ namespace hapax::store {
 struct StoreIdentity {
   std::string id;
   std::string incarnation;
+  // A part of the incarnation. A restart keeps it, and crash recovery or a promotion removes it.
+  std::string unlogged_id;
   bool copied = false;
   std::string facts;                    // for people: what the row holds and what PostgreSQL shows
   std::optional<WalPosition> position;  // if it was asked for, and PostgreSQL tells
@@ -140,6 +142,8 @@ struct Held {
   std::int64_t epoch = 0;
   std::string incarnation;  // empty if a loss has emptied it and no worker has looked since
 };
+  std::string unlogged_id;  // see StoreIdentity; likewise
+  std::int64_t next_offset = 0;
 
 // The partitions that `owner` took and no other worker has taken since.
 std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
