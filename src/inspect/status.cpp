@@ -27,10 +27,11 @@ struct StatusOptions {
 };
 
 Json gather(const config::Config& config, store::Session& session, Readers& readers) {
-  GroupInStore known = read_group_in_store(session, group_of(config));
-  KafkaSide side = to_ask(known);
+  KafkaSide side = to_ask(read_group_in_store(session, group_of(config)));
   ask_kafka(config, readers, side);
-  return group_state(config, session, std::move(known), side);
+  // Read after Kafka, which may have taken seconds. Otherwise a checkpoint would be older than the
+  // log's end, and would look as if it did not move.
+  return group_state(config, session, read_group_in_store(session, group_of(config)), side);
 }
 
 void print_partitions(const Json& status) {

@@ -282,7 +282,8 @@ store::AgreedStart agreed_start(const StartFacts& facts, const StartAt& at, std:
           .highest_at_least = at.guard_below,
           .learns_log = at.learns_log,
           .known_logs = facts.known_logs,
-          .doubt_below = doubt_of(facts, at)};
+          .doubt_below = doubt_of(facts, at),
+          .at_log_end = at.offset >= facts.high};
 }
 
 std::int32_t first_generation(const StartFacts& facts) {

@@ -159,7 +159,11 @@ std::map<TopicPartition, std::int64_t> agree_starts(Session& session,
        array_of(starts, [](const auto& one) { return one.taking.scope; }), first.cluster_id,
        array_of(starts, [](const auto& one) { return one.start.topic_id; }),
        array_of(starts, [](const auto& one) { return one.start.generation; }),
-       array_of(starts, [](const auto& one) { return one.start.highest_at_least; })});
+       array_of(starts, [](const auto& one) { return one.start.highest_at_least; }),
+       // By position, the number also tells a log's first start (delete_positions_of_other_logs).
+       array_of(starts, [](const auto& one) {
+         return one.start.at_log_end && !one.taking.by_position ? "t" : "f";
+       })});
   std::map<TopicPartition, std::int64_t> highest;
   for (const Row row : rows) highest[id_of(row)] = row["highest"].as<std::int64_t>();
   for (const auto& [taken, start] : starts)

@@ -122,6 +122,7 @@ struct AgreedStart {
   std::vector<KnownLog> known_logs = {};
   // PostgreSQL may have forgotten calls for messages below this offset. Nothing: as it was.
   std::optional<std::int64_t> doubt_below = {};
+  bool at_log_end = false;  // there is nothing to do
 };
 
 struct StartWrite {
