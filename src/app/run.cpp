@@ -81,6 +81,7 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   const auto admin = serve_admin(config, answers_of(health, metrics));
   await_schema(config, oldest_schema(config), [&] { health.poll_turned(); });
   metrics.postgres_came_up();  // the worker may wait long for Kafka
+  if (stop_signal == 0) health.postgres(true, true);
   if (stop_signal == 0) warn_of_failed_checks(config);
   const auto publishing =
       look_up_publishing(config, {.turned = [&] { health.poll_turned(); }}, stop_signal);

@@ -58,6 +58,12 @@ void Health::refused_by_group(std::string_view why) {
   board_.group_error = why;
 }
 
+void Health::waits_for_topics(std::string_view why) {
+  const sync::Lock lock(mutex_);
+  board_.kafka_reachable = true;
+  board_.group_error = why;
+}
+
 void Health::left() {
   const sync::Lock lock(mutex_);
   board_.joined = false;

@@ -40,6 +40,8 @@ class Health {
   void left();
   // The group does not let this member join; until it does. `why`: a sentence, no secrets.
   void refused_by_group(std::string_view why);
+  // Kafka answers, and lacks a topic. `why`: a sentence, no secrets; empty: all are there.
+  void waits_for_topics(std::string_view why);
   // false when librdkafka reports that all brokers are down; true again when any of them answers.
   // `why`: a sentence, no secrets; as to `error_class` of postgres().
   void kafka_reachable(bool reachable, std::string_view why = {});

@@ -29,6 +29,7 @@ std::optional<std::string> await_topics(const AwaitedTopics& awaited, const Stop
     std::string missing;
     try {
       missing = missing_topics(awaited);
+      awaited.health.waits_for_topics(missing);
       if (missing.empty()) return std::nullopt;
     } catch (const std::exception& error) {
       (void)awaited.consumer.poll(milliseconds(0));  // serves on_client_error, which has the cause

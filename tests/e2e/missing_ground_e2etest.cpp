@@ -14,6 +14,7 @@ namespace hapax::support {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kUnreachable = 4;  // the exit code
 
@@ -39,6 +40,10 @@ TEST(MissingTopic, IsWaitedForWithALineInTheLog) {
   const auto worker = site.worker("w", topic_named(late, true));
   const auto said = worker->await("waiting_for_kafka");
   EXPECT_EQ(said.at("error"), "Kafka has no topic \"" + late + "\"");
+  worker->await_not_ready("kafka: no assignment yet: Kafka has no topic \\\"" + late);
+  const std::string ready = worker->get("/readyz").body;
+  EXPECT_THAT(ready, Not(HasSubstr("not known to be reachable")));
+  EXPECT_THAT(ready, Not(HasSubstr("postgres: ")));
   create_topic(site.bootstrap(), late, 1);
   worker->await("partition_started", {{"topic", late}});
   EXPECT_EQ(worker->count("waiting_for_kafka"), 1U);
