@@ -85,6 +85,10 @@ ExitCode run(const ConfigOption& option, const std::vector<HandlerFactory>& link
   if (stop_signal == 0) warn_of_failed_checks(config);
   const auto publishing =
       look_up_publishing(config, {.turned = [&] { health.poll_turned(); }}, stop_signal);
+  if (stop_signal != 0) {
+    log::info("stopped", {{"left_group", false}}, "stopped before it had joined the group");
+    return kDone;
+  }
   std::optional<RelayThread> relay;  // outlives the lanes, which nudge it
   if (needs_relay(config)) relay.emplace(config, publishing.get(), metrics);
   if (publishing) {

@@ -96,17 +96,21 @@ void await_schema(const config::Config& config, int oldest, const std::function<
   std::string said;
   while (stop_signal == 0) {
     std::string why;
+    bool is_there = false;
     try {
       store::Session session(worker::connect_options(config));
       const auto problem = store::schema_problem(session, oldest);
       if (!problem) return;
+      is_there = true;
       why = *problem;
     } catch (const store::DatabaseError& error) {
       why = explained(error);
     }
     if (!config.postgres.wait_at_start) throw Stop(kUnreachable, "PostgreSQL is not ready: " + why);
     if (why != said) {
-      log::warning("waiting_for_postgres", {{"error", why}}, "waiting for PostgreSQL");
+      log::warning("waiting_for_postgres", {{"error", why}},
+                   is_there ? "PostgreSQL answers; waiting for hapax's schema in it"
+                            : "waiting for PostgreSQL");
       observe::service_manager::ready("waiting for PostgreSQL: " + why);
     }
     said = why;

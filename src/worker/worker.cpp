@@ -147,7 +147,10 @@ std::optional<std::string> Worker::await_topics(const StopSignal& stop) {
 }
 
 Ended Worker::run(const StopSignal& stop) {
-  if (stop != 0) return Ended::stopped;  // before it has joined
+  if (stop != 0) {
+    log::info("stopped", {{"left_group", false}}, "stopped before it had joined the group");
+    return Ended::stopped;
+  }
   threads_.start(keeper_, consumer_);
   consumer_.subscribe(topics_);
   poll_.subscribed();

@@ -56,11 +56,6 @@ TEST(MissingTopic, IsRefusedIfTheConfigurationWantsIt) {
   expect_refuses(site, topic_named("nowhere", false), "Kafka has no topic \"nowhere\"");
 }
 
-TEST(MissingTopic, ASigtermEndsTheWait) {
-  HAPAX_NEEDS_KAFKA();
-  Site site(1);
-  const auto worker = site.worker("w", topic_named("nowhere", true));
-  worker->await("waiting_for_kafka");
 TEST(MissingTopic, IsTheCommandThatMakesItInCheck) {
   HAPAX_NEEDS_KAFKA();
   Site site(1);
@@ -73,7 +68,13 @@ TEST(MissingTopic, IsTheCommandThatMakesItInCheck) {
                         site.bootstrap() + " --create --topic nowhere --partitions 6"));
 }
 
+TEST(MissingTopic, ASigtermEndsTheWait) {
+  HAPAX_NEEDS_KAFKA();
+  Site site(1);
+  const auto worker = site.worker("w", topic_named("nowhere", true));
+  worker->await("waiting_for_kafka");
   expect_leaves(*worker);
+  EXPECT_EQ(worker->count("stopped"), 1U) << worker->output();
 }
 
 TEST(MissingDatabase, IsRefusedInOneSentence) {
@@ -97,6 +98,7 @@ TEST(MissingSchema, IsWaitedForUntilAnOwnerMigrates) {
   const auto worker = site.worker("w", database_at(empty.owner().url, true));
   const auto said = worker->await("waiting_for_postgres");
   EXPECT_THAT(said.at("error").get<std::string>(), HasSubstr("hapax migrate up"));
+  EXPECT_THAT(worker->output(), HasSubstr("PostgreSQL answers; waiting for hapax's schema in it"));
   store::Session owner(empty.owner());
   store::migrate_up(owner);
   worker->await("partition_started");
