@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/version.hpp"
@@ -100,6 +101,10 @@ int Main::run(int argc, char** argv) {
     if (error.get_exit_code() != 0)
       if (const auto unknown = unknown_command(&parser, argc, argv))
         return say(app::kUsage, *unknown);
+    if (std::string_view(error.what()) == "--config is required")
+      return say(app::kUsage,
+                 "which configuration? Name it with -c, such as -c worker.json, or in the variable "
+                 "HAPAX_CONFIG");
     return parser.exit(error) == 0 ? app::kDone : app::kUsage;
   }
   try {

@@ -213,6 +213,21 @@ TEST(Mistakes, InKafkasCredentialsThatDoNothingAreFoundByCheck) {
               HasSubstr("FAIL  Kafka's certificates: ssl.certificate.location has no key"));
 }
 
+TEST(Mistakes, OfAMissingConfigurationTellBothWaysToNameIt) {
+  const sandbox::TemporaryFolder folder("missing");
+  sandbox::Program program;
+  program.argv = {HAPAX_BINARY_DIR "/bin/hapax", "status"};
+  program.output = folder.path() / "output";
+  sandbox::ChildProcess process(program);
+  const auto exit = process.wait(std::chrono::seconds(20));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 2);
+  std::ifstream output(program.output);
+  EXPECT_THAT(
+      std::string(std::istreambuf_iterator<char>(output), {}),
+      HasSubstr("Name it with -c, such as -c worker.json, or in the variable HAPAX_CONFIG"));
+}
+
 TEST(Mistakes, AFullDiskIsNoSuccess) {
   const sandbox::TemporaryFolder folder("full");
   sandbox::Program program;
