@@ -113,7 +113,7 @@ std::string how_it_comes_again(store::Session& session, const Json& row) {
 ExitCode forget(const KeysOptions& options) {
   const config::Config config = load_worker_or_gate(options.config);
   store::Session session = open_store(config, options.change.url);
-  return change(kOperatorRights, [&] {
+  return change(operator_rights(), [&] {
     const Json found = need_keys(session, options);
     if (found.size() > 1)
       throw Stop(kUsage,

@@ -235,7 +235,7 @@ void print_moved(store::Session& session, const std::vector<store::Move>& moves)
 ExitCode move(const OffsetsOptions& options, store::Jump jump) {
   const config::Config config = load(options.config);
   store::Session session = open_store(config, options.change.url);
-  return change(kOperatorRights, [&] {
+  return change(operator_rights(), [&] {
     std::vector<store::Move> moves;
     asking_kafka([&] { moves = moves_of(options, config, jump); });
     drop_those_in_place(session, moves);

@@ -197,7 +197,7 @@ ExitCode retry_halted(const OutboxOrderOptions& options) {
   const config::Config config = load_worker_or_gate(options.config);
   store::OutboxOrder order = order_of(options, group_of(config));
   store::Session session = open_store(config, options.change.url);
-  return change(kOperatorRights, [&] {
+  return change(operator_rights(), [&] {
     order.dry_run = true;  // shows what would end, before anybody is asked
     store::OutboxDecided decided =
         store::retry_outbox(session, order, options.which, options.new_cluster);
@@ -222,7 +222,7 @@ ExitCode skip_halted(const OutboxOrderOptions& options) {
   const config::Config config = load_worker_or_gate(options.config);
   store::OutboxOrder order = order_of(options, group_of(config));
   store::Session session = open_store(config, options.change.url);
-  return change(kOperatorRights, [&] {
+  return change(operator_rights(), [&] {
     order.dry_run = true;  // what does not fit is refused before anybody is asked
     store::OutboxDecided decided = store::skip_outbox(session, order, options.ids);
     if (!options.change.dry_run) {

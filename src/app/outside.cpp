@@ -91,7 +91,7 @@ ExitCode decide(const DecideOptions& options) {
   const config::Config config = load(options.config);
   const std::string scope = call_scope(config, options.scope);
   store::Session session = open_store(config, options.change.url);
-  return change(kOperatorRights, [&] {
+  return change(operator_rights(), [&] {
     CallDecision decision = decision_of(options, config, scope);
     const store::KeyName key = call_key(session, {options.key, scope, options.tenant});
     decision.dry_run = true;  // refuses what does not fit, before the operator is asked

@@ -33,7 +33,7 @@ void for_each_page(store::Session& session, store::OpenLetters letters,
         error, letters.above == 0 ? "" : " for letters above id " + above + "; up to there it was");
     if (error.fault().kind != store::Fault::Kind::sql) throw;
     throw Stop(kFailed, "PostgreSQL: " + std::string(error.what()) +
-                            advice_after(error.fault(), kOperatorRights) + ". Letters above id " +
+                            advice_after(error.fault(), operator_rights()) + ". Letters above id " +
                             above + " were left alone");
   }
 }

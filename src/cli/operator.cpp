@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "observe/escape.hpp"
 #include "store/operator/operator.hpp"
+#include "store/operator/roles.hpp"
 
 namespace hapax::app {
 namespace {
@@ -63,6 +64,12 @@ void confirm(const OperatorOptions& options, const std::string& what, const std:
   std::string answer;
   std::getline(std::cin, answer);
   if (answer != "y" && answer != "yes") throw Stop(kFailed, "nothing was changed");
+}
+
+const char* operator_rights() {
+  static const std::string text =
+      "the operator's rights (" + store::operator_file() + ") or the owner's";
+  return text.c_str();
 }
 
 std::string advice_after(const store::Fault& fault, const std::string& rights) {

@@ -32,7 +32,8 @@ std::string operator_name(const std::string& who);
 // Throws: Stop(kUsage) if there is no terminal, Stop(kFailed) if the answer is no.
 void confirm(const OperatorOptions& options, const std::string& what, const std::string& effect);
 
-inline constexpr const char* kOperatorRights = "the operator's rights (sql/operator.psql)";
+// "the operator's rights (…/operator.psql) or the owner's", with the file's path.
+const char* operator_rights();
 
 // What an operator does if PostgreSQL has refused a change: tries again, or gets these rights.
 std::string advice_after(const store::Fault& fault, const std::string& rights);

@@ -55,7 +55,7 @@ store::Resumption resumption_of(const config::Config& config, const Place& place
 }
 
 const char* rights_for(const store::Decision& decision) {
-  return store::is_about_database(decision) ? "the schema's owner" : kOperatorRights;
+  return store::is_about_database(decision) ? "the schema's owner" : operator_rights();
 }
 
 store::Decision about(const store::Decision& decision, const std::vector<store::Halt>& halts) {

@@ -175,7 +175,7 @@ Json replay(Ground& ground, const PageRequest& request) {
     payload = store::Replacement{text_in(body, "payload")};
   if (payload && letters.ids.size() != 1)
     throw Stop(app::kUsage, "an edited payload is for exactly one letter");
-  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+  return changed(ground, app::operator_rights(), [&](store::Session& session) {
     if (payload) expect_unmasked(ground, session, letters.ids[0]);
     const app::ReplayTally tally = app::want_all(session, order, letters, payload);
     if (payload && !tally.wanted_before.empty())
@@ -194,7 +194,7 @@ Json cancel(Ground& ground, const PageRequest& request) {
   const Json body = body_of(request);
   const store::Order order = order_of(ground, body);
   const store::OpenLetters letters = letters_of(ground, body);
-  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+  return changed(ground, app::operator_rights(), [&](store::Session& session) {
     const app::LetterTally tally = app::cancel_all(session, order, letters);
     return tally_json(letters, "cancelled", tally, app::cancel_lines(tally.calls, true));
   });
@@ -204,7 +204,7 @@ Json discard(Ground& ground, const PageRequest& request) {
   const Json body = body_of(request);
   const store::Order order = order_of(ground, body);
   const store::OpenLetters letters = letters_of(ground, body);
-  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+  return changed(ground, app::operator_rights(), [&](store::Session& session) {
     const app::LetterTally tally = app::discard_all(session, order, letters);
     return tally_json(letters, "discarded", tally,
                       app::discard_lines(tally.calls, letters.ids.size() == 1));
@@ -215,7 +215,7 @@ Json outbox_retry(Ground& ground, const PageRequest& request) {
   const Json body = body_of(request);
   const store::OutboxOrder order = outbox_order(ground, body);
   const std::string which = need_text(body, "which");
-  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+  return changed(ground, app::operator_rights(), [&](store::Session& session) {
     const store::OutboxDecided decided = store::retry_outbox(session, order, which);
     if (decided.halts.empty())
       throw Stop(app::kFailed, app::not_halted(session, order.group, which));
@@ -228,7 +228,7 @@ Json outbox_skip(Ground& ground, const PageRequest& request) {
   const store::OutboxOrder order = outbox_order(ground, body);
   const store::LetterIds ids = need_ids(body, "ids");
   if (ids.empty()) throw Stop(app::kUsage, "the order names no record");
-  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+  return changed(ground, app::operator_rights(), [&](store::Session& session) {
     const store::OutboxDecided decided = store::skip_outbox(session, order, ids);
     return Json{{"halts", shown_halts(decided)},
                 {"records", decided.records.size()},
@@ -259,7 +259,7 @@ Json decide(Ground& ground, const PageRequest& request) {
     decision.token = need_ids({{"token", {body.at("token")}}}, "token")[0];
   if (!decision.dry_run && !decision.token) throw Stop(app::kUsage, "token is missing");
   const store::KeyName named{need_text(body, "key"), scope, text_in(body, "tenant")};
-  return changed(ground, app::kOperatorRights, [&](store::Session& session) {
+  return changed(ground, app::operator_rights(), [&](store::Session& session) {
     const store::KeyName key = app::call_key(session, named);
     const Json found = store::decide_call(session, key, decision);
     const bool books = decision.what == What::happened;

@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
+#include "cli/operator.hpp"
 #include "inspect/calls_state.hpp"
 #include "inspect/group_state.hpp"
 #include "inspect/outbox_state.hpp"
@@ -144,6 +145,9 @@ void print_status(const Json& status, const std::string& options) {
 ExitCode code_of(const Json& status) {
   if (!status.at("kafka_error").is_null()) return kUnreachable;
   const bool gone = std::ranges::any_of(
+  if (!status.at("halts").empty())
+    print_line("      OPERATOR is the URL of a role with " + std::string(operator_rights()) +
+               ", such as postgresql:///payments");
       status.at("partitions"), [](const Json& row) { return row.at("state") == kOwnerIsGone; });
   const bool halted = !status.at("halts").empty() || !status.at("outbox").at("halts").empty();
   return gone || halted || !status.at("refused_topics").empty() ? kFailed : kDone;

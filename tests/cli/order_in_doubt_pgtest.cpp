@@ -29,7 +29,7 @@ class OrderInDoubt : public testing::Test {
   std::string told_of_a_change(const std::function<void(store::Session&)>& order) {
     return told_of([&] {
       store::Session session(database.owner());
-      change(kOperatorRights, [&] {
+      change(operator_rights(), [&] {
         order(session);
         return kDone;
       });
@@ -66,7 +66,7 @@ TEST_F(OrderInDoubt, AboutManyLettersIsToldWithThoseThatAreDone) {
       "WHEN (NEW.id > 500) EXECUTE FUNCTION hang_up()");
   const auto discard = [this] {
     store::Session session(database.owner());
-    change(kOperatorRights, [&] {
+    change(operator_rights(), [&] {
       discard_all(session, {"g", "ann", "old"}, {.group = "g"});
       return kDone;
     });

@@ -17,6 +17,7 @@ std::string quoted(const std::string& name) {
 }  // namespace
 
 std::string roles_file() { return HAPAX_ROLES_FILE; }
+std::string operator_file() { return HAPAX_OPERATOR_FILE; }
 
 void grant_worker(Session& session, const std::string& role) {
   constexpr std::string_view kVariable = ":\"worker\"";  // as psql writes it

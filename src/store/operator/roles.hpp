@@ -12,7 +12,8 @@ namespace hapax::store {
 // Throws: DatabaseError (no such role, not allowed).
 void grant_worker(Session& session, const std::string& role);
 
-// The path of roles.sql, as an installed hapax has it.
+// The paths of roles.sql and operator.psql, as an installed hapax has them.
 std::string roles_file();
+std::string operator_file();
 
 }  // namespace hapax::store
