@@ -132,6 +132,15 @@ std::string nothing(const config::Config& config, const KeyWanted& wanted, const
   return text;
 }
 
+// A message that failed and waits has no key in the database yet.
+std::string waiting(store::Session& session, const std::string& group) {
+  if (group.empty() || store::read_waiting(session, group, 1).empty()) return {};
+  return ". Messages of group " + group +
+         " failed and wait for a retry. This may be one of them: nothing is stored under their "
+         "keys yet. `hapax status` lists them, and `hapax explain TOPIC/PARTITION/OFFSET` tells "
+         "the key of each";
+}
+
 }  // namespace
 
 std::string replay_line(const Json& replay) {
@@ -155,7 +164,7 @@ Json key_story(const config::Config& config, store::Session& session, const KeyW
   if (found.rows.empty() && found.letters.empty()) {
     Json elsewhere = store::read_keys(session, wanted.key);
     if (elsewhere.empty()) elsewhere = store::read_keys(session, encoded);
-    throw Stop(kFailed, nothing(config, wanted, elsewhere));
+    throw Stop(kFailed, nothing(config, wanted, elsewhere) + waiting(session, group));
   }
   for (Json& row : found.rows) row["record"] = accepted_record(config, session, group, row);
   return {{"key", found.key}, {"keys", found.rows}, {"dead_letters", found.letters}};
