@@ -2,7 +2,7 @@
 -- that went on to succeed has no row any more.
 -- $1 group, $2 limit, $3 and $4 topic and partition, or NULL: all. Rows by next try, as JSON.
 SELECT to_json(r) FROM (
-  SELECT a.topic, a.generation, a.partition, a.kafka_offset, a.count, a.last_error, a.sqlstate,
+  SELECT a.topic, a.generation, a.partition, a.kafka_offset, a.count, a.crashes, a.last_error, a.sqlstate,
          a.handler, a.first_at, a.next_try,
          greatest(0, extract(epoch FROM a.next_try - now()))::bigint AS wait_seconds
   FROM hapax.checkpoints c

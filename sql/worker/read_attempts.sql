@@ -1,7 +1,7 @@
 -- The messages of partitions that failed before and are still ahead of the checkpoint.
 -- $1 group, $2 topics, $3 partitions, $4 generations, $5 first offsets. Bounded by the queues of the
 -- workers that had them. No wait is longer than it was at the failure, also if the clock went back.
-SELECT a.topic, a.partition, a.kafka_offset, a.count,
+SELECT a.topic, a.partition, a.kafka_offset, a.count, a.crashes,
        (extract(epoch FROM a.last_at - a.first_at) * 1000)::bigint AS lasting_ms,
        greatest(0, extract(epoch FROM a.next_try - greatest(clock_timestamp(), a.last_at))
                 * 1000)::bigint AS wait_ms

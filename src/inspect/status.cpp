@@ -89,7 +89,15 @@ void print_halts(const Json& halts, const std::string& command) {
 void print_waiting(const Json& waiting) {
   Table table({"WAITING FOR A RETRY", "FAILED", "NEXT TRY", "HANDLER", "LAST ERROR"});
   for (const Json& row : waiting)
-    table.add({coordinates_cell(row), cell(row.at("count")) + "x",
+// The runs that failed, and those that ended with the process.
+std::string times_failed(const Json& row) {
+  const std::string crashes =
+      row.at("crashes") == 0 ? "" : cell(row.at("crashes")) + "x with the process";
+  if (row.at("count") == 0 && !crashes.empty()) return crashes;
+  return cell(row.at("count")) + "x" + (crashes.empty() ? "" : ", " + crashes);
+}
+
+    table.add({coordinates_cell(row), times_failed(row),
                row.at("wait_seconds") == 0 ? "now" : "in " + row.at("wait_seconds").dump() + "s",
                cell(row.at("handler")), cut(cell(row.at("last_error")), 80)});
   if (table.empty()) return;

@@ -16,6 +16,20 @@ constexpr int kTrustedRuns = 1;
 // Caution lasts for twice as many runs as the lanes make at once, and at most for this many.
 constexpr std::size_t kMostCautiousRuns = 1000;
 
+// The messages whose runs were announced and did not come back. Most likely one of them ends the
+// process.
+void tell_announced(const Partition& partition) {
+  for (const auto& [offset, prior] : partition.beginning().known.attempts)
+    if (prior.crashes > 0)
+      log::warning("ended_with_message",
+                   {{"topic", partition.id().first},
+                    {"partition", partition.id().second},
+                    {"offset", offset},
+                    {"times", prior.crashes}},
+                   "this message ran alone, and the run did not come back: most likely it ends the "
+                   "process. After some such runs it is given up on, as `crashed`");
+}
+
 }  // namespace
 
 void Caution::started(const std::shared_ptr<Partition>& partition) {
@@ -34,6 +48,7 @@ void Caution::begin() {
                "the last run of these partitions ended, with its process or with PostgreSQL, "
                "before their checkpoints moved. Their messages run alone for a while, so that one "
                "that kills either names itself. This line names the first partition");
+  for (const auto& partition : new_) tell_announced(*partition);
   cautious_.insert(cautious_.end(), new_.begin(), new_.end());
   new_.clear();
   dispatcher_.set_cautious(cautious_);

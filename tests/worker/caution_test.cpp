@@ -47,6 +47,19 @@ TEST_F(CautionTest, IsForPartitionsWhoseLastRunsEndedEarly) {
   EXPECT_TRUE(is_cautious(partition)) << "it ended though nothing has come back";
 }
 
+TEST_F(CautionTest, NamesTheMessageWhoseAnnouncedRunDidNotComeBack) {
+  Beginning beginning = ended_early();
+  beginning.known.attempts[3] = {.count = 1};
+  beginning.known.attempts[7] = {.crashes = 1};
+  const auto partition = start(0, beginning);
+  testing::internal::CaptureStderr();
+  caution.started(partition);
+  caution.begin();
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("offset=7 times=1"), std::string::npos) << logged;
+  EXPECT_EQ(logged.find("offset=3"), std::string::npos) << logged;
+}
+
 TEST_F(CautionTest, IsNotForAFirstStart) {
   Beginning beginning = ended_early();
   beginning.started_runs = 1;

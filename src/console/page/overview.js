@@ -76,7 +76,7 @@ function notes(state) {
 export function waiting(rows) {
   return table(`${rows.length}${rows.length === 50 ? ", and perhaps more" : ""}, by their next try`, [
     {label: "Message", cell: (row) => link(address("explain", {which: place(row)}), place(row))},
-    {label: "Failed", cell: (row) => `${row.count} times`, short: true},
+    {label: "Failed", cell: (row) => `${row.count} times` + (row.crashes === 0 ? "" : `, ${row.crashes} with the process`), short: true},
     {label: "Next try", cell: (row) => (row.wait_seconds === 0 ? "now" : `in ${duration(row.wait_seconds)}`), short: true},
     {label: "Failing for", cell: (row) => time(row.first_at), short: true},
     {label: "Handler", cell: (row) => row.handler},

@@ -315,7 +315,7 @@ std::map<TopicPartition, KnownMessages> read_known_messages(
   for (const Row row : transaction.run(sql::kReadAttempts, parameters))
     known[id_of(row)].attempts[row["kafka_offset"].as<std::int64_t>()] = {
         row["count"].as<int>(), row["wait_ms"].as<std::int64_t>(),
-        row["lasting_ms"].as<std::int64_t>()};
+        row["lasting_ms"].as<std::int64_t>(), row["crashes"].as<int>()};
   for (const Row row : transaction.run(sql::kReadSkips, parameters)) {
     KnownMessages& of_partition = known[id_of(row)];
     const auto skipped = row["kafka_offset"].as<std::int64_t>();

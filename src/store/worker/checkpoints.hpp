@@ -142,9 +142,9 @@ std::optional<std::int64_t> agree_start(Session& session, const Taking& taking,
 struct Held {
   std::int64_t epoch = 0;
   std::string incarnation;  // empty if a loss has emptied it and no worker has looked since
-};
   std::string unlogged_id;  // see StoreIdentity; likewise
   std::int64_t next_offset = 0;
+};
 
 // The partitions that `owner` took and no other worker has taken since.
 std::map<TopicPartition, Held> read_held(Session& session, const std::string& group,
@@ -189,6 +189,7 @@ struct PriorAttempt {
   int count = 0;
   std::int64_t wait_ms = 0;     // from now
   std::int64_t lasting_ms = 0;  // from the first failed run to the last
+  int crashes = 0;              // runs in cautious mode that did not come back
 };
 
 // What PostgreSQL knows of messages at or above an offset: failed runs, dead letters, and offsets
