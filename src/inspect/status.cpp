@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "cli/command.hpp"
+#include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
-#include "cli/operator.hpp"
 #include "inspect/calls_state.hpp"
 #include "inspect/group_state.hpp"
 #include "inspect/outbox_state.hpp"
@@ -72,7 +74,8 @@ void print_halts(const Json& halts, const std::string& command) {
                cell(halt.at("since")) + " by " + cell(halt.at("halted_by")) + ": " +
                cell(halt.at("reason")) +
                (halt.at("offset").is_null() ? "" : " at offset " + cell(halt.at("offset"))));
-    print_line("      " + cell(halt.at("detail")));
+    std::istringstream detail(cell(halt.at("detail")));
+    for (std::string line; std::getline(detail, line);) print_line("      " + line);
     const auto decisions =
         store::decisions_about(cell(halt.at("reason")), !halt.at("offset").is_null());
     const bool by_retry = decisions.front().name == "retry";
@@ -86,9 +89,6 @@ void print_halts(const Json& halts, const std::string& command) {
   }
 }
 
-void print_waiting(const Json& waiting) {
-  Table table({"WAITING FOR A RETRY", "FAILED", "NEXT TRY", "HANDLER", "LAST ERROR"});
-  for (const Json& row : waiting)
 // The runs that failed, and those that ended with the process.
 std::string times_failed(const Json& row) {
   const std::string crashes =
@@ -97,6 +97,9 @@ std::string times_failed(const Json& row) {
   return cell(row.at("count")) + "x" + (crashes.empty() ? "" : ", " + crashes);
 }
 
+void print_waiting(const Json& waiting) {
+  Table table({"WAITING FOR A RETRY", "FAILED", "NEXT TRY", "HANDLER", "LAST ERROR"});
+  for (const Json& row : waiting)
     table.add({coordinates_cell(row), times_failed(row),
                row.at("wait_seconds") == 0 ? "now" : "in " + row.at("wait_seconds").dump() + "s",
                cell(row.at("handler")), cut(cell(row.at("last_error")), 80)});
@@ -142,6 +145,9 @@ void print_status(const Json& status, const std::string& options) {
   print_partitions(status);
   if (!status.at("halts").empty()) std::printf("\n");
   print_halts(status.at("halts"), "hapax resume" + options);
+  if (!status.at("halts").empty())
+    print_line("      OPERATOR is the URL of a role with " + std::string(operator_rights()) +
+               ", such as postgresql:///payments");
   print_waiting(status.at("waiting"));
   std::printf("\n");
   print_dead(status.at("dead_letters"));
@@ -153,9 +159,6 @@ void print_status(const Json& status, const std::string& options) {
 ExitCode code_of(const Json& status) {
   if (!status.at("kafka_error").is_null()) return kUnreachable;
   const bool gone = std::ranges::any_of(
-  if (!status.at("halts").empty())
-    print_line("      OPERATOR is the URL of a role with " + std::string(operator_rights()) +
-               ", such as postgresql:///payments");
       status.at("partitions"), [](const Json& row) { return row.at("state") == kOwnerIsGone; });
   const bool halted = !status.at("halts").empty() || !status.at("outbox").at("halts").empty();
   return gone || halted || !status.at("refused_topics").empty() ? kFailed : kDone;
@@ -196,6 +199,7 @@ void add_status(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0.1, 86'400.0));
   command->footer(
       "LAG is Kafka's: end minus committed. \"?\" is not known, \"-\" is none.\n"
+      "EPOCH rises each time a worker takes the partition. It begins at a large number.\n"
       "\"owner is gone\": no member of the group has the partition, and its worker did not leave.\n"
       "\"refused\": Kafka does not let the user of kafka.* read the topic.\n"
       "Exit code 1: something is halted, an owner is gone, or a route's topic cannot be "

@@ -31,6 +31,7 @@ std::string Outcome::text() const {
   std::string text = name_of(result);
   if (reason.empty() && detail.empty()) return text;
   text += " (" + reason + (reason.empty() || detail.empty() ? "" : ": ") + detail;
+  text.erase(text.find_last_not_of('\n') + 1);  // PostgreSQL's text ends with one
   if (!sqlstate.empty()) text += ", SQLSTATE " + sqlstate;
   if (attempts > 0) text += ", attempts: " + std::to_string(attempts);
   return text + ")";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <future>
 #include <iterator>
 
 #include "flow/stored_response.hpp"
@@ -54,17 +55,80 @@ TEST(Status, TellsNothingOfProgressIfThereIsNothingToDo) {
   for (int starts = 1; starts <= 2; ++starts) {
     worker->kill();
     worker->start_again();
-    site.await("SELECT min(started_runs) FROM hapax.checkpoints", std::to_string(starts));
+    site.await("SELECT started_runs FROM hapax.checkpoints WHERE partition = 0",
+               std::to_string(starts));
   }
+  site.await("SELECT started_runs FROM hapax.checkpoints WHERE partition = 1", "1");
   const Said said = hapax({"status", "--json"}, worker->config());
   EXPECT_EQ(said.code, 0) << said.text;
-  site.await("SELECT started_runs FROM hapax.checkpoints WHERE partition = 1", "1");
   const auto rows = nlohmann::json::parse(said.text).at("partitions");
   EXPECT_THAT(rows[0].at("state").get<std::string>(), HasSubstr("times without progress"));
   EXPECT_EQ(rows[1].at("state"), "running");
   site.database().run("SELECT pg_advisory_unlock(1)");
   site.await_booked(2);
   expect_leaves(*worker);
+}
+
+// Kafka may answer late. A checkpoint from before that would seem not to move.
+TEST(Status, ReadsCheckpointsAfterKafka) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope) "
+      "VALUES ('" +
+      site.group() + "', '" + site.topic() + "', 0, 3, '', 's')");
+  const sandbox::TemporaryFolder folder("status");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file)
+      << site.options("w", {{"kafka", {{"bootstrap.servers", "127.0.0.1:1"}}}}).config;
+  std::future<Said> said = std::async(std::launch::async, [&] {
+    return hapax({"status", "--json"}, file);
+  });
+  // For so long it has asked nothing of PostgreSQL, because it waits for Kafka.
+  site.await(
+      "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND usename = "
+      "'hapax_worker' AND state = 'idle' AND state_change < now() - interval '2 seconds'",
+      "t");
+  site.database().run("UPDATE hapax.checkpoints SET next_offset = 4");
+  const auto status = nlohmann::json::parse(said.get().text);
+  EXPECT_EQ(status.at("partitions")[0].at("checkpoint"), 4);
+}
+
+TEST(Status, TellsOfAMessageWithWhichTheProcessEnded) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope) "
+      "VALUES ('" +
+      site.group() + "', '" + site.topic() +
+      "', 0, 3, '', 's'); INSERT INTO hapax.attempts (group_id, topic, generation, partition, "
+      "kafka_offset, count, crashes, last_error, handler, next_try) VALUES ('" +
+      site.group() + "', '" + site.topic() + "', 1, 0, 3, 0, 1, 'it ended', 'h', now())");
+  const sandbox::TemporaryFolder folder("status");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w").config;
+  const std::string first = hapax({"status"}, file).text;
+  EXPECT_THAT(first, HasSubstr("1x with the process"));
+  EXPECT_THAT(first, Not(HasSubstr(" 0x ")));
+  site.database().run("UPDATE hapax.attempts SET count = 2");
+  EXPECT_THAT(hapax({"status"}, file).text, HasSubstr("2x, 1x with the process"));
+  site.database().run("UPDATE hapax.attempts SET crashes = 0");
+  EXPECT_THAT(hapax({"status"}, file).text, testing::ContainsRegex("2x +now"));
+}
+
+TEST(Status, TellsWhatOperatorMeansAndShowsAHaltsLines) {
+  Site site = Site::on_mock_cluster(1);
+  site.database().run(
+      "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, reason, "
+      "detail, halted_by) VALUES ('" +
+      site.group() + "', '" + site.topic() +
+      "', 0, false, 1, 'unexpected_error', E'ERROR: no right\\nDETAIL: none\\n', 'test')");
+  const sandbox::TemporaryFolder folder("status");
+  const std::filesystem::path file = folder.path() / "worker.json";
+  std::ofstream(file) << site.options("w").config;
+  const std::string text = hapax({"status"}, file).text;
+  EXPECT_THAT(text, HasSubstr("\n      ERROR: no right\n      DETAIL: none\n      end it: "));
+  EXPECT_THAT(text, testing::ContainsRegex("\n      OPERATOR is the URL of a role with the "
+                                           "operator's rights \\(/.*/share/hapax/operator.psql\\) "
+                                           "or the owner's, such as postgresql:///payments"));
 }
 
 TEST(Status, NamesACommandThatEndsAHaltAsItStands) {
@@ -140,6 +204,24 @@ TEST_F(ShownKeys, TellThatAWorkerHasACallUnderALease) {
   EXPECT_THAT(hapax({"explain", "--key", "k"}, file()).text, waits);
   site.database().run("UPDATE hapax.holders SET until = now()");
   EXPECT_THAT(hapax({"explain", "--key", "k"}, file()).text, Not(waits));
+}
+
+// Nothing is stored under its key before it is settled.
+TEST_F(ShownKeys, PointToTheMessagesThatWaitForARetry) {
+  store("status, expires_at", "'completed', now() + interval '1 day'");
+  EXPECT_THAT(hapax({"explain", "--key", "other"}, file()).text,
+              Not(HasSubstr("wait for a retry")));
+  site.database().run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, next_offset, key_spec, scope) "
+      "VALUES ('" +
+      site.group() +
+      "', 't', 0, 3, '', 's'); INSERT INTO hapax.attempts (group_id, topic, generation, partition, "
+      "kafka_offset, count, last_error, handler, next_try) VALUES ('" +
+      site.group() + "', 't', 1, 0, 3, 1, 'no', 'h', now())");
+  const Said said = hapax({"explain", "--key", "other"}, file());
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("wait for a retry. This may be one of them"));
+  EXPECT_THAT(said.text, HasSubstr("`hapax status` lists them"));
 }
 
 TEST_F(ShownKeys, TellWhatAGateHasAnswered) {
