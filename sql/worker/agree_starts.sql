@@ -1,8 +1,9 @@
 -- Writes the agreed starts of partitions before anything is dispatched, and counts the runs.
 -- $1 group, $2 topics, $3 partitions, $4 epochs, $5 start offsets, $6 key specs, $7 scopes.
 -- $8 cluster id, $9 topic ids ('': the client cannot tell), $10 generations, $11 offsets that
--- `highest` must reach. $12 starts at the log's end: no message can have ended the runs before, so
--- they do not count. One row for each that has not been taken meanwhile.
+-- `highest` must reach, $12 whether it is at the log's end.
+-- No message can have ended the runs before a start at the log's end, so they do not count.
+-- One row for each that has not been taken meanwhile.
 -- Locks those rows; callers sort by topic, partition.
 UPDATE hapax.checkpoints c
 SET next_offset = d.start, highest = greatest(c.highest, d.start, d.guard), key_spec = d.key_spec,

@@ -167,9 +167,8 @@ std::string Consumer::cluster_id(milliseconds timeout) const {
   std::string id = kafka::cluster_id(client_, timeout);
   if (id.empty())
     throw std::runtime_error(
-        "no broker answered in time: do kafka.bootstrap.servers name ports of Kafka's brokers, "
-        "which "
-        "those of KRaft controllers are not, and does kafka.security.protocol fit them?");
+        "no broker answered in time: do kafka.bootstrap.servers name ports of brokers (not of "
+        "KRaft controllers), and does kafka.security.protocol fit them?");
   return id;
 }
 

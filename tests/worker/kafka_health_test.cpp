@@ -62,7 +62,7 @@ TEST_F(KafkaHealthTest, NamesThatAllBrokersAreDownIfNothingElseIsKnown) {
   EXPECT_EQ(health.last_error(), "1/1 brokers are down");
 }
 
-// Of "localhost" librdkafka tries ::1 first, and then 127.0.0.1, where the broker listens.
+// Of "localhost" librdkafka tries ::1 first, and then 127.0.0.1, at which the broker listens.
 TEST_F(KafkaHealthTest, LogsAFailureThatMayPassOnlyIfNoBrokerAnswers) {
   const kafka::ClientError first{false, "_TRANSPORT", "Connect to ipv6#[::1]:9092 failed", true};
   testing::internal::CaptureStderr();
