@@ -7,7 +7,6 @@
 
 #include "gate/problem.hpp"
 #include "gate/tls.hpp"
-#include "key/key_source.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -29,27 +28,6 @@ std::optional<config::Address> address_of(const asio::ip::tcp::socket& socket) {
   if (error) return std::nullopt;
   const std::string address = endpoint.address().to_string();
   return config::parse_address(address.substr(0, address.find('%')));  // without its link
-}
-
-std::string lower(beast::string_view name) {
-  std::string text(name.data(), name.size());
-  std::ranges::transform(text, text.begin(), key::lower_case);
-  return text;
-}
-
-std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
-
-Head head_of(const http::request<http::string_body>& message) {
-  Head head{
-      text_of(message.method_string()), text_of(message.target()), message.version() == 11, {}, {}};
-  for (const auto& field : message)
-    head.headers.emplace_back(lower(field.name_string()), text_of(field.value()));
-  return head;
-}
-
-// Else it has no Content-Length either.
-bool may_have_body(const Answer& answer) {
-  return answer.response.status != 204 && answer.response.status != 304;
 }
 
 // Beast keeps a header, the framing of a chunk, and a trailer in it until they are whole.
@@ -131,7 +109,7 @@ void Connection::await_request() {
   parser_.reset();
   request_.reset();
   route_.reset();
-  response_ = std::monostate();
+  response_.reset();
   shared_.body_bytes -= std::exchange(room_, 0);
   close_ = head_only_ = false;
   if (shared_.draining && served_ > 0) return linger();
@@ -305,43 +283,16 @@ void Connection::account(observe::Answered how, int status) {
 }
 
 void Connection::write(const Answer& answer) {
-  const config::Gate& gate = shared_.setup.gate;
-  const auto fill = [&](auto& message) {
-    message.version(11);
-    message.result(static_cast<unsigned>(answer.response.status));
-    message.set(
-        http::field::date,
-        http_date(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())));
-    for (const auto& [name, value] : answer.response.headers) message.insert(name, value);
-    if (answer.is_stored()) {
-      const auto lifetime = std::chrono::ceil<std::chrono::seconds>(gate.retention).count();
-      message.set("Idempotency-Key-Lifetime", std::to_string(lifetime));
-      if (!answer.expires.empty()) message.set("Idempotency-Key-Expires", answer.expires);
-    }
-    if (answer.how == observe::Answered::replayed) message.set("Idempotent-Replayed", "true");
-    if (!gate.rules.empty() && answer.response.status >= 400 && !answer.is_stored())
-      message.insert(http::field::link, "<" + gate.rules + ">; rel=\"describedby\"");
-    message.keep_alive(!close_);
-  };
-  if (head_only_) {
-    Bare& message = response_.emplace<Bare>();
-    fill(message);
-    if (may_have_body(answer)) message.content_length(answer.response.body.size());
-    return send(message);
-  }
-  Text& message = response_.emplace<Text>();
-  fill(message);
-  message.body() = answer.response.body;
-  if (may_have_body(answer)) message.prepare_payload();
-  send(message);
-}
-
-template <class Message>
-void Connection::send(Message& message) {
+  response_ = http_of(answer, shared_.setup.gate, head_only_);
   stream_.tcp().expires_after(shared_.setup.gate.limits.body_time);
-  http::async_write(stream_, message, [self = shared_from_this()](Error error, std::size_t) {
-    self->on_written(error);
-  });
+  std::visit(
+      [this](auto& message) {
+        message.keep_alive(!close_);
+        http::async_write(stream_, message, [self = shared_from_this()](Error error, std::size_t) {
+          self->on_written(error);
+        });
+      },
+      *response_);
 }
 
 void Connection::on_written(Error error) {

@@ -11,8 +11,8 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <variant>
 
+#include "gate/http_message.hpp"
 #include "gate/server.hpp"
 #include "gate/stream.hpp"
 #include "traces/requests.hpp"
@@ -55,8 +55,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   using Error = boost::beast::error_code;
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
-  using Text = boost::beast::http::response<boost::beast::http::string_body>;
-  using Bare = boost::beast::http::response<boost::beast::http::empty_body>;
 
   void on_handshake(Error error);
   void await_request();
@@ -74,8 +72,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_span(const Head& head);
   void account(observe::Answered how, int status);
   void write(const Answer& answer);
-  template <class Message>
-  void send(Message& message);
   void on_written(Error error);
   void refuse(Error error);
   void linger();
@@ -94,7 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Request> request_;
   std::optional<traces::Served> served_as_;  // nothing: traces are off
   std::optional<std::size_t> route_;
-  std::variant<std::monostate, Text, Bare> response_;
+  std::optional<HttpAnswer> response_;      // until it is sent
   std::list<Connection*>* list_ = nullptr;  // the list that it is in
   std::list<Connection*>::iterator place_;
   std::size_t served_ = 0;
