@@ -63,8 +63,7 @@ std::string allowed(const config::GateRoute& route) {
 }
 
 Answer health(bool ok, const std::string& word) {
-  return {{ok ? 200 : 503, {{"Content-Type", "text/plain"}, {"Cache-Control", "no-store"}}, word},
-          observe::Answered::unguarded};
+  return {{ok ? 200 : 503, {{"Content-Type", "text/plain"}}, word}, observe::Answered::unguarded};
 }
 
 }  // namespace

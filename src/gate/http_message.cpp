@@ -34,6 +34,9 @@ void fill(Message& message, const Answer& answer, const config::Gate& gate) {
       http::field::date,
       http_date(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())));
   for (const auto& [name, value] : answer.response.headers) message.insert(name, value);
+  // Else a cache may keep a GET's answer, and a 404 or 410, and give it to another caller.
+  if (message.count(http::field::cache_control) == 0)
+    message.set(http::field::cache_control, "no-store");
   if (answer.is_stored()) {
     const auto lifetime = std::chrono::ceil<std::chrono::seconds>(gate.retention).count();
     message.set("Idempotency-Key-Lifetime", std::to_string(lifetime));

@@ -21,7 +21,7 @@ constexpr int kLooks = 3;  // until the outcome does not change any more
 
 Answer shown(int status, std::string body) {
   Answer answer{{.status = status, .body = std::move(body) + "\n"}, observe::Answered::unguarded};
-  answer.response.headers = {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}};
+  answer.response.headers = {{"Content-Type", "application/json"}};
   return answer;
 }
 

@@ -329,5 +329,21 @@ TEST_F(Contract, WhatNoRouteTakesIsRefused) {
   EXPECT_EQ(runs, 0);
 }
 
+TEST_F(Contract, NoCacheKeepsAnAnswerUnlessItsHandlerAllowsThat) {
+  config.gate.routes[0].methods = {"GET", "POST"};
+  add_route({"/prices", {"GET"}});
+  body = [](const Message& message, Context& context) {
+    if (message.topic() != "/prices") return context.respond(200, {{"ETag", "\"v1\""}}, "1");
+    context.respond(200, {{"Cache-Control", "private, max-age=60"}}, "1");
+  };
+  for (const Reply& reply :
+       {ask(request("GET", "/payments", as_ann())), post("k1"), post("k1"),
+        ask(request("GET", "/nowhere", as_ann())), ask(request("GET", "/payments", {})),
+        ask(request("GET", "/healthz", {}))})
+    EXPECT_EQ(reply.header("cache-control"), "no-store") << reply.status << reply.body;
+  EXPECT_EQ(ask(request("GET", "/prices", as_ann())).header("cache-control"),
+            "private, max-age=60");
+}
+
 }  // namespace
 }  // namespace hapax::gate
