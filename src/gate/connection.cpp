@@ -16,6 +16,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
 constexpr std::size_t kFirstBytes = 1024;  // of an idle connection
+constexpr std::size_t kProgress = 4096;    // bytes of a body
 constexpr std::size_t kDiscard = std::size_t{16} << 10;
 constexpr std::size_t kMaxDiscarded = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kLinger{2000};
@@ -80,6 +81,7 @@ void Connection::enter(std::list<Connection*>& list) {
   leave();
   place_ = list.insert(list.end(), this);
   list_ = &list;
+  since_ = Clock::now();
 }
 
 void Connection::leave() {
@@ -226,8 +228,11 @@ void Connection::read_some() {
   http::async_read_some(stream_, buffer_, *parser_,
                         [self = shared_from_this()](Error error, std::size_t) {
                           if (error) return self->refuse(error);
+                          const std::size_t before = self->room_;
                           if (!self->keep_room(self->parser_->get().body().size()))
                             return self->refuse_for_room();
+                          if (self->room_ / kProgress > before / kProgress)
+                            self->enter(self->shared_.reading);
                           self->read_some();
                         });
 }
@@ -284,6 +289,7 @@ void Connection::account(observe::Answered how, int status) {
 
 void Connection::write(const Answer& answer) {
   response_ = http_of(answer, shared_.setup.gate, head_only_);
+  enter(shared_.writing);
   stream_.tcp().expires_after(shared_.setup.gate.limits.body_time);
   std::visit(
       [this](auto& message) {
@@ -326,7 +332,7 @@ void Connection::refuse(Error error) {
 // What the client still sends is read for a while: closing at once would reset the connection, and
 // the client might lose the answer.
 void Connection::linger() {
-  leave();
+  enter(shared_.leaving);
   stream_.tcp().expires_after(shared_.draining ? kLingerOfDrain : kLinger);
   if (!stream_.is_tls()) return shut_down();
   stream_.async_farewell([self = shared_from_this()](Error) { self->shut_down(); });

@@ -27,9 +27,12 @@ struct Shared {
   boost::asio::io_context& io;
   std::vector<observe::GateMetrics> metrics = {};  // by route; last: of none
   traces::Requests spans{setup.tracer};
-  std::list<Connection*> idle = {};       // the longest idle first
-  std::list<Connection*> beginning = {};  // in a handshake or a header, the oldest first
+  // A connection is in one of these, or is executed. The longest there is the first.
+  std::list<Connection*> idle = {};
+  std::list<Connection*> beginning = {};  // in a handshake or a header
   std::list<Connection*> reading = {};    // a body
+  std::list<Connection*> writing = {};    // an answer
+  std::list<Connection*> leaving = {};    // has its last answer
   std::size_t connections = 0;
   std::size_t executing = 0;   // of them
   std::size_t body_bytes = 0;  // of all bodies
@@ -46,8 +49,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Serves until one side ends it.
   void start();
 
-  // When the current header, or the handshake, began.
-  Clock::time_point began() const { return began_; }
+  // Since when it is in its list. In `reading`: since its client last made progress.
+  Clock::time_point since() const { return since_; }
 
   // Closes it at once.
   void end();
@@ -99,7 +102,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool close_ = false;         // after the answer
   bool executing_ = false;
   bool head_only_ = false;
-  Clock::time_point began_{};
+  Clock::time_point began_{};  // its header, or its handshake
+  Clock::time_point since_{};
 };
 
 }  // namespace hapax::gate

@@ -22,7 +22,7 @@ using Error = boost::system::error_code;
 constexpr std::chrono::milliseconds kTick{20};
 constexpr std::chrono::milliseconds kAcceptAgain{100};  // after it was refused
 constexpr std::chrono::milliseconds kReadOfDrain{1000};
-constexpr std::chrono::milliseconds kSlow{1000};  // with sending a header
+constexpr std::chrono::milliseconds kSlow{1000};  // a client that makes no progress
 constexpr int kBacklog = 1024;
 
 [[noreturn]] void cannot_listen(const config::Listen& listen, const std::string& why) {
@@ -127,15 +127,19 @@ class Server::Running {
   void take(tcp::socket socket) {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    if (shared_.connections >= setup_.gate.limits.connections) {
-      // A connection that is slow with its header has to go, or the longest idle one. If all are
-      // busy, the new one is not read at all.
-      auto& slow = shared_.beginning;
-      const bool is_slow = !slow.empty() && slow.front()->began() + kSlow <= Clock::now();
-      if (!is_slow && shared_.idle.empty()) return;
-      (is_slow ? slow : shared_.idle).front()->end();
-    }
+    if (shared_.connections >= setup_.gate.limits.connections && !make_room()) return;  // the new one is not read at all
     std::make_shared<Connection>(std::move(socket), shared_)->start();
+  }
+
+  // Ends a connection of a slow client, or one that has its answer. False: all are busy.
+  bool make_room() {
+    Connection* one = nullptr;
+    for (const auto* list : {&shared_.idle, &shared_.leaving})
+      if (!list->empty()) one = list->front();
+    for (const auto* list : {&shared_.beginning, &shared_.reading, &shared_.writing})
+      if (!list->empty() && list->front()->since() + kSlow <= Clock::now()) one = list->front();
+    if (one != nullptr) one->end();
+    return one != nullptr;
   }
 
   void tick() {
@@ -164,7 +168,7 @@ class Server::Running {
   }
 
   const ServerSetup setup_;
-  Shared shared_;  // before io_, with which the last connections end
+  Shared shared_;           // before io_, with which the last connections end
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer accept_later_;

@@ -1,6 +1,5 @@
 // What a hostile client or a careless handler may do to the gate, and to its other callers.
 #include <functional>
-#include <thread>
 
 #include "gate/gate_case.hpp"
 #include "sandbox/proxy.hpp"
@@ -250,39 +249,6 @@ TEST_F(Attacks, AnAnswerWithoutABodyHasNoLength) {
     EXPECT_EQ(reply.headers.count("content-length"), 0U);
   }
   EXPECT_EQ(post("200", "200").header("content-length"), "0");
-}
-
-TEST_F(Attacks, WhoIsSlowWithAFirstHeaderMakesRoom) {
-  config.gate.limits.connections = 2;
-  HttpClient served(port());
-  served.send(request("POST", "/payments", keyed("k1"), "10"));
-  EXPECT_EQ(served.read().status, 201);
-  HttpClient slow(port());
-  slow.send("POST /payments HTTP/1.1\r\n");
-  std::this_thread::sleep_for(std::chrono::seconds(3));  // it is slow from then on
-  EXPECT_EQ(post("k2").status, 201);
-  EXPECT_TRUE(slow.ends());
-  served.send(request("POST", "/payments", keyed("k3"), "10"));
-  EXPECT_EQ(served.read().status, 201);
-}
-
-// Each has been answered once, without a token. Its next header begins in the same packet, so that
-// its connection is never idle.
-TEST_F(Attacks, WhoIsSlowWithALaterHeaderMakesRoom) {
-  config.gate.limits.connections = 2;
-  config.gate.limits.header_time = std::chrono::minutes(10);
-  std::vector<std::unique_ptr<HttpClient>> slow;
-  for (int i = 0; i < 2; ++i) {
-    slow.push_back(std::make_unique<HttpClient>(port()));
-    slow.back()->send(request("GET", "/healthz", {}) + "G");
-    EXPECT_EQ(slow.back()->read().status, 200);
-  }
-  int status = 0;  // a header that has begun a moment ago makes no room
-  for (int i = 0; i < 1000 && status != 201; ++i) {
-    status = post("k1").status;
-    if (status != 201) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(status, 201);
 }
 
 }  // namespace
