@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
 #include "config/expand.hpp"
+#include "gate/open_files.hpp"
 #include "hapax/outside.hpp"
 #include "observe/log.hpp"
 #include "payload/reader.hpp"
@@ -153,6 +154,18 @@ void check_gate_transport(const config::Gate& gate, const gate::Tls* tls, Findin
   }
 }
 
+// The service may have another limit than the shell of the check, so this is no failure.
+void check_open_files(const config::Gate& gate, Findings& findings) {
+  gate::raise_open_files();
+  const std::size_t files = gate::open_files();
+  const std::size_t fit = gate::connections_that_fit(gate, files);
+  if (fit < gate.limits.connections)
+    findings.warn("open files",
+                  std::to_string(files) + " at most, as started here: with them the gate takes " +
+                      std::to_string(fit) + " connections, not gate.limits.connections",
+                  "raise the hard limit (ulimit -Hn, LimitNOFILE), or set fewer connections");
+}
+
 void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& linked,
                 Findings& findings) {
   std::vector<std::string> warnings;
@@ -172,6 +185,7 @@ void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& l
                                    " that accept, " + std::to_string(config.gate.lanes) + " lanes");
   tell_defaults(option.path, findings);
   check_gate_transport(config.gate, tls.get(), findings);
+  check_open_files(config.gate, findings);
   check_handlers(handled, "path", option, linked, findings);
   check_postgres(config.base, findings, &config.gate);
   if (!config.base.publish.topics.empty()) check_kafka(config.base, findings, &config.gate);

@@ -1,6 +1,4 @@
 // hapax gate: the HTTP server.
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "cli/version.hpp"
 #include "gate/accept.hpp"
 #include "gate/gate.hpp"
+#include "gate/open_files.hpp"
 #include "observe/log.hpp"
 #include "observe/service_manager.hpp"
 #include "worker/connect_options.hpp"
@@ -23,21 +22,13 @@ namespace {
 
 namespace log = observe::log;
 
-// A connection each, and those to PostgreSQL.
-void raise_open_files() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   std::vector<std::string> warnings;
   const config::GateConfig config = load_gate(option, warnings);
   log::set_up(config.base.log.level, config.base.log.format);
   for (const std::string& warning : warnings) log::warning("open_secret", {}, warning);
   catch_signals();
-  raise_open_files();
+  gate::raise_open_files();
   const auto operations = operations_of(config);
   const auto tls = tls_of(config);
   for (HandlerFactory& own : gate::own_handlers(config.gate, operations ? &*operations : nullptr))

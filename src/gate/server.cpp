@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "gate/connection.hpp"
+#include "gate/open_files.hpp"
 #include "gate/problem.hpp"
 #include "observe/log.hpp"
 
@@ -30,12 +31,27 @@ constexpr int kBacklog = 1024;
                            std::to_string(listen.port) + ": " + why);
 }
 
+std::size_t most_connections(const config::Gate& gate) {
+  const std::size_t files = open_files();
+  const std::size_t most = connections_that_fit(gate, files);
+  if (most < gate.limits.connections)
+    observe::log::warning("few_open_files", {{"open_files", files}, {"connections", most}},
+                          "this process may open so few files that it takes fewer connections "
+                          "than gate.limits.connections; raise its hard limit (LimitNOFILE)");
+  return most;
+}
+
 }  // namespace
 
 class Server::Running {
  public:
   explicit Running(const ServerSetup& setup)
-      : setup_(setup), shared_{setup_, io_}, acceptor_(io_), accept_later_(io_), tick_(io_) {
+      : setup_(setup),
+        most_(most_connections(setup.gate)),
+        shared_{setup_, io_},
+        acceptor_(io_),
+        accept_later_(io_),
+        tick_(io_) {
     for (const config::GateRoute& route : setup.gate.routes)
       shared_.metrics.push_back(setup.metrics.gate(route.path));
     shared_.metrics.push_back(setup.metrics.gate(""));
@@ -111,13 +127,13 @@ class Server::Running {
     });
   }
 
-  // Most likely there are no file descriptors left. The other connections go on, and some of them
-  // end.
+  // Most likely there are no file descriptors left, because handlers or libraries have many. Linux
+  // tells so before a connection comes. So one connection ends, and its file is for the next one.
   void accept_later(const Error& error) {
+    if (error == asio::error::no_descriptors && make_room()) return accept();
     if (std::exchange(said_, true) == false)
       observe::log::warning("accept_failed", {{"error", error.message()}},
-                            "a connection cannot be accepted; is the limit of open files lower "
-                            "than gate.limits.connections?");
+                            "a connection cannot be accepted");
     accept_later_.expires_after(kAcceptAgain);
     accept_later_.async_wait([this](const Error& cancelled) {
       if (!cancelled && acceptor_.is_open()) accept();
@@ -127,7 +143,7 @@ class Server::Running {
   void take(tcp::socket socket) {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    if (shared_.connections >= setup_.gate.limits.connections && !make_room()) return;  // the new one is not read at all
+    if (shared_.connections >= most_ && !make_room()) return;  // the new one is not read at all
     std::make_shared<Connection>(std::move(socket), shared_)->start();
   }
 
@@ -168,6 +184,7 @@ class Server::Running {
   }
 
   const ServerSetup setup_;
+  const std::size_t most_;  // connections
   Shared shared_;           // before io_, with which the last connections end
   asio::io_context io_{1};
   tcp::acceptor acceptor_;

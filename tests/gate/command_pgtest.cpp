@@ -14,9 +14,11 @@ using namespace std::chrono_literals;
 class GateCommand : public GateCase {
  protected:
   std::unique_ptr<sandbox::ChildProcess> start(const std::filesystem::path& file,
-                                               const std::string& listen = "127.0.0.1:0") {
+                                               const std::string& listen = "127.0.0.1:0",
+                                               const std::string& open_files = "4096") {
     return std::make_unique<sandbox::ChildProcess>(
-        sandbox::Program{.argv = {HAPAX_BINARY_DIR "/bin/hapax", "gate", "-c", file, "--plugin",
+        sandbox::Program{.argv = {"sh", "-c", "ulimit -n " + open_files + " && exec \"$@\"", "sh",
+                                  HAPAX_BINARY_DIR "/bin/hapax", "gate", "-c", file, "--plugin",
                                   HAPAX_BINARY_DIR "/lib/libpayments.so"},
                          .environment = {{"DATABASE_URL", database.worker().url},
                                          {"TOKENS", folder.path() / "tokens"},
@@ -89,6 +91,19 @@ TEST_F(GateCommand, NamesWhatIsWrong) {
   exit = process->wait(120s);
   EXPECT_EQ(exit ? exit->code : -1, 3);
   EXPECT_NE(log().find("gate.listen: cannot listen on 192.0.2.1:1"), std::string::npos) << log();
+}
+
+TEST_F(GateCommand, LeavesFilesToOthersIfItMayOpenFew) {
+  std::ofstream(folder.path() / "tokens") << "ann " << std::string(64, 'a') << "\n";
+  const auto process = start(example(), "127.0.0.1:0", "300");
+  const std::uint16_t at = port_of(*process);
+  EXPECT_NE(log().find("few_open_files"), std::string::npos) << log();
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 300; ++i) idle.push_back(std::make_unique<HttpClient>(at));
+  const auto began = Clock::now();
+  EXPECT_EQ(ask(request("GET", "/healthz", {}), at).status, 200);
+  EXPECT_LT(Clock::now() - began, 30s);
+  EXPECT_EQ(log().find("accept_failed"), std::string::npos) << log();
 }
 
 TEST_F(GateCommand, AcceptsNothingWithoutAnOutbox) {

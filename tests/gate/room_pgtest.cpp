@@ -1,4 +1,7 @@
-// Who has to go if there are more connections than gate.limits.connections.
+// Who has to go if there are more connections than gate.limits.connections, or no files for them.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include "gate/gate_case.hpp"
@@ -111,6 +114,42 @@ TEST_F(Room, WhoHasTheLastAnswerMakesRoom) {
     EXPECT_TRUE(client->ends());
   }
   EXPECT_EQ(post("k1").status, 201);
+}
+
+// As if handlers and libraries had all files but one, which the client takes.
+class NoFiles {
+ public:
+  NoFiles() {
+    for (int i = 0; i < 200; ++i) taken_.push_back(::dup(STDIN_FILENO));
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(taken_.back()) + 1;
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    ::close(taken_.back());
+    taken_.pop_back();
+  }
+  ~NoFiles() {
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+    for (const int file : taken_) ::close(file);
+  }
+  NoFiles(const NoFiles&) = delete;
+  NoFiles& operator=(const NoFiles&) = delete;
+
+ private:
+  std::vector<int> taken_;
+  rlimit before_{};
+};
+
+TEST_F(Room, WithoutAFileAnIdleConnectionMakesRoom) {
+  config.gate.limits.connections = 100;
+  config.gate.limits.idle_time = std::chrono::minutes(10);
+  EXPECT_EQ(post("k1").status, 201);  // all that opens files at the start has them
+  await_metric(gate(), "hapax_gate_connections", "0");
+  HttpClient longest(port()), idle(port());
+  await_metric(gate(), "hapax_gate_connections", "2");
+  const NoFiles no_files;
+  EXPECT_EQ(ask(request("GET", "/healthz", {})).status, 200);
+  EXPECT_TRUE(longest.ends());
 }
 
 }  // namespace
