@@ -10,7 +10,7 @@
 namespace hapax::gate {
 namespace {
 
-// How many tickets it looks at to find requests that may share a transaction.
+// How many tickets that do not fit it looks at, to find requests that may share a transaction.
 constexpr std::size_t kLooksAt = 64;
 
 // Different pairs of key and tenant give different texts, because the key's size comes first.
@@ -54,31 +54,54 @@ void erase(std::deque<std::shared_ptr<Ticket>>& waiters, const std::shared_ptr<T
 
 }  // namespace
 
-// False: there is no room.
-bool Desk::place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) {
-  if (ticket->request.is_guarded()) {
-    const auto flight = flights_.find(flight_of(ticket->request));
+// The ticket that has to be answered because there is no room: this one, or another that it
+// displaces. Nothing: there is room.
+std::shared_ptr<Ticket> Desk::place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) {
+  const Request& request = ticket->request;
+  if (request.is_guarded()) {
+    const auto flight = flights_.find(flight_of(request));
     if (flight != flights_.end()) {
+      if (waiting_.size() >= queue_ && !even_if_full) return ticket;
       flight->second.push_back(ticket);
       waiting_.emplace(ticket->give_up, ticket);
-      return true;
+      return nullptr;
     }
   }
-  if (ready_.size() >= queue_ && !even_if_full) return false;
-  if (ticket->request.is_guarded()) flights_[flight_of(ticket->request)];
-  ready_.push_back(ticket);
+  std::shared_ptr<Ticket> displaced;
+  if (ready_ >= queue_ && !even_if_full) {
+    displaced = make_room_for(request.tenant);
+    if (!displaced) return ticket;
+  }
+  if (request.is_guarded()) flights_[flight_of(request)];
+  lines_[request.tenant].ready.push_back(ticket);
+  ++ready_;
   some_.notify_one();
-  return true;
+  return displaced;
+}
+
+// Nothing: no line is longer than this tenant's would be.
+std::shared_ptr<Ticket> Desk::make_room_for(const std::string& tenant) {
+  const auto own = lines_.find(tenant);
+  const std::size_t would_have = 1 + (own == lines_.end() ? 0 : own->second.ready.size());
+  const auto longest = std::ranges::max_element(
+      lines_, {}, [](const auto& line) { return line.second.ready.size(); });
+  if (longest == lines_.end() || longest->second.ready.size() <= would_have) return nullptr;
+  auto ticket = std::move(longest->second.ready.back());
+  longest->second.ready.pop_back();
+  --ready_;
+  return ticket;
 }
 
 void Desk::submit(std::shared_ptr<Ticket> ticket) {
   ticket->give_up = Clock::now() + wait_;
-  bool placed = false;
+  std::shared_ptr<Ticket> without_room = ticket;
   {
     const sync::Lock lock(mutex_);
-    placed = !stopped_ && place(ticket, false);
+    if (!stopped_) without_room = place(ticket, false);
   }
-  if (!placed) give(*ticket, full());
+  if (!without_room) return;
+  if (without_room != ticket) answer_waiting(*without_room, {full(), {}});
+  give(*without_room, full());
 }
 
 std::shared_ptr<Ticket> Desk::take(std::chrono::milliseconds at_most) {
@@ -90,7 +113,7 @@ std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_mos
                                                 const BatchRule& rule) {
   sync::Lock lock(mutex_);
   std::vector<std::shared_ptr<Ticket>> taken;
-  const std::size_t waited = ready_.size();
+  const std::size_t waited = ready_;
   auto first = take_first(lock, at_most);
   if (!first) return taken;
   taken.push_back(std::move(first));
@@ -98,43 +121,80 @@ std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_mos
   std::size_t bytes = request.body.size();
   std::size_t most = (waited + rule.lanes - 1) / rule.lanes;
   if (most > 1) most = std::min(most, rule.most(request));
-  for (std::size_t at = 0; taken.size() < most && at < std::min(ready_.size(), kLooksAt);) {
-    const Request& other = ready_[at]->request;
-    const bool fits = other.route == request.route &&
-                      bytes + other.body.size() <= BatchRule::kMostBytes && rule.most(other) > 1;
-    if (!fits) {
-      ++at;
-      continue;
+  if (most <= 1) return taken;
+  std::size_t looks = kLooksAt;
+  for (Line* const line : lines_that_wait())
+    for (std::size_t at = 0; taken.size() < most && at < line->ready.size() && looks > 0;) {
+      const Request& other = line->ready[at]->request;
+      const bool fits = other.route == request.route &&
+                        bytes + other.body.size() <= BatchRule::kMostBytes && rule.most(other) > 1;
+      if (!fits) {
+        ++at;
+        --looks;
+        continue;
+      }
+      bytes += other.body.size();
+      taken.push_back(take_from(*line, at));
     }
-    bytes += other.body.size();
-    taken.push_back(std::move(ready_[at]));
-    ready_.erase(ready_.begin() + static_cast<Tickets::difference_type>(at));
-  }
   return taken;
+}
+
+// Whether a lane takes a ticket of `a` sooner. Precondition: in both a ticket waits.
+bool Desk::is_before(const Line* a, const Line* b) {
+  const auto came = [](const Line* line) { return line->ready.front()->give_up; };
+  return std::pair(a->taken, came(a)) < std::pair(b->taken, came(b));
+}
+
+std::vector<Desk::Line*> Desk::lines_that_wait() {
+  std::vector<Line*> lines;
+  for (auto& [tenant, line] : lines_)
+    if (!line.ready.empty()) lines.push_back(&line);
+  std::ranges::sort(lines, is_before);
+  return lines;
+}
+
+std::shared_ptr<Ticket> Desk::take_from(Line& line, std::size_t at) {
+  auto ticket = std::move(line.ready[at]);
+  line.ready.erase(line.ready.begin() + static_cast<Tickets::difference_type>(at));
+  --ready_;
+  ++line.taken;
+  return ticket;
 }
 
 std::shared_ptr<Ticket> Desk::take_first(sync::Lock& lock, std::chrono::milliseconds at_most) {
   const auto until = Clock::now() + at_most;
-  while (ready_.empty() && !stopped_)
+  while (ready_ == 0 && !stopped_)
     if (some_.wait_until(lock.waitable(), until) == std::cv_status::timeout) break;
-  if (ready_.empty()) return nullptr;
-  auto ticket = std::move(ready_.front());
-  ready_.pop_front();
-  return ticket;
+  Line* first = nullptr;
+  for (auto& [tenant, line] : lines_)
+    if (!line.ready.empty() && (first == nullptr || is_before(&line, first))) first = &line;
+  return first == nullptr ? nullptr : take_from(*first, 0);
+}
+
+// Precondition: a lane has taken the ticket.
+void Desk::leave_lane(const Ticket& ticket) {
+  const sync::Lock lock(mutex_);
+  const auto line = lines_.find(ticket.request.tenant);
+  if (--line->second.taken == 0 && line->second.ready.empty()) lines_.erase(line);
 }
 
 void Desk::put_back(std::shared_ptr<Ticket> ticket) {
   const sync::Lock lock(mutex_);
-  ready_.push_front(std::move(ticket));
+  Line& line = lines_.at(ticket->request.tenant);
+  line.ready.push_front(std::move(ticket));
+  --line.taken;
+  ++ready_;
   some_.notify_one();
 }
 
 void Desk::finish(const std::shared_ptr<Ticket>& ticket, Executed executed) {
+  leave_lane(*ticket);
   answer_waiting(*ticket, executed);
   give(*ticket, std::move(executed.answer));
 }
 
 void Desk::give_up(const std::shared_ptr<Ticket>& ticket, Answer answer) {
+  leave_lane(*ticket);
   answer_waiting(*ticket, {answer, {}});
   const auto done = std::exchange(ticket->done, {});
   done(std::move(answer));
@@ -198,7 +258,7 @@ bool Desk::is_stopped() const {
 
 Desk::Counts Desk::counts() const {
   const sync::Lock lock(mutex_);
-  return {ready_.size(), waiting_.size()};
+  return {ready_, waiting_.size()};
 }
 
 }  // namespace hapax::gate

@@ -3,6 +3,9 @@
 // Requests with one key and tenant are one flight. The first goes to a lane; the others wait here,
 // without a lane or a PostgreSQL session. They share its answer if they are the same request.
 //
+// Each tenant has a line of its own. A lane takes the first ticket of the tenant of whom lanes have
+// the fewest. So a tenant does not wait for the whole line of another one.
+//
 // Thread safety: all of it. The desk answers outside of its lock, on the thread that caused the
 // answer.
 #pragma once
@@ -50,10 +53,12 @@ class Desk {
     std::size_t waiting = 0;
   };
 
-  // `queue`: tickets that wait for a lane. `wait`: how long one waits for its key.
+  // `queue`: so many tickets wait for a lane, and as many for keys. `wait`: how long one waits for
+  // its key.
   Desk(std::size_t queue, std::chrono::milliseconds wait) : queue_(queue), wait_(wait) {}
 
-  // Queues the ticket, lets it wait for its key, or answers it at once if there is no room.
+  // Queues the ticket, or lets it wait for its key. If there is no room, answers a ticket at once:
+  // the newest one of the longest line.
   void submit(std::shared_ptr<Ticket> ticket);
 
   // For a lane. Nothing: none came in this time, or the desk is stopped.
@@ -64,7 +69,7 @@ class Desk {
   std::vector<std::shared_ptr<Ticket>> take(std::chrono::milliseconds at_most,
                                             const BatchRule& rule);
 
-  // Puts a ticket back that was taken and did not run. The next take() returns it.
+  // Puts a ticket back that was taken and did not run, as the first one of its line.
   void put_back(std::shared_ptr<Ticket> ticket);
 
   // Answers the ticket, and those that wait for it.
@@ -82,17 +87,30 @@ class Desk {
 
  private:
   using Tickets = std::deque<std::shared_ptr<Ticket>>;
+  struct Line {
+    Tickets ready = {};     // wait for a lane
+    std::size_t taken = 0;  // by lanes
+  };
+
+  static bool is_before(const Line* a, const Line* b);
 
   void answer_waiting(const Ticket& ticket, const Executed& executed);
+  void leave_lane(const Ticket& ticket);
   std::shared_ptr<Ticket> take_first(sync::Lock& lock, std::chrono::milliseconds at_most)
       HAPAX_REQUIRES(mutex_);
-  bool place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) HAPAX_REQUIRES(mutex_);
+  std::shared_ptr<Ticket> take_from(Line& line, std::size_t at) HAPAX_REQUIRES(mutex_);
+  std::vector<Line*> lines_that_wait() HAPAX_REQUIRES(mutex_);
+  std::shared_ptr<Ticket> place(const std::shared_ptr<Ticket>& ticket, bool even_if_full)
+      HAPAX_REQUIRES(mutex_);
+  std::shared_ptr<Ticket> make_room_for(const std::string& tenant) HAPAX_REQUIRES(mutex_);
 
   const std::size_t queue_;
   const std::chrono::milliseconds wait_;
   mutable sync::Mutex mutex_;
   std::condition_variable some_;
-  Tickets ready_ HAPAX_GUARDED_BY(mutex_);
+  // By tenant. Each has tickets that wait or are taken.
+  std::unordered_map<std::string, Line> lines_ HAPAX_GUARDED_BY(mutex_);
+  std::size_t ready_ HAPAX_GUARDED_BY(mutex_) = 0;                             // in all lines
   std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
   // Ordered by give_up. It holds exactly the tickets that wait in flights_.
   std::set<std::pair<Clock::time_point, std::shared_ptr<Ticket>>> waiting_ HAPAX_GUARDED_BY(mutex_);

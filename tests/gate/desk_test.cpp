@@ -65,6 +65,65 @@ TEST(Desk, LetsATicketWaitThatCameBetweenTwoThatArePlacedAgain) {
   EXPECT_EQ(desk.take({}), n);
 }
 
+std::shared_ptr<Ticket> of_tenant(const std::string& tenant, const std::string& key,
+                                  std::map<std::string, int>& answers) {
+  auto ticket = small("");
+  ticket->request.key = key;
+  ticket->request.tenant = tenant;
+  ticket->done = [&answers, key](const Answer& answer) { answers[key] = answer.response.status; };
+  return ticket;
+}
+
+TEST(Desk, NotMoreWaitForKeysThanForLanes) {
+  Desk desk(2, std::chrono::minutes(1));
+  std::map<std::string, int> answers;
+  const auto first = of_tenant("ann", "k", answers);
+  desk.submit(first);
+  for (int i = 0; i < 2; ++i) desk.submit(of_tenant("ann", "k", answers));
+  EXPECT_TRUE(answers.empty());
+  const auto third = of_tenant("ann", "k", answers);
+  desk.submit(third);
+  EXPECT_FALSE(third->done);
+  EXPECT_EQ(answers["k"], 503);
+  EXPECT_EQ(desk.counts().waiting, 2U);
+}
+
+TEST(Desk, ALaneServesWhoHasTheFewestLanes) {
+  Desk desk(10, std::chrono::minutes(1));
+  std::map<std::string, int> answers;
+  for (const char* key : {"a1", "a2", "a3", "a4", "a5"})
+    desk.submit(of_tenant("ann", key, answers));
+  for (const char* key : {"b1", "b2", "b3"}) desk.submit(of_tenant("bob", key, answers));
+  const auto take = [&](const std::string& key) {
+    const auto ticket = desk.take({});
+    EXPECT_EQ(ticket->request.key, key);
+    return ticket;
+  };
+  const auto a1 = take("a1");
+  const auto b1 = take("b1");
+  take("a2");
+  desk.finish(b1, {});
+  take("b2");
+  take("b3");
+  desk.put_back(a1);
+  take("a1");
+}
+
+TEST(Desk, WhoHasMostInAFullQueueMakesRoom) {
+  Desk desk(3, std::chrono::minutes(1));
+  std::map<std::string, int> answers;
+  for (const char* key : {"a1", "a2", "a3"}) desk.submit(of_tenant("ann", key, answers));
+  const auto behind = of_tenant("ann", "a3", answers);
+  desk.submit(behind);
+  desk.submit(of_tenant("bob", "b1", answers));
+  EXPECT_EQ(answers, (std::map<std::string, int>{{"a3", 503}}));
+  EXPECT_FALSE(behind->done) << "it waited for a request that is gone";
+  desk.submit(of_tenant("bob", "b2", answers));
+  desk.submit(of_tenant("ann", "a4", answers));
+  EXPECT_EQ(answers, (std::map<std::string, int>{{"a3", 503}, {"b2", 503}, {"a4", 503}}));
+  EXPECT_EQ(desk.counts().queued, 3U);
+}
+
 // A desk, and lanes and clients that do anything at any time, also while an answer is given.
 class AnyDesk {
  public:
