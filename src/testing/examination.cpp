@@ -4,8 +4,8 @@
 
 namespace hapax::testing {
 
-Examination::Examination(Harness::Implementation& harness, const Record& record)
-    : harness_(harness), record_(record), before_(harness.tables()) {
+Examination::Examination(Harness::Implementation& harness, const Record& record, Wanted wanted)
+    : harness_(harness), record_(record), wanted_(wanted), before_(harness.tables()) {
   for (const std::string& column : harness_.options().ignored_columns) {
     if (!before_.contains(column.substr(0, column.rfind('.'))))
       throw std::runtime_error("Options::ignored_columns names \"" + column +
@@ -46,6 +46,8 @@ void Examination::keep_first(Problems& problems) {
   else if (report_.once.result == Result::duplicate)
     problems.emplace_back(
         "its key was completed before: give each examined record a key of its own");
+  else if (report_.once.result != Result::completed && wanted_ == Wanted::effect)
+    problems.push_back("it does not complete, so it has no effect: " + report_.once.text());
   if (const int others = harness_.other_sessions(); others > 0)
     problems.push_back(
         "the handler holds " + std::to_string(others) +

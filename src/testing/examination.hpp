@@ -18,7 +18,7 @@ class Examination {
   using Deliver = std::function<void(Problems&)>;
 
   // Saves the state of the database. Throws: std::runtime_error if an ignored column is wrong.
-  Examination(Harness::Implementation& harness, const Record& record);
+  Examination(Harness::Implementation& harness, const Record& record, Wanted wanted);
 
   // Runs one way from the beginning; what it throws is a problem, too.
   void way(const std::string& name, const Deliver& deliver);
@@ -41,6 +41,7 @@ class Examination {
 
   Harness::Implementation& harness_;
   const Record& record_;
+  const Wanted wanted_;
   Report report_;
   Tables before_;
   Tables after_;  // one delivery

@@ -12,7 +12,8 @@ constexpr int kWorkers = 4;
 
 class EveryWay : Examination {
  public:
-  EveryWay(Harness::Implementation& harness, const Record& record) : Examination(harness, record) {}
+  EveryWay(Harness::Implementation& harness, const Record& record, Wanted wanted)
+      : Examination(harness, record, wanted) {}
 
   Report run();
 
@@ -33,6 +34,9 @@ class EveryWay : Examination {
 bool EveryWay::deliver_once() {
   same_way("delivered once", [&](Problems& problems) {
     keep_first(problems);
+    if (problems.empty() && wanted_ == Wanted::effect && report_.effects.empty())
+      problems.emplace_back(
+          "it has no effect: it completes and changes no table, and publishes nothing");
     statements_ = harness_.lane().probe().statements();
   });
   return report_.passed();
@@ -151,8 +155,8 @@ Report EveryWay::run() {
 
 }  // namespace
 
-Report examine_record(Harness::Implementation& harness, const Record& record) {
-  return EveryWay(harness, record).run();
+Report examine_record(Harness::Implementation& harness, const Record& record, Wanted wanted) {
+  return EveryWay(harness, record, wanted).run();
 }
 
 }  // namespace hapax::testing

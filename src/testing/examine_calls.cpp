@@ -8,8 +8,9 @@ namespace {
 
 class EveryCall : Examination {
  public:
-  EveryCall(Harness::Implementation& harness, const Record& record, const OtherSide& other_side)
-      : Examination(harness, record),
+  EveryCall(Harness::Implementation& harness, const Record& record, const OtherSide& other_side,
+            Wanted wanted)
+      : Examination(harness, record, wanted),
         other_side_(other_side),
         repeat_(harness.route().route.outside->repeat) {}
 
@@ -79,6 +80,8 @@ bool EveryCall::call_once() {
     if (report_.once.calls > 1)
       problems.push_back("it was called " + std::to_string(report_.once.calls) +
                          " times: " + report_.once.text());
+    if (problems.empty() && wanted_ == Wanted::effect && effects_ == 0)
+      problems.emplace_back("it has no effect: the other side has had none");
   });
   return report_.passed();
 }
@@ -198,8 +201,8 @@ Report EveryCall::run() {
 }  // namespace
 
 Report examine_calls(Harness::Implementation& harness, const Record& record,
-                     const OtherSide& other_side) {
-  return EveryCall(harness, record, other_side).run();
+                     const OtherSide& other_side, Wanted wanted) {
+  return EveryCall(harness, record, other_side, wanted).run();
 }
 
 }  // namespace hapax::testing

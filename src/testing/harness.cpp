@@ -266,31 +266,23 @@ void refuse_kind(bool calls, bool wanted) {
 
 Report Harness::examine(const Record& record) {
   refuse_kind(implementation_->calls(), false);
-  return examine_record(*implementation_, record);
+  return examine_record(*implementation_, record, Wanted::any);
 }
 
 Report Harness::examine_calls(const Record& record, const OtherSide& other_side) {
   refuse_kind(implementation_->calls(), true);
-  return testing::examine_calls(*implementation_, record, other_side);
+  return testing::examine_calls(*implementation_, record, other_side, Wanted::any);
 }
 
 void Harness::expect_no_blind_repeat(const Record& record, const OtherSide& other_side) {
-  Report report = examine_calls(record, other_side);
-  if (report.passed() && report.once.result != Result::completed)
-    report.ways.push_back({"its effect", {"there is none, it is " + report.once.text()}});
-  if (report.passed() && other_side.effects() == 0)
-    report.ways.push_back({"its effect", {"there is none: the other side has had no effect"}});
+  refuse_kind(implementation_->calls(), true);
+  Report report = testing::examine_calls(*implementation_, record, other_side, Wanted::effect);
   if (!report.passed()) throw NotExactlyOnce(std::move(report));
 }
 
 void Harness::expect_exactly_once(const Record& record) {
-  Report report = examine(record);
-  if (report.passed() && report.once.result != Result::completed)
-    report.ways.push_back({"its effect", {"there is none, it is " + report.once.text()}});
-  if (report.passed() && report.effects.empty())
-    report.ways.push_back(
-        {"its effect",
-         {"there is none: it completes and changes no table, and publishes nothing"}});
+  refuse_kind(implementation_->calls(), false);
+  Report report = examine_record(*implementation_, record, Wanted::effect);
   if (!report.passed()) throw NotExactlyOnce(std::move(report));
 }
 

@@ -60,12 +60,16 @@ class Harness::Implementation {
   std::unique_ptr<Lane> lane_;
 };
 
+// What an examined message must have. With `effect`, one that has none is a problem of its first
+// delivery, and the other ways are left out.
+enum class Wanted { any, effect };
+
 // What Harness::examine promises.
-Report examine_record(Harness::Implementation& harness, const Record& record);
+Report examine_record(Harness::Implementation& harness, const Record& record, Wanted wanted);
 
 // What Harness::examine_calls promises. Precondition: the route calls.
 Report examine_calls(Harness::Implementation& harness, const Record& record,
-                     const OtherSide& other_side);
+                     const OtherSide& other_side, Wanted wanted);
 
 // What Harness::compare promises.
 std::vector<std::string> compare_handlers(Harness::Implementation& one,

@@ -151,8 +151,9 @@ TEST(KitOfCalls, HoldsARefusalAgainstARefusal) {
   const Report report = harness.examine_calls(payment(), gateway.side());
   EXPECT_TRUE(report.passed()) << report.text();
   EXPECT_EQ(report.once.reason, "rejected");
-  EXPECT_THAT(problems_of(charges(gateway, parts), kIdempotent, gateway),
-              HasSubstr("there is none, it is failed (rejected: no such card"));
+  EXPECT_THAT(
+      problems_of(charges(gateway, parts), kIdempotent, gateway),
+      HasSubstr("it does not complete, so it has no effect: failed (rejected: no such card"));
 }
 
 TEST(KitOfCalls, WantsAnEffectAtTheOtherSide) {
@@ -160,7 +161,7 @@ TEST(KitOfCalls, WantsAnEffectAtTheOtherSide) {
   Parts parts;
   parts.call = [](Gateway&, const Call&) { return json::object(); };
   EXPECT_THAT(problems_of(charges(gateway, parts), kIdempotent, gateway),
-              HasSubstr("the other side has had no effect"));
+              HasSubstr("it has no effect: the other side has had none"));
 }
 
 // The delays of the retries are longer than the other side remembers.
