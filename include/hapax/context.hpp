@@ -38,6 +38,11 @@ struct Response {
   std::string body = {};
 };
 
+// For hapax: what Context::key and Context::tenant return.
+struct Operation {
+  std::string_view key = {}, tenant = {};
+};
+
 // One open PostgreSQL transaction, lent for the length of one `handle` (or `book`, or
 // `on_duplicate`). Everything written through it commits together with the message's idempotency
 // key, or not at all.
@@ -154,6 +159,17 @@ class Context {
     publish_record(topic, std::move(record));
   }
 
+  // The idempotency key of the operation, as hapax stores it and as `hapax explain --key` takes it.
+  // A short printable key is as its producer sent it. Others are encoded, in 200 bytes at most. It
+  // is unique within the route's scope and tenant(). "" if the operation has none: on a route with
+  // key "position", and for a GET or HEAD of a gate.
+  // Throws: nothing. Blocks: no. Valid as long as the context is.
+  std::string_view key() { return current_operation().key; }
+
+  // The tenant of that key, as hapax stores it; "" if the route has none.
+  // Throws: nothing. Blocks: no. Valid as long as the context is.
+  std::string_view tenant() { return current_operation().tenant; }
+
   // The W3C traceparent for requests that the handler sends to others. It is that of the span in
   // which the handler runs. If hapax sends no span, it is the message's own; "" if it has none.
   // See docs/operating.md#traces.
@@ -192,6 +208,7 @@ class Context {
   virtual void publish_record(std::string_view topic, Outgoing record) = 0;
   virtual void set_response(Response response) = 0;
   virtual std::string current_traceparent() = 0;
+  virtual Operation current_operation() = 0;
 };
 
 }  // namespace hapax

@@ -20,7 +20,7 @@
 #include "hapax/handler.hpp"
 
 // Raised whenever the layout or meaning of anything in include/hapax changes.
-#define HAPAX_ABI 9
+#define HAPAX_ABI 10
 
 #define HAPAX_TEXT_OF(x) #x
 #define HAPAX_TEXT(x) HAPAX_TEXT_OF(x)

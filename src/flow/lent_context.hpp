@@ -9,6 +9,7 @@
 #include "flow/publisher.hpp"
 #include "flow/stored_response.hpp"
 #include "hapax/context.hpp"
+#include "key/identity.hpp"
 #include "store/transaction.hpp"
 #include "traces/carried.hpp"
 
@@ -21,14 +22,17 @@ class LentContext final : public Context {
   static constexpr std::size_t kMaxDeferredBytes = 1 << 20;
 
   // `publisher`: null for on_duplicate, which must not publish.
-  // `keeps_results`: false if no row could hold a result.
+  // `identity`: null for a request of the gate that has no key.
+  // `by_position`: there is no row that could hold a key or a result.
   LentContext(store::Transaction& transaction, const traces::Carried& carried,
-              std::size_t max_result_bytes, Publisher* publisher, bool keeps_results = true)
+              std::size_t max_result_bytes, Publisher* publisher, const key::Identity* identity,
+              bool by_position = false)
       : transaction_(transaction),
         carried_(carried),
         max_result_bytes_(max_result_bytes),
         publisher_(publisher),
-        keeps_results_(keeps_results) {}
+        identity_(identity),
+        by_position_(by_position) {}
 
   const std::optional<std::string>& stored_result() const { return result_; }
 
@@ -81,6 +85,11 @@ class LentContext final : public Context {
 
   std::string current_traceparent() override { return carried_.traceparent(); }
 
+  Operation current_operation() override {
+    if (identity_ == nullptr || by_position_) return {};
+    return {identity_->key, identity_->tenant};
+  }
+
   void publish_record(std::string_view topic, Outgoing record) override {
     if (publisher_ == nullptr)
       throw std::logic_error(
@@ -91,7 +100,7 @@ class LentContext final : public Context {
 
  private:
   void expect_results_are_kept() const {
-    if (!keeps_results_)
+    if (by_position_)
       throw std::logic_error(
           "a route with key \"position\" keeps no results: remove result() or respond(), or use "
           "another key");
@@ -106,7 +115,8 @@ class LentContext final : public Context {
   const traces::Carried& carried_;
   std::size_t max_result_bytes_;
   Publisher* publisher_;
-  bool keeps_results_;
+  const key::Identity* identity_;
+  bool by_position_;
   std::optional<std::string> result_;
   std::optional<Response> response_;
   bool lent_ = false;

@@ -290,7 +290,7 @@ Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transact
                       attempt.source);
   if (!request.prepares_late) publisher.prepare(*session_);
   LentContext context(transaction, carried, task.route.max_result_bytes, &publisher,
-                      !request.by_position);
+                      &request.identity, request.by_position);
   const auto began = Clock::now();
   try {
     const Watched watched(watch_, task, began);
@@ -322,7 +322,8 @@ Outcome Processor::run_duplicate(Attempt& attempt, const store::ClaimRequest& re
   if (!store::count_duplicate(transaction, request, stored)) return Outcome::of(Result::again);
   attempt.phase = Phase::handler;
   const traces::Carried carried(task.message, task.trace);
-  LentContext context(transaction, carried, task.route.max_result_bytes, nullptr);
+  LentContext context(transaction, carried, task.route.max_result_bytes, nullptr,
+                      &request.identity);
   try {
     const Watched watched(watch_, task, Clock::now());
     handler.on_duplicate(task.message, StoredResult(std::move(stored)), context);

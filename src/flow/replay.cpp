@@ -253,8 +253,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   const traces::Carried carried(message, current.trace);
   Publisher publisher(route.publishing.get(), route.key.scope, identity, carried, letter->source);
   if (!request.prepares_late) publisher.prepare(*session_);
-  LentContext context(transaction, carried, route.max_result_bytes, &publisher,
-                      !key::is_by_position(route.key));
+  LentContext context(transaction, carried, route.max_result_bytes, &publisher, &identity,
+                      key::is_by_position(route.key));
   if (setup_.running) setup_.running(&route, letter->source);
   try {
     handle(current.handler, message, current.answered ? &current.answered->answer : nullptr,

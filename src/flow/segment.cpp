@@ -163,7 +163,7 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
                         publishes_as(i, requests[*ours[i]].source));
     publisher.prepare(transaction.session());
     LentContext context(transaction, carried, route.max_result_bytes, &publisher,
-                        !requests[*ours[i]].by_position);
+                        &requests[*ours[i]].identity, requests[*ours[i]].by_position);
     try {
       const Watched watched(setup_.watch, job.task, now);
       handle(i, transaction, context);

@@ -164,7 +164,8 @@ Answer Executor::handle_claimed(Run& run, std::unique_ptr<store::Transaction> cl
   flow::Publisher publisher(run.route.publishing.get(), request.scope, run.identity, run.carried,
                             run.publishes_as);
   if (!request.prepares_late) publisher.prepare(*session_);
-  flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, &publisher);
+  flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, &publisher,
+                            &run.identity);
   try {
     handle(run, context);
   } catch (...) {
@@ -230,7 +231,7 @@ Answer Executor::unguarded(Run& run) {
   store::Transaction transaction(*session_);
   const std::string nonce = store::begin_read_only(transaction);
   run.phase = Phase::handler;
-  flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, nullptr);
+  flow::LentContext context(transaction, run.carried, run.route.max_result_bytes, nullptr, nullptr);
   try {
     handle(run, context);
     if (transaction.has_pending()) transaction.flush();

@@ -53,6 +53,7 @@ class TimedContext final : public Context {
   void set_result(std::string json) override { lent_.set_result(std::move(json)); }
   void set_response(Response response) override { lent_.set_response(std::move(response)); }
   std::string current_traceparent() override { return lent_.current_traceparent(); }
+  Operation current_operation() override { return lent_.current_operation(); }
   void publish_record(std::string_view topic, Outgoing record) override {
     if (status_.lacks_kafka()) throw Retry("publish: Kafka's topics are not found yet");
     lent_.publish_record(topic, std::move(record));

@@ -56,6 +56,8 @@ class ProbedContext final : public Context {
 
   std::string current_traceparent() override { return lent_.current_traceparent(); }
 
+  Operation current_operation() override { return lent_.current_operation(); }
+
   void set_response(Response response) override { lent_.set_response(std::move(response)); }
 
   bool is_chosen() { return ++statements_ > 0 && fault_ && fault_->statement == statements_; }

@@ -187,5 +187,14 @@ TEST_F(Http, IdleConnectionsMakeRoomForNewOnes) {
   EXPECT_EQ(idle.back()->read().status, 201);
 }
 
+TEST_F(Http, AHandlerIsToldTheKeyAndWhoCalls) {
+  config.gate.routes[0].methods = {"GET", "POST"};
+  body = [](const Message&, Context& context) {
+    context.respond(200, {}, std::string(context.key()) + " of " + std::string(context.tenant()));
+  };
+  EXPECT_EQ(post("k1").body, "k1 of ann");
+  EXPECT_EQ(ask(request("GET", "/payments", as_ann())).body, " of ");
+}
+
 }  // namespace
 }  // namespace hapax::gate

@@ -46,6 +46,7 @@ class Keeping final : public Context {
   void set_result(std::string text) override { stored = json::parse(text); }
   void set_response(Response /*response*/) override {}
   std::string current_traceparent() override { return ""; }
+  Operation current_operation() override { return {"k1", "ann"}; }
   void defer_row(std::string_view /*table*/, std::span<const std::string_view> /*columns*/,
                  std::span<Parameter> /*values*/) override {}
 };
@@ -63,7 +64,7 @@ TEST(Plugin, MayUseAnotherLayoutOfJson) {
   EXPECT_EQ(Message({.payload = payload}).json(), sent);  // ours, which a plugin must not find
   Keeping context;
   echo->handle(Message({.payload = payload}), context);
-  const json answer = {{"options", options}, {"message", sent}};
+  const json answer = {{"options", options}, {"message", sent}, {"key", "k1"}, {"tenant", "ann"}};
   EXPECT_EQ(context.stored, answer);
   ASSERT_EQ(context.passed.size(), 1U);
   EXPECT_EQ(context.passed[0].text(), answer.dump());

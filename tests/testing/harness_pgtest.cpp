@@ -33,6 +33,15 @@ TEST(Harness, ARecordSentAgainIsADuplicateAtAnotherOffset) {
   EXPECT_EQ(harness.sql("SELECT kafka_offset FROM hapax.dead_letters")[0][0].as<int>(), 2);
 }
 
+TEST(Harness, TheHandlerIsToldTheKeyOfTheOperation) {
+  Harness harness(factory([](const Message&, Context& context) {
+                    context.write("INSERT INTO payments VALUES ($1, 1)", context.key());
+                  }),
+                  ledger());
+  harness.expect_exactly_once(payment("p7"));
+  EXPECT_EQ(payments(harness), "p7=1");
+}
+
 TEST(Harness, RetriesPassAtOnceAndEndInADeadLetter) {
   Harness harness(factory(fail), ledger());
   const Outcome outcome = harness.deliver(payment());
