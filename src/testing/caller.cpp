@@ -14,9 +14,8 @@ using outside::Ended;
 using outside::Step;
 
 Caller::Caller(const TestedRoute& route, flow::LaneSession::Connect connect)
-    : handler_(route.route.handler.make_outside()), session_(std::move(connect)) {
-  handler_->on_start(route.setup);
-}
+    : handler_(flow::start_outside_handler(route.route, route.options)),
+      session_(std::move(connect)) {}
 
 std::optional<flow::Outcome> Caller::call(const flow::Task& task, flow::Answered& answered) {
   std::string why;

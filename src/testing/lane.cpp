@@ -9,12 +9,9 @@ namespace hapax::testing {
 namespace {
 
 std::unique_ptr<Handler> make_handler(const TestedRoute& route, Probe& probe) {
-  const HandlerFactory& factory = route.route.handler;
-  const auto started = [&](auto handler) {
-    handler->on_start(route.setup);
-    return probed(std::move(handler), probe);
-  };
-  return route.route.outside ? started(factory.make_outside()) : started(factory.make());
+  if (route.route.outside)
+    return probed(flow::start_outside_handler(route.route, route.options), probe);
+  return probed(flow::start_handler(route.route, route.options), probe);
 }
 
 store::ConnectOptions options_of(const TestedRoute& route, std::string url) {

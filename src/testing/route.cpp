@@ -140,7 +140,7 @@ TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
   connect.application_name = "hapax test kit";
   flow::Route made = flow::make_route(route, handler);
   made.publishing = publishing_of(config, options);
-  return {std::move(made), {route.topic, route.options.dump()}, connect, route.tables};
+  return {std::move(made), route.options, connect, route.tables};
 }
 
 }  // namespace hapax::testing

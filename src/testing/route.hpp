@@ -12,7 +12,7 @@ namespace hapax::testing {
 
 struct TestedRoute {
   flow::Route route;
-  Setup setup;                    // for on_start
+  nlohmann::json options;         // for on_start
   store::ConnectOptions connect;  // without a url
   store::TableRights rights;      // routes[].tables
 };

@@ -84,6 +84,19 @@ TEST_F(KitOptions, TheWorkersRoleHasOnlyTheRightsThatTheRouteDeclares) {
   EXPECT_THAT(refusal(options), HasSubstr("routes[].tables: "));
 }
 
+TEST_F(KitOptions, WhatOnStartThrowsNamesTheHandlerAsAWorkerDoes) {
+  hapax::HandlerFactory made = factory(book);
+  struct Failing final : hapax::Handler {
+    void on_start(const hapax::Setup& setup) override { setup.options().at("limit"); }
+    void handle(const Message&, Context&) override {}
+  };
+  made.make = [] { return std::make_unique<Failing>(); };
+  EXPECT_THAT([&] { Harness(made, ledger()); },
+              ::testing::ThrowsMessage<std::runtime_error>(
+                  AllOf(HasSubstr("on_start of handler \"booker\", for topic \"test\", threw: "),
+                        HasSubstr("key 'limit' not found; fix that, or routes[].options"))));
+}
+
 TEST_F(KitOptions, ARouteThatIsNotThereIsAnsweredWithThoseThatAre) {
   Options options{.config = file("worker.json", R"({"routes": [
       {"topic": "a", "handler": "other", "key": {"header": "id"}},
