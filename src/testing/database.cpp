@@ -8,6 +8,7 @@
 #include "sandbox/postgres_server.hpp"
 #include "store/operator/migrate.hpp"
 #include "store/testing/test_database.hpp"
+#include "testing/route.hpp"
 
 namespace hapax::testing {
 namespace {
@@ -53,7 +54,8 @@ Server& server() {
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw std::runtime_error("cannot read the schema " + path);
+  if (!file || !(text << file.rdbuf()))
+    throw std::runtime_error("cannot read the file " + path + folder_of(path));
   return text.str();
 }
 

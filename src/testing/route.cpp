@@ -1,6 +1,7 @@
 #include "testing/route.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "config/expand.hpp"
 #include "config/file_text.hpp"
@@ -24,7 +25,8 @@ constexpr const char* kNoServer = "127.0.0.1:1";
 json document_of(const std::string& path) {
   const auto file = config::read_file(path);
   if (const auto* error = std::get_if<config::NotRead>(&file))
-    throw std::runtime_error("cannot read the configuration " + path + ": " + error->why);
+    throw std::runtime_error("cannot read the configuration " + path + ": " + error->why +
+                             folder_of(path));
   std::vector<config::Problem> problems;
   auto document = config::parse(std::get<config::FileText>(file).text, problems);
   if (!document || !problems.empty()) refuse(problems, "the configuration " + path);
@@ -120,6 +122,12 @@ std::string routes_text(const std::vector<config::Route>& routes) {
 }
 
 }  // namespace
+
+std::string folder_of(const std::string& path) {
+  if (std::filesystem::path(path).is_absolute()) return {};
+  return ". The test runs in " + std::filesystem::current_path().string() +
+         ": start it in the folder of that file, as ctest does, or give an absolute path";
+}
 
 TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
   const config::Config config = config_of(handler, options);

@@ -17,6 +17,10 @@ struct TestedRoute {
   store::TableRights rights;      // routes[].tables
 };
 
+// For people, behind a path that cannot be read: the folder that it is relative to. "" if it is
+// not.
+std::string folder_of(const std::string& path);
+
 // Throws: std::runtime_error with every mistake of the configuration.
 TestedRoute read_route(const HandlerFactory& handler, const Options& options);
 

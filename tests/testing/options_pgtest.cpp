@@ -1,6 +1,7 @@
 // The sources of the test kit's route, and its message if there is none.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "kit_case.hpp"
@@ -84,6 +85,17 @@ TEST_F(KitOptions, TheWorkersRoleHasOnlyTheRightsThatTheRouteDeclares) {
   EXPECT_THAT(refusal(options), HasSubstr("routes[].tables: "));
 }
 
+TEST_F(KitOptions, AFileThatIsNotInTheFolderOfTheTestIsToldWithThatFolder) {
+  const std::string here = std::filesystem::current_path();
+  EXPECT_THAT(refusal({.config = "no-worker.json"}),
+              HasSubstr("cannot read the configuration no-worker.json: No such file or directory. "
+                        "The test runs in " +
+                        here + ": start it in the folder of that file"));
+  Options options = ledger();
+  options.schema = {"no-schema.sql"};
+  EXPECT_THAT(refusal(options), HasSubstr("no-schema.sql. The test runs in " + here));
+}
+
 TEST_F(KitOptions, WhatOnStartThrowsNamesTheHandlerAsAWorkerDoes) {
   hapax::HandlerFactory made = factory(book);
   struct Failing final : hapax::Handler {
@@ -159,7 +171,7 @@ TEST_F(KitOptions, AFileThatIsNoObjectIsTold) {
 TEST_F(KitOptions, ASchemaThatFailsIsNamed) {
   Options options = ledger();
   options.schema = {"/nowhere/schema.sql"};
-  EXPECT_EQ(refusal(options), "cannot read the schema /nowhere/schema.sql");
+  EXPECT_EQ(refusal(options), "cannot read the file /nowhere/schema.sql");
   options.schema = {file("bad.sql", "CREATE TABLE t (n int); CREATE TABEL u ()")};
   EXPECT_THAT(refusal(options), AllOf(HasSubstr("bad.sql fails: "), HasSubstr("TABEL")));
 }
