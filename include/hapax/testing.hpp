@@ -127,6 +127,10 @@ struct Options {
   // SQL files for the handler's tables. The owner runs them in this order. The worker's role may
   // then read and write all tables in them; if the route declares its tables, only as declared.
   std::vector<std::string> schema = {};
+  // The SQL file that makes the role of the workers and grants it rights. The harness runs it after
+  // `schema` and takes it back. It refuses a file that grants to no role all the rights that the
+  // route's `tables` declares.
+  std::string worker_role = {};
   // Topics that the handler may publish to, beside `publish.topics` of the file. Each takes records
   // of 1 MB here.
   std::vector<std::string> publish_topics = {};

@@ -8,7 +8,6 @@
 #include "sandbox/postgres_server.hpp"
 #include "store/operator/migrate.hpp"
 #include "store/testing/test_database.hpp"
-#include "testing/route.hpp"
 
 namespace hapax::testing {
 namespace {
@@ -61,28 +60,46 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-Database::Database(const std::vector<std::string>& schema, const store::TableRights& rights) {
+Database::Database(const Options& options, const TestedRoute& route) {
   for (const std::string& name : std::exchange(server().finished, {}))
     server().databases.drop(name);
   name_ = "harness_" + std::to_string(++server().made);
   server().databases.copy(name_, kTemplate);
-  for (const std::string& path : schema) {
-    const std::string text = text_of(path);
-    store::Session session = connect(server().postgres.url(name_));
-    try {
-      store::run_schema(session, text, kWorker);
-    } catch (const store::DatabaseError& error) {
-      throw std::runtime_error("the schema " + path + " fails: " + error.what());
-    }
-  }
-  if (rights.empty()) return;
+  for (const std::string& path : options.schema) run_schema(path);
+  if (!route.rights.empty()) restrict_worker(route);
+  if (!options.worker_role.empty()) check_role(options.worker_role, route);
+}
+
+void Database::run_schema(const std::string& path) {
+  const std::string text = text_of(path);
   store::Session session = connect(server().postgres.url(name_));
   try {
-    store::restrict_role(session, kWorker, rights);
+    store::run_schema(session, text, kWorker);
   } catch (const store::DatabaseError& error) {
-    throw std::runtime_error(std::string("routes[].tables: ") + error.what() +
-                             " (does Options::schema make the table?)");
+    throw std::runtime_error("the schema " + path + " fails: " + error.what());
   }
+}
+
+void Database::restrict_worker(const TestedRoute& route) {
+  store::Session session = connect(server().postgres.url(name_));
+  const auto absent = store::restrict_role(session, kWorker, route.rights);
+  if (!absent.empty())
+    throw std::runtime_error(route.rights_source + " names " + joined(absent) +
+                             ", which no file of Options::schema makes: correct one of them");
+}
+
+void Database::check_role(const std::string& path, const TestedRoute& route) {
+  const std::string text = text_of(path);
+  store::Session session = connect(server().postgres.url(name_));
+  std::vector<std::string> missing;
+  try {
+    missing = store::ungranted(session, text, kWorker, route.rights);
+  } catch (const store::DatabaseError& error) {
+    throw std::runtime_error("the file " + path + " fails: " + error.what());
+  }
+  if (!missing.empty())
+    throw std::runtime_error(path + " grants no role " + joined(missing) + ", which " +
+                             route.rights_source + " declares: correct one of them");
 }
 
 Database::~Database() {

@@ -5,20 +5,20 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "store/session.hpp"
-#include "store/testing/test_database.hpp"
+#include "testing/route.hpp"
 
 namespace hapax::testing {
 
 class Database {
  public:
-  // hapax's schema, and the user's from files of SQL. The worker's role gets `rights`; if that is
-  // empty, all rights that a handler may need.
-  // Throws: std::runtime_error (no PostgreSQL, a file that cannot be read or fails).
+  // hapax's schema, and the user's from files of SQL. The worker's role gets the route's rights; if
+  // it declares none, all rights that a handler may need.
+  // Throws: std::runtime_error (no PostgreSQL, a file that cannot be read, fails, or contradicts
+  //   the rights).
   // Blocks: about 0.1 s; the first one of a process about 1 s.
-  Database(const std::vector<std::string>& schema, const store::TableRights& rights);
+  Database(const Options& options, const TestedRoute& route);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -29,6 +29,10 @@ class Database {
   store::Session& owner();
 
  private:
+  void run_schema(const std::string& path);
+  void restrict_worker(const TestedRoute& route);
+  void check_role(const std::string& path, const TestedRoute& route);
+
   std::string name_;
   std::optional<store::Session> owner_;
 };

@@ -55,7 +55,7 @@ class Together {
 Implementation::Implementation(HandlerFactory handler, const Options& options)
     : route_(read_route(handler, options)),
       options_(options),
-      database_(options.schema, route_.rights),
+      database_(options, route_),
       lane_(make_lane()) {}
 
 std::unique_ptr<Lane> Implementation::make_lane(std::function<void()> wait_for_others) {

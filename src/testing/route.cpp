@@ -129,6 +129,12 @@ std::string folder_of(const std::string& path) {
          ": start it in the folder of that file, as ctest does, or give an absolute path";
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
   const config::Config config = config_of(handler, options);
   const auto fits = [&](const config::Route& route) {
@@ -141,14 +147,19 @@ TestedRoute read_route(const HandlerFactory& handler, const Options& options) {
         handler.name + "\"" + (options.topic.empty() ? "" : " on topic \"" + options.topic + "\"") +
         "; there is: " + routes_text(config.routes) +
         (fitting == 0 ? "" : ". Name the one that is meant in Options::topic."));
-  const config::Route& route = *std::ranges::find_if(config.routes, fits);
+  const auto found = std::ranges::find_if(config.routes, fits);
+  const config::Route& route = *found;
   if (const std::string why = flow::mismatch(route, handler); !why.empty())
     throw std::runtime_error(why);
   store::ConnectOptions connect = worker::connect_options(config);
   connect.application_name = "hapax test kit";
   flow::Route made = flow::make_route(route, handler);
   made.publishing = publishing_of(config, options);
-  return {std::move(made), route.options, connect, route.tables};
+  const std::string source = options.config.empty()
+                                 ? "Options::route, tables"
+                                 : options.config + ", routes[" +
+                                       std::to_string(found - config.routes.begin()) + "].tables";
+  return {std::move(made), route.options, connect, route.tables, source};
 }
 
 }  // namespace hapax::testing

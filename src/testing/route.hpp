@@ -15,11 +15,15 @@ struct TestedRoute {
   nlohmann::json options;         // for on_start
   store::ConnectOptions connect;  // without a url
   store::TableRights rights;      // routes[].tables
+  std::string rights_source;      // of what, for people
 };
 
 // For people, behind a path that cannot be read: the folder that it is relative to. "" if it is
 // not.
 std::string folder_of(const std::string& path);
+
+// With commas.
+std::string joined(const std::vector<std::string>& words);
 
 // Throws: std::runtime_error with every mistake of the configuration.
 TestedRoute read_route(const HandlerFactory& handler, const Options& options);

@@ -34,7 +34,8 @@ class @Class@Test : public testing::Test {
 
   Harness harness{hapax::handler<@Class@>("@name@"),
                   {.route = {{"key", {{"header", "idempotency-key"}}}, {"tables", tables()}},
-                   .schema = {"schema.sql"}}};
+                   .schema = {"schema.sql"},
+                   .worker_role = "worker_role.sql"}};
 };
 
 // Sent again, in parallel, killed at each point, with SQL errors at each statement. The kit compares

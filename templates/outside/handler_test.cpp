@@ -28,6 +28,7 @@ class @Class@Test : public testing::Test {
   Options options() {
     return {.config = "worker.json",
             .schema = {"schema.sql"},
+            .worker_role = "worker_role.sql",
             .environment = {{"OTHER_SIDE", "http://127.0.0.1:" + std::to_string(port)}}};
   }
 

@@ -19,7 +19,9 @@ Record message(const std::string& id, long amount) {
 class @Class@Test : public testing::Test {
  protected:
   Harness harness{hapax::handler<@Class@>("@name@"),
-                  {.config = "worker.json", .schema = {"schema.sql"}}};
+                  {.config = "worker.json",
+                   .schema = {"schema.sql"},
+                   .worker_role = "worker_role.sql"}};
 };
 
 // Delivered again, in parallel, killed at each point, with SQL errors at each statement. The kit

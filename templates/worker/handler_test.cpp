@@ -21,7 +21,9 @@ class @Class@Test : public testing::Test {
   long sum() { return harness.sql("SELECT amount FROM @name@_sums")[0].get<long>("amount"); }
 
   Harness harness{hapax::handler<@Class@>("@name@"),
-                  {.config = "worker.json", .schema = {"schema.sql"}}};
+                  {.config = "worker.json",
+                   .schema = {"schema.sql"},
+                   .worker_role = "worker_role.sql"}};
 };
 
 // Delivered again, in parallel, killed at each point, with SQL errors at each statement.

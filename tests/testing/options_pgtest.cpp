@@ -81,8 +81,39 @@ TEST_F(KitOptions, TheWorkersRoleHasOnlyTheRightsThatTheRouteDeclares) {
   const Outcome refused = wrong.deliver(payment());
   EXPECT_EQ(refused.reason, "statement_refused");
   EXPECT_THAT(refused.detail, HasSubstr("permission denied for table entries"));
-  options.route["tables"] = {{"bookings", {"INSERT"}}};
-  EXPECT_THAT(refusal(options), HasSubstr("routes[].tables: "));
+}
+
+TEST_F(KitOptions, ATableThatTheRouteDeclaresAndTheSchemaDoesNotMakeIsNamed) {
+  Options options = ledger();
+  options.route["tables"] = {{"bookings", {"INSERT"}}, {"payments", {"INSERT"}}};
+  EXPECT_EQ(
+      refusal(options),
+      "Options::route, tables names bookings, which no file of Options::schema makes: correct "
+      "one of them");
+  const std::string path = file("worker.json", R"({"routes": [
+      {"topic": "a", "handler": "other", "key": {"header": "id"}},
+      {"topic": "b", "handler": "booker", "key": {"header": "id"},
+       "tables": {"bookings": ["INSERT"], "ledger.cards": ["SELECT"]}}]})");
+  EXPECT_EQ(refusal({.config = path, .schema = options.schema}),
+            path +
+                ", routes[1].tables names bookings, ledger.cards, which no file of "
+                "Options::schema makes: correct one of them");
+}
+
+// Else a test would pass with rights that the workers do not have.
+TEST_F(KitOptions, AFileThatGrantsTheWorkersLessThanTheRouteDeclaresIsRefused) {
+  Options options = ledger();
+  options.route["tables"] = {{"entries", {"INSERT", "SELECT"}}, {"payments", {"INSERT"}}};
+  const auto with = [&](const std::string& grants) {
+    options.worker_role = file("role.sql", "CREATE ROLE w LOGIN; CREATE ROLE reader;" + grants);
+    return refusal(options);
+  };
+  EXPECT_THAT(with("GRANT SELECT ON payments TO reader; GRANT INSERT ON entries, payments TO w"),
+              HasSubstr("role.sql grants no role SELECT on entries, which Options::route, tables "
+                        "declares: correct one of them"));
+  EXPECT_EQ(with("GRANT INSERT ON payments TO w; GRANT ALL ON entries TO w"), "none");
+  EXPECT_THAT(with("GRANT INSERT ON bookings TO w"),
+              AllOf(HasSubstr("role.sql fails: "), HasSubstr("bookings")));
 }
 
 TEST_F(KitOptions, AFileThatIsNotInTheFolderOfTheTestIsToldWithThatFolder) {

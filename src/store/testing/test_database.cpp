@@ -68,6 +68,12 @@ constexpr const char* kUserSchemas =
     "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname NOT IN ('hapax', "
     "'hapax_testing', 'information_schema') AND nspname NOT LIKE 'pg\\_%'";
 
+constexpr const char* kOtherRoles =
+    "SELECT rolname FROM pg_roles WHERE NOT rolsuper AND rolname <> $1 AND rolname NOT LIKE "
+    "'pg\\_%'";
+
+constexpr const char* kHasRight = "SELECT has_table_privilege($1::name, $2::regclass, $3)";
+
 // What hapax itself keeps of an operation and a handler decides.
 constexpr const char* kKeys =
     "SELECT json_build_object('key', key, 'scope', scope, 'tenant', tenant, 'status', status, "
@@ -144,14 +150,40 @@ void run_schema(Session& owner, const std::string& sql, const std::string& role)
   transaction.commit();
 }
 
-void restrict_role(Session& owner, const std::string& role, const TableRights& rights) {
+std::vector<std::string> restrict_role(Session& owner, const std::string& role,
+                                       const TableRights& rights) {
   Transaction transaction(owner);
+  std::vector<std::string> absent;
+  for (const auto& [table, granted] : rights)
+    if (transaction.query("SELECT to_regclass($1)", {table})[0][0].is_null())
+      absent.push_back(table);
+  if (!absent.empty()) return absent;
   for (const Row schema : transaction.run(kUserSchemas))
     transaction.run("REVOKE ALL ON ALL TABLES IN SCHEMA " + schema[0].text() + " FROM " + role);
   for (const auto& [table, granted] : rights)
     for (const std::string& right : granted)
       transaction.run("GRANT " + right + " ON " + table + " TO " + role);
   transaction.commit();
+  return absent;
+}
+
+std::vector<std::string> ungranted(Session& owner, const std::string& sql, const std::string& role,
+                                   const TableRights& rights) {
+  Transaction transaction(owner);
+  transaction.run(sql);
+  const auto lacking = [&](const std::string& other) {
+    std::vector<std::string> missing;
+    for (const auto& [table, granted] : rights)
+      for (const std::string& right : granted)
+        if (!transaction.query(kHasRight, {other, table, right})[0][0].as<bool>())
+          missing.push_back(right + " on " + table);
+    return missing;
+  };
+  std::vector<std::string> fewest = lacking("public");
+  for (const Row other : transaction.query(kOtherRoles, {role}))
+    if (auto missing = lacking(other[0].text()); missing.size() < fewest.size())
+      fewest = std::move(missing);
+  return fewest;
 }
 
 std::map<std::string, TableRows> read_user_tables(Session& owner) {

@@ -47,8 +47,15 @@ void run_schema(Session& owner, const std::string& sql, const std::string& role)
 // Rights by table, as routes[].tables declares them.
 using TableRights = std::map<std::string, std::vector<std::string>>;
 
-// Leaves the role only these rights on users' tables. Throws: DatabaseError (no such table).
-void restrict_role(Session& owner, const std::string& role, const TableRights& rights);
+// Leaves the role only these rights on users' tables. Returns the tables that are not there.
+std::vector<std::string> restrict_role(Session& owner, const std::string& role,
+                                       const TableRights& rights);
+
+// The rights that `sql` gives to none of the other roles, as "SELECT on payments". If several roles
+// lack some, those of the role that lacks the fewest. Takes back what `sql` did. Throws:
+// DatabaseError if `sql` fails.
+std::vector<std::string> ungranted(Session& owner, const std::string& sql, const std::string& role,
+                                   const TableRights& rights);
 
 // The texts of a row's values, by column; nothing: NULL.
 using TableRow = std::map<std::string, std::optional<std::string>>;
