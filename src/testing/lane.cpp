@@ -30,6 +30,25 @@ Result public_result(flow::Result result) {
   }
 }
 
+// In a test the role has the rights of routes[].tables, and PostgreSQL's words do not tell which
+// right a statement lacked.
+std::string with_rights(std::string detail, const store::TableRights& rights) {
+  constexpr std::string_view kDenied = "permission denied for table ";
+  const std::size_t at = detail.find(kDenied);
+  if (at == std::string::npos || rights.empty()) return detail;
+  const std::size_t begin = at + kDenied.size();
+  const std::string name = detail.substr(begin, detail.find_first_of(" \n", begin) - begin);
+  const auto declared = std::ranges::find_if(rights, [&](const auto& one) {
+    return one.first == name || one.first.ends_with("." + name);
+  });
+  const std::string granted = declared == rights.end() ? "none" : joined(declared->second);
+  detail.erase(detail.find_last_not_of(" \n") + 1);
+  return detail + ". In this test the role has only the rights of routes[].tables, on " + name +
+         " " + granted +
+         ". A statement that reads its rows needs SELECT, too, such as ON CONFLICT … DO UPDATE or "
+         "UPDATE … WHERE";
+}
+
 }  // namespace
 
 Views::Views(const TestedRoute& route, const Delivery& delivery) {
@@ -101,6 +120,8 @@ Outcome Lane::run(const Delivery& delivery, const std::optional<Fault>& fault, b
     outcome.reason = std::move(one.reason);
     outcome.detail = std::move(one.detail);
     outcome.sqlstate = std::move(one.sqlstate);
+    if (outcome.sqlstate == "42501")
+      outcome.detail = with_rights(std::move(outcome.detail), route_.rights);
     outcome.attempts = task.attempts = std::max(task.attempts, one.attempts);
     if (outcome.result != Result::waiting) break;
     outcome.waited += one.wait;

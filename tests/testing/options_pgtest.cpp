@@ -80,7 +80,12 @@ TEST_F(KitOptions, TheWorkersRoleHasOnlyTheRightsThatTheRouteDeclares) {
   Harness wrong(factory(book), options);
   const Outcome refused = wrong.deliver(payment());
   EXPECT_EQ(refused.reason, "statement_refused");
-  EXPECT_THAT(refused.detail, HasSubstr("permission denied for table entries"));
+  EXPECT_THAT(refused.detail,
+              AllOf(HasSubstr("permission denied for table entries. In this test"),
+                    HasSubstr("routes[].tables, on entries INSERT. A statement that reads")));
+  options.route["tables"].erase("entries");
+  Harness without(factory(book), options);
+  EXPECT_THAT(without.deliver(payment()).detail, HasSubstr("routes[].tables, on entries none. "));
 }
 
 TEST_F(KitOptions, ATableThatTheRouteDeclaresAndTheSchemaDoesNotMakeIsNamed) {
