@@ -45,7 +45,7 @@ spdlog::level::level_enum spdlog_level(Level level) {
 }
 
 bool needs_quotes(std::string_view value) {
-  return value.empty() || value.find_first_of(" =\"\\") != std::string_view::npos ||
+  return value.find_first_of(" =\"\\") != std::string_view::npos ||
          escape_for_terminal(value) != value;
 }
 

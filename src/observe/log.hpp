@@ -27,7 +27,8 @@ namespace hapax::observe::log {
 enum class Level : std::uint8_t { debug, info, warning, error };
 enum class Format : std::uint8_t { text, json };
 
-// One named value of an event. Holds views only: a temporary string lives until the call returns.
+// One named value of an event. If it is nothing or an empty text, the line has no such field. Holds
+// views only: a temporary string lives until the call returns.
 // Precondition: `name` is a word chosen in code, and not time, level, event or sentence.
 class Field {
  public:
@@ -43,11 +44,13 @@ class Field {
       : name_(name), value_(static_cast<double>(value)) {}
   Field(std::string_view name, std::string_view value) : name_(name), value_(value) {}
   Field(std::string_view name, const char* value) : Field(name, std::string_view(value)) {}
-  // Nothing: the line has no such field.
   Field(std::string_view name, std::same_as<std::optional<std::string_view>> auto value)
       : name_(name), value_(value ? Value(*value) : Value(std::monostate())) {}
 
-  bool is_given() const { return !std::holds_alternative<std::monostate>(value_); }
+  bool is_given() const {
+    const auto* const text = std::get_if<std::string_view>(&value_);
+    return text != nullptr ? !text->empty() : !std::holds_alternative<std::monostate>(value_);
+  }
 
   std::string_view name() const { return name_; }
   const Value& value() const { return value_; }

@@ -206,7 +206,7 @@ void Settler::log_outcome(const Work& work, const Item& item, const Outcome& out
                            {"attempts", outcome.attempts},
                            {"next_try_ms", outcome.wait.count()},
                            {"trace_id", trace_id()}},
-                          "a message failed and waits; the error is in hapax.attempts");
+                          "a message failed and waits; `hapax status` shows the error");
   } else if (outcome.result == Result::again && item.agains + 1 == kMaxAgains) {
     observe::log::warning("contended",
                           {{"topic", at.topic},

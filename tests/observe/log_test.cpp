@@ -47,23 +47,24 @@ TEST(Log, WritesTimeLevelEventSentenceAndFields) {
 
 TEST(Log, KeepsHostileTextInOneLineAndInItsField) {
   const auto line = written(Level::info, Format::text, [] {
-    info("key_seen", {{"key", "a\nlevel=error \x1b[2J\""}, {"empty", ""}, {"path", "a\\b"}},
+    info("key_seen", {{"key", "a\nlevel=error \x1b[2J\""}, {"path", "a\\b"}},
          "a sentence\nwith a newline");
   });
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
-  EXPECT_NE(line.find(R"(a sentence\x0awith a newline key="a\x0alevel=error \x1b[2J\"" empty="" )"
+  EXPECT_NE(line.find(R"(a sentence\x0awith a newline key="a\x0alevel=error \x1b[2J\"" )"
                       R"(path="a\\b")"),
             std::string::npos)
       << line;
 }
 
-TEST(Log, LeavesOutAFieldThatIsNotGiven) {
+TEST(Log, LeavesOutAFieldThatIsNotGivenOrHasNoText) {
   for (const Format format : {Format::text, Format::json}) {
     const auto line = written(Level::info, format, [] {
       const std::optional<std::string_view> none, some = "why";
-      info("failed", {{"error", none}, {"cause", some}}, "it failed");
+      info("failed", {{"error", none}, {"sqlstate", ""}, {"cause", some}}, "it failed");
     });
     EXPECT_EQ(line.find("error"), std::string::npos) << line;
+    EXPECT_EQ(line.find("sqlstate"), std::string::npos) << line;
     EXPECT_NE(line.find("why"), std::string::npos) << line;
   }
 }

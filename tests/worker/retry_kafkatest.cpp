@@ -24,7 +24,8 @@ TEST(Retry, HoldsItsOwnOrderKeyAndNoOther) {
   Site site = Site::on_mock_cluster(1);
   send_poison_first(site);
   const auto worker = site.worker("w", retrying("1h", 5));
-  worker->await("attempt_failed", {{"handler", "scripted"}});
+  const nlohmann::json failed = worker->await("attempt_failed", {{"handler", "scripted"}});
+  EXPECT_EQ(failed.at("sentence"), "a message failed and waits; `hapax status` shows the error");
   site.await_booked(27);
   EXPECT_EQ(site.database().value("SELECT count(*) FROM payments WHERE account = 'a0'"), "0")
       << "what is behind the failed one waits for it";
