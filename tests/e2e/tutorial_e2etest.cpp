@@ -34,7 +34,7 @@ class Tutorial : public testing::Test {
         {"PGPORT", std::to_string(postgres_->port())},
         {"PGUSER", "postgres"},
     };
-    create_topic(bootstrap(), "payments", 3);
+    create_topic(bootstrap(), "payments", 6);
   }
 
   static std::string bootstrap() { return shared_kafka().bootstrap(); }
@@ -43,7 +43,7 @@ class Tutorial : public testing::Test {
     return Runbook("docs/tutorial.md", heading, environment_, [this](std::string block) {
       static const std::regex brought("(sudo -u postgres createuser|kafka-topics.sh)[^\n]*\n");
       block = std::regex_replace(block, brought, "");
-      block = std::regex_replace(block, std::regex("localhost:9092"), bootstrap());
+      block = std::regex_replace(block, std::regex("127\\.0\\.0\\.1:9092"), bootstrap());
       return std::regex_replace(block, std::regex("@localhost/"),
                                 "@localhost:" + std::to_string(postgres_->port()) + "/");
     });
@@ -79,8 +79,11 @@ TEST_F(Tutorial, LeadsFromAnInstalledHapaxToAnAudit) {
        .folder = project(),
        .output = folder_.path() / "worker.log"});
   run.type_next(project());
-  await_no_lag(bootstrap(), "payments", "payments", 3);
+  await_no_lag(bootstrap(), "payments", "payments", 6);
   const std::string shown = run.type_next(project());
+  EXPECT_THAT(shown,
+              testing::ContainsRegex("COMPLETED +DUPLICATE +DEAD-LETTER +UNACCOUNTED *\n(.*\n)*"
+                                     "all +1 +1 +1 +0"));
   for (const char* part :
        {"ada     |     30\n(1 row)", "dead letters: 1 (rejected 1)", "amount must be positive",
         "key m1 in scope payments: completed", "every offset is accounted for"})
