@@ -15,6 +15,10 @@ install(TARGETS payments LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hapax COMPO
 install(DIRECTORY include/hapax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libhapax-dev)
 install(FILES src/config/hapax.schema.json sql/roles.sql sql/operator.psql sql/erase.psql
   DESTINATION ${CMAKE_INSTALL_DATADIR}/hapax COMPONENT hapax)
+# Messages name these pages by their path from here.
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT hapax)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT hapax
+  PATTERN lab EXCLUDE)
 
 install(EXPORT hapax-targets NAMESPACE hapax:: DESTINATION ${package} COMPONENT libhapax-dev)
 configure_package_config_file(cmake/hapax-config.cmake.in

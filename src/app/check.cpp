@@ -194,10 +194,11 @@ void check_gate(const ConfigOption& option, const std::vector<HandlerFactory>& l
 
 void check_all(const CheckOptions& options, const std::vector<HandlerFactory>& linked,
                Findings& findings) {
-  const std::string fix = "see docs/configuration.md, and docs/gate.md for a gate";
+  const bool is_gate = config::is_gate_file(options.config.path);
+  const std::string fix = std::string("see docs/") + (is_gate ? "gate.md" : "configuration.md") +
+                          ", in /usr/share/doc/hapax if a package has brought hapax";
   findings.attempt("configuration", fix, [&] {
-    if (config::is_gate_file(options.config.path))
-      return check_gate(options.config, linked, findings);
+    if (is_gate) return check_gate(options.config, linked, findings);
     std::vector<std::string> warnings;
     const config::Config config = load(options.config, &warnings, &linked);
     warn_of_secrets(warnings, findings);

@@ -102,7 +102,8 @@ TEST_F(CheckOfAGate, NamesEachMistakeAsTheGateDoes) {
   EXPECT_EQ(said.code, 3) << said.text;
   EXPECT_THAT(said.text, AllOf(HasSubstr("FAIL  configuration: gate.lane: is unknown"),
                                HasSubstr("FAIL  configuration: gate.callers: is missing"),
-                               HasSubstr("FAIL  configuration: routes[0].path: found")));
+                               HasSubstr("FAIL  configuration: routes[0].path: found"),
+                               HasSubstr(" → see docs/gate.md, in /usr/share/doc/hapax if")));
 }
 
 }  // namespace

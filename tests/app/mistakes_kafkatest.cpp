@@ -30,6 +30,7 @@ TEST(Mistakes, OfAConfigurationAreALineEachInCheck) {
   EXPECT_THAT(said.text,
               HasSubstr("FAIL  configuration: worker.queue.bytes: found \"64 potatoes\""));
   EXPECT_THAT(said.text, HasSubstr("\nFAIL  configuration: routes[0].batch: found 0; allowed"));
+  EXPECT_THAT(said.text, HasSubstr(" → see docs/configuration.md, in /usr/share/doc/hapax if"));
   for (const char* const command : {"check", "run"})
     EXPECT_THAT(hapax({command}, config).text,
                 HasSubstr("route of topic \"t\": no handler \"h\"; there is: "))

@@ -29,7 +29,8 @@ cmake --install "$build" --prefix "$prefix" >/dev/null
 for file in bin/hapax include/hapax/handler.hpp include/hapax/testing.hpp lib/libhapax.a \
   lib/libhapax_testing.a lib/hapax/libpayments.so \
   lib/cmake/hapax/hapax-config.cmake lib/cmake/hapax/hapax-config-version.cmake \
-  lib/cmake/hapax/hapax-targets.cmake share/hapax/hapax.schema.json share/hapax/roles.sql; do
+  lib/cmake/hapax/hapax-targets.cmake share/hapax/hapax.schema.json share/hapax/roles.sql \
+  share/doc/hapax/README.md share/doc/hapax/docs/configuration.md; do
   [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
 # What is installed must not need the tree it was made from.

@@ -38,9 +38,13 @@ dpkg-deb -x "$work/hapax.deb" "$work/root"
 dpkg-deb -x "$work/dev.deb" "$work/root"
 for file in bin/hapax share/man/man1/hapax.1.gz share/bash-completion/completions/hapax \
   share/zsh/vendor-completions/_hapax share/hapax/roles.sql share/hapax/hapax.schema.json \
-  lib/systemd/system/hapax@.service include/hapax/testing.hpp; do
+  lib/systemd/system/hapax@.service include/hapax/testing.hpp share/doc/hapax/README.md; do
   [ -f "$work/root/usr/$file" ] || fail "$file is in no package"
 done
+for page in "$here"/../../docs/*.md; do
+  [ -f "$work/root/usr/share/doc/hapax/docs/${page##*/}" ] || fail "$page is in no package"
+done
+[ ! -e "$work/root/usr/share/doc/hapax/docs/lab" ] || fail "the diary is in a package"
 [ -z "$(find "$work/root" -name '*payments*')" ] || fail "the example is in a package"
 
 unit=$work/hapax@.service
