@@ -273,6 +273,18 @@ class Harness {
   //   examine() throws.
   void expect_exactly_once(const Record& record);
 
+  // Delivers two different messages at once: the handler of the second one runs while the first
+  // one's transaction is open, and the other way round. Compares all tables and all published
+  // records with those after one message behind the other, in either order. So it finds a handler
+  // that selects a value and writes what it computed from it. Afterwards the database is as after
+  // both messages. A worker does not run messages of one record key at once, unless
+  // `worker.ordering` is `none`.
+  // Throws: NotExactlyOnce if there is a problem. Also if the first one does not complete or has no
+  //   effect, or if both have one key. std::runtime_error if it cannot begin; std::logic_error if
+  //   the handler calls to the outside.
+  // Blocks: about half a second.
+  void expect_no_lost_update(const Record& first, const Record& second);
+
   // Delivers the record of an outside handler, and breaks the call off at each point from before it
   // to its booking. `routes[].outside.repeat` decides what must follow. For `never` that is
   // `outcome_unknown` without another call. Else it is the same effects at the other side, and the

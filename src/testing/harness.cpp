@@ -58,10 +58,12 @@ Implementation::Implementation(HandlerFactory handler, const Options& options)
       database_(options, route_),
       lane_(make_lane()) {}
 
-std::unique_ptr<Lane> Implementation::make_lane(std::function<void()> wait_for_others) {
+std::unique_ptr<Lane> Implementation::make_lane(std::function<void()> wait_for_others,
+                                                std::function<void()> before_delay) {
   return std::make_unique<Lane>(
       route_, database_.worker_url(),
-      [this](std::chrono::milliseconds time) {
+      [this, before_delay = std::move(before_delay)](std::chrono::milliseconds time) {
+        before_delay();
         const std::lock_guard lock(time_);
         store::pass_time(database_.owner(), time);
       },
@@ -291,6 +293,12 @@ Rows Harness::run(std::string_view text, std::vector<Parameter> values) {
   Rows rows = transaction.query(text, values);
   transaction.commit();
   return rows;
+}
+
+void Harness::expect_no_lost_update(const Record& first, const Record& second) {
+  refuse_kind(implementation_->calls(), false);
+  Report report = examine_pair(*implementation_, first, second);
+  if (!report.passed()) throw NotExactlyOnce(std::move(report));
 }
 
 const std::vector<std::string>& Harness::session_leaks() const { return implementation_->leaks(); }

@@ -27,6 +27,9 @@ class Harness::Implementation {
   std::optional<Outcome> run(const Record& record, CallFault fault);
   bool keeps_steps() const { return lane_->caller().steps() > 0; }  // the present process
   std::vector<Outcome> run_in_parallel(const Record& record, int workers);
+  // The first one's transaction stays open between its handler and its COMMIT. It goes on if the
+  // second one waits for a lock or for its next run, or has ended.
+  std::pair<Outcome, Outcome> run_across(const Record& first, const Record& second);
   std::optional<std::string> crash(CrashPoint point, const Record& record);
   void restart();
 
@@ -47,7 +50,8 @@ class Harness::Implementation {
   const Options& options() const { return options_; }
 
  private:
-  std::unique_ptr<Lane> make_lane(std::function<void()> wait_for_others = [] {});
+  std::unique_ptr<Lane> make_lane(
+      std::function<void()> wait_for_others = [] {}, std::function<void()> before_delay = [] {});
   void collect_leaks(const Lane& lane);
 
   const TestedRoute route_;
@@ -75,5 +79,8 @@ Report examine_calls(Harness::Implementation& harness, const Record& record,
 std::vector<std::string> compare_handlers(Harness::Implementation& one,
                                           Harness::Implementation& other,
                                           const std::vector<Record>& records);
+
+// What Harness::expect_no_lost_update promises, as a report.
+Report examine_pair(Harness::Implementation& harness, const Record& first, const Record& second);
 
 }  // namespace hapax::testing

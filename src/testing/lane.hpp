@@ -52,6 +52,7 @@ class Lane {
   Outcome run(const Delivery& delivery, const std::optional<Fault>& fault, bool once);
 
   const Probe& probe() const { return probe_; }
+  Probe& probe() { return probe_; }
   const Handler& handler() const { return *handler_; }
   Caller& caller() { return *caller_; }  // of an outside route only
 

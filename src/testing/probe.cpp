@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "flow/booking.hpp"
 #include "flow/lent_context.hpp"
@@ -121,6 +122,7 @@ void Probe::run(Context& context, const std::function<void(Context&)>& handler) 
   auto& lent = dynamic_cast<flow::LentContext&>(context);
   ProbedContext probed(lent, faulty ? &*fault_ : nullptr, statements_);
   handler(probed);
+  if (const auto while_open = std::exchange(while_open_, nullptr)) while_open();
   if (faulty && fault_->statement == Fault::kAtCommit)
     lent.run("INSERT INTO hapax_testing.commit_faults (sqlstate) VALUES ($1)", {fault_->sqlstate});
 }

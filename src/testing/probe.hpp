@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "hapax/outside.hpp"
 #include "hapax/testing.hpp"
@@ -22,11 +23,15 @@ class Probe {
   int runs() const { return runs_; }
   int statements() const { return statements_; }  // of the last run
 
+  // Calls it once, between the end of the next run and its completion.
+  void hold(std::function<void()> while_open) { while_open_ = std::move(while_open); }
+
   // Counts it as a run, with the fault that is armed.
   void run(Context& context, const std::function<void(Context&)>& handler);
 
  private:
   std::optional<Fault> fault_;  // for fault_->runs more runs
+  std::function<void()> while_open_;
   int runs_ = 0;
   int statements_ = 0;
 };

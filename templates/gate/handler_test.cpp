@@ -45,6 +45,11 @@ TEST_F(@Class@Test, TakesEffectExactlyOnce) {
   EXPECT_EQ(sum(), 30);
 }
 
+// Two requests of one account at once. A handler that selects the sum and then writes a new one fails.
+TEST_F(@Class@Test, LosesNoUpdate) {
+  harness.expect_no_lost_update(request("r1", 30), request("r2", 12));
+}
+
 TEST_F(@Class@Test, AddsUpDifferentRequests) {
   harness.deliver(request("r1", 30));
   harness.deliver(request("r2", 12));

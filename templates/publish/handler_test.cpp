@@ -28,6 +28,11 @@ class @Class@Test : public testing::Test {
 // compares rows and published records.
 TEST_F(@Class@Test, TakesEffectExactlyOnce) { harness.expect_exactly_once(message("m1", 30)); }
 
+// Two messages of one account at once. A handler that selects the sum and then writes a new one fails.
+TEST_F(@Class@Test, LosesNoUpdate) {
+  harness.expect_no_lost_update(message("m1", 30), message("m2", 12));
+}
+
 TEST_F(@Class@Test, PublishesOneReceiptForTwoDeliveries) {
   harness.deliver(message("m1", 30));
   EXPECT_EQ(harness.resend(message("m1", 30)).result, Result::duplicate);

@@ -32,6 +32,11 @@ TEST_F(@Class@Test, TakesEffectExactlyOnce) {
   EXPECT_EQ(sum(), 30);
 }
 
+// Two messages of one account at once. A handler that selects the sum and then writes a new one fails.
+TEST_F(@Class@Test, LosesNoUpdate) {
+  harness.expect_no_lost_update(message("m1", 30), message("m2", 12));
+}
+
 TEST_F(@Class@Test, AddsUpDifferentMessages) {
   harness.deliver(message("m1", 30));
   harness.deliver(message("m2", 12));

@@ -227,6 +227,15 @@ void restore_tables(Session& owner) {
   transaction.commit();
 }
 
+bool is_waiting(Session& owner) {
+  Transaction transaction(owner);
+  return transaction
+      .run(
+          "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND "
+          "wait_event_type = 'Lock')")[0][0]
+      .as<bool>();
+}
+
 int count_other_sessions(Session& owner, const std::string& application_name) {
   Transaction transaction(owner);
   return transaction.run(sql::kCountOtherSessions, {application_name})[0][0].as<int>();

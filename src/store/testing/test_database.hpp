@@ -92,6 +92,9 @@ std::vector<PublishedRow> read_published(Session& owner);
 void save_tables(Session& owner);
 void restore_tables(Session& owner);
 
+// Whether a session of this database waits for a lock.
+bool is_waiting(Session& owner);
+
 // Sessions of this database that belong to others than `application_name`.
 int count_other_sessions(Session& owner, const std::string& application_name);
 
