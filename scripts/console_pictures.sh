@@ -7,5 +7,5 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 HAPAX_SCREENSHOTS=$work build/release/bin/hapax_pgtests --gtest_filter='ConsoleBrowser.*'
 mkdir -p docs/console
-cp "$work/light-overview.png" "$work/dark-letters.png" "$work/light-audit.png" docs/console/
+cp "$work/light-overview.png" "$work/dark-letters.png" "$work/light-audit.png" "$work/light-keys.png" docs/console/
 cp "$work/phone-dark-0-overview.png" docs/console/phone.png

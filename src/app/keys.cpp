@@ -6,6 +6,7 @@
 #include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
+#include "inspect/key_story.hpp"
 #include "key/key_text.hpp"
 #include "store/operator/inspect.hpp"
 #include "store/operator/operator.hpp"
@@ -153,20 +154,13 @@ ExitCode list(const KeysOptions& options) {
   if (!options.older_than.empty())
     filter.older_than = duration_option("--older-than", options.older_than);
   store::Session session = open_store(load_worker_or_gate(options.config));
-  const store::Listed listed = store::list_keys(session, filter);
-  const bool full = static_cast<int>(listed.rows.size()) == options.limit;
-  Json next = listed.all ? Json() : listed.last, after;  // for --from and --after
-  if (full) {
-    const Json& last = listed.rows.back();
-    next = last.at("key");
-    after = Json::array({last.at("key"), last.at("scope"), last.at("tenant")});
-  }
+  const Json page = key_page(session, filter);
   if (options.json) {
-    print_json({{"keys", listed.rows}, {"next", next}, {"after", after}});
+    print_json(page);
     return kDone;
   }
   Table table({"KEY", "SCOPE", "TENANT", "STATUS", "MESSAGE", "UPDATED", "ERROR"});
-  for (const Json& row : listed.rows)
+  for (const Json& row : page.at("keys"))
     table.add({cell(row.at("key")), cell(row.at("scope")), cell(row.at("tenant")),
                cell(row.at("status")) +
                    (row.at("answered").is_null() ? "" : ", answered " + cell(row.at("answered"))),
@@ -177,7 +171,8 @@ ExitCode list(const KeysOptions& options) {
   } else {
     table.print();
   }
-  if (full) {
+  const Json& next = page.at("next");
+  if (const Json& after = page.at("after"); !after.is_null()) {
     std::string more = "more: --after";
     for (const Json& word : after) more += " " + shell_word(cell(word));
     print_line(more);

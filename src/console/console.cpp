@@ -31,6 +31,7 @@ constexpr Endpoint kEndpoints[] = {
     {"GET", "/api/replays", replays},
     {"GET", "/api/log", operator_log},
     {"GET", "/api/explain", explanation},
+    {"GET", "/api/keys", keys},
     {"GET", "/api/outbox", outbox},
     {"GET", "/api/record", outbox_record},
     {"GET", "/api/outside", outside_calls},

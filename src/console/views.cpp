@@ -277,6 +277,22 @@ Json explanation(Ground& ground, const PageRequest& request) {
   return story;
 }
 
+Json keys(Ground& ground, const PageRequest& request) {
+  store::KeyFilter filter;
+  filter.from = text_of(request, "from").value_or("");
+  if (auto scope = text_of(request, "behind_scope"))
+    filter.behind.emplace(std::move(*scope), text_of(request, "behind_tenant").value_or(""));
+  filter.status = text_of(request, "status");
+  filter.scope = text_of(request, "scope");
+  filter.tenant = text_of(request, "tenant");
+  if (const auto older = text_of(request, "older_than"))
+    filter.older_than = app::duration_option("--older-than", *older);
+  filter.limit = kPageRows;
+  Json shown;
+  ground.sessions.read([&](store::Session& session) { shown = app::key_page(session, filter); });
+  return shown;
+}
+
 Json outbox(Ground& ground, const PageRequest& request) {
   const store::OptionalText topic = text_of(request, "topic");
   const std::int64_t above = number_of(request, "above").value_or(0);

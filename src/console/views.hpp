@@ -31,6 +31,9 @@ app::Json replays(Ground& ground, const observe::PageRequest& request);
 app::Json operator_log(Ground& ground, const observe::PageRequest& request);
 // As `hapax explain`, by `which` or by `key`.
 app::Json explanation(Ground& ground, const observe::PageRequest& request);
+// As `hapax keys list`, by `from`, `status`, `scope`, `tenant` and `older_than`. With
+// `behind_scope` and `behind_tenant`: behind the row of `from` that they name.
+app::Json keys(Ground& ground, const observe::PageRequest& request);
 // As `hapax outbox list`, with `topic` its records; and `outbox show`.
 app::Json outbox(Ground& ground, const observe::PageRequest& request);
 app::Json outbox_record(Ground& ground, const observe::PageRequest& request);

@@ -166,8 +166,22 @@ Json key_story(const config::Config& config, store::Session& session, const KeyW
     if (elsewhere.empty()) elsewhere = store::read_keys(session, encoded);
     throw Stop(kFailed, nothing(config, wanted, elsewhere) + waiting(session, group));
   }
-  for (Json& row : found.rows) row["record"] = accepted_record(config, session, group, row);
+  for (Json& row : found.rows) {
+    row["record"] = accepted_record(config, session, group, row);
+    row["story"] = story_of(row);
+  }
   return {{"key", found.key}, {"keys", found.rows}, {"dead_letters", found.letters}};
+}
+
+Json key_page(store::Session& session, const store::KeyFilter& filter) {
+  const store::Listed listed = store::list_keys(session, filter);
+  Json next = listed.all ? Json() : listed.last, after;
+  if (static_cast<int>(listed.rows.size()) == filter.limit) {
+    const Json& last = listed.rows.back();
+    next = last.at("key");
+    after = Json::array({last.at("key"), last.at("scope"), last.at("tenant")});
+  }
+  return {{"keys", listed.rows}, {"next", next}, {"after", after}};
 }
 
 ExitCode explain_key(const config::Config& config, const KeyWanted& wanted, bool json) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Opens the console on ten thousand dead letters, each with an error as long as hapax keeps one.
+"""Opens the console on ten thousand dead letters, each with an error as long as hapax keeps one, and as many keys.
 
 No view grows with their number: neither its elements nor the bytes of an answer, and each is there in time.
-browser_pgtest.cpp makes the letters. Argument: the URL with the operator's role. Exits 77 if Chromium or
+browser_pgtest.cpp makes them. Argument: the URL with the operator's role. Exits 77 if Chromium or
 selenium is not installed.
 """
 
@@ -56,9 +56,9 @@ def ids(page):
     return [int(one) for one in page.run("return [...document.querySelectorAll('main tbody tr td:first-child')].map((one) => one.innerText)")]
 
 
-def older(page):
+def turn(page, label="Older"):
     page.mark_as_old()
-    page.run("[...document.querySelectorAll('nav[aria-label=Pages] a')].find((one) => one.innerText === 'Older').click()")
+    page.run("[...document.querySelectorAll('nav[aria-label=Pages] a')].find((one) => one.innerText === arguments[0]).click()", label)
     page.await_new_view("the next page")
 
 
@@ -67,7 +67,7 @@ def look_around(page, watch):
     watch("letters", lambda: page.go("letters"), f"{ROWS} letters, newest first")
     page.expect_accessible("ten thousand letters")
     for number in range(1, 6):
-        watch(f"page {number + 1}", lambda: older(page), f"{ROWS} letters, newest first")
+        watch(f"page {number + 1}", lambda: turn(page), f"{ROWS} letters, newest first")
         first = LETTERS - number * ROWS
         assert ids(page) == list(range(first, first - ROWS, -1)), ids(page)
     watch("the last page", lambda: page.go(f"letters?before={ROWS + 1}"), f"{ROWS} letters, newest first")
@@ -80,6 +80,17 @@ def look_around(page, watch):
     assert all(one % 2 == 0 for one in ids(page))
     watch("a key", lambda: filter_by(page, "key", "k78"), "1 letters, newest first")
     watch("one letter", lambda: page.go("letter?which=5000"), "Dead letter 5000")
+
+
+def look_at_keys(page, watch):
+    watch("keys", lambda: page.go("keys"), f"{ROWS} keys, in their order")
+    page.expect_accessible("ten thousand keys")
+    for number in (1, 2):
+        watch(f"keys, page {number + 1}", lambda: turn(page, "Later"), f"{ROWS} keys, in their order")
+        assert page.run("return document.querySelector('main td').innerText") == f"other{number * ROWS + 1:05}"
+        assert page.run("return document.querySelector('main .cli code').innerText") == f"hapax keys list -c worker.json --after other{number * ROWS:05} s ''"
+    watch("no key", lambda: page.go("keys?status=failed"), "No key fits.")
+    watch("the last keys", lambda: page.go("keys?from=other09990"), "11 keys, in their order")
 
 
 def order_all(page, watch):
@@ -101,6 +112,7 @@ def main():
         page.await_text("PostgreSQL answers")
         page.run(HEARD)
         look_around(page, watch)
+        look_at_keys(page, watch)
         order_all(page, watch)
         page.expect_calm()
     finally:

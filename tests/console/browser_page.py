@@ -20,7 +20,7 @@ except ImportError:
 
 VIEWS = {"overview": "Something is halted", "partition?topic=t&partition=0": "t/0 – halted", "letters": "Dead letters", "letter?which=1": "Dead letter 1",
          "replays": "Replays", "history": "What operators did",
-         "explain": "Explain a message or a key", "explain?key=k2": "Explain a message or a key",
+         "explain": "Explain a message", "keys": "keys, in their order", "keys?key=k2": "took effect at", "keys?key=k1": "No key row",
          "outbox": "Outbox", "outbox?topic=r": "Outbox", "record?id=1": "Record 1 for r",
          "outside": "Outside calls", "outside?status=all": "Outside calls"}
 PATIENCE = 60

@@ -126,6 +126,10 @@ TEST_F(ConsoleBrowser, TenThousandLettersMakeNoViewLargerOrSlow) {
   database.run(
       "UPDATE hapax.dead_letters SET error = repeat(md5(id::text), 255) || ' (letter ' || id || "
       "')'");
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) SELECT 'other' || lpad(n::text, 5, '0'), 's', "
+      "'completed', 'g', 't', 1, 0, n, now() + interval '1 day' FROM generate_series(1, 10000) n");
   open_in_browser("browser_many_test.py", {console().url()});
   if (IsSkipped() || HasFatalFailure()) return;
   EXPECT_EQ(database.value("SELECT ended_as, count(*) FROM hapax.dead_letters GROUP BY 1"),

@@ -149,6 +149,29 @@ def hide_what_is_masked(page):
     page.expect_calm()
 
 
+def look_a_key_up(page):
+    """From the list of keys to one of them, and to its dead letter; as the commands tell it."""
+    page.open("keys")
+    page.run("document.querySelector('main table a').click()")
+    page.await_text("has called for it")
+    assert page.run("return location.hash") == "#/keys?key=c1&scope=s"
+    assert page.run("return [...document.querySelectorAll('main .cli code')].map((one) => one.innerText)") == [
+        "hapax explain -c worker.json --key c1 --scope s", "hapax keys show -c worker.json --scope s c1"]
+    page.go("keys?status=unknown&older_than=0s")
+    page.await_text("1 keys, in their order")
+    assert page.run("return document.querySelector('main .cli code').innerText") == \
+        "hapax keys list -c worker.json --status unknown --older-than 0s"
+    page.go("keys?key=%3Cb%3Enone")
+    page.await_text('nothing is stored about key "<b>none"')
+    page.go("keys?key=k1")
+    page.await_text("Dead letters under it")
+    assert "window.hacked" in page.text()  # its error, as text
+    page.run("document.querySelector('main td a').click()")
+    page.await_text(VIEWS["letter?which=1"])
+    page.driver.get_log("browser")  # what is not there is a 404
+    page.expect_calm()
+
+
 def match_what_the_list_shows(page):
     for view in ("letters?handler=other", "letters?until=1d"):
         page.go(view)
@@ -300,7 +323,7 @@ def fit_a_phone(page, folder):
             page.expect_accessible(f"{view}, {scheme}, on a phone")
             page.shoot(folder, f"phone-{scheme}-{list(VIEWS).index(view)}-{view.partition('?')[0]}")
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        for view in ("overview", "letters", "letter?which=1"):
+        for view in ("overview", "letters", "letter?which=1", "keys?key=k2"):
             page.open(view)
             page.expect_accessible(f"{view}, {scheme}")
             page.shoot(folder, f"{scheme}-{view.partition('?')[0]}")
@@ -332,6 +355,7 @@ def main():
         show_the_fates_of_offsets(page, folder)
         download(page)
         fit_a_phone(page, folder)
+        look_a_key_up(page)
         meet_hostile_bytes(page)
         page.driver.get(page.base)
         end_a_halt_by_keyboard(page, folder)

@@ -144,7 +144,7 @@ TEST_F(ConsoleMasking, LetsNoHiddenValueOutOfTheProcess) {
   for (const char* target :
        {"letter?which=1", "letters", "replays", "record?id=1", "payload?record=1",
         "payload?letter=1", "outbox", "outbox?topic=r", "explain?key=k2", "explain?key=k1",
-        "explain?key=k3", "outside?status=all", "log", "overview",
+        "explain?key=k3", "keys", "outside?status=all", "log", "overview",
         "partition?topic=t&partition=0"}) {
     const Reply reply = get(std::string("/api/") + target);
     EXPECT_THAT(reply.body, Not(HasSubstr(kCard))) << target;

@@ -217,7 +217,45 @@ TEST_F(ConsoleViews, AKeyTellsWhoCompletedIt) {
   letters(1);
   const Json story = read("/api/explain?key=k1&scope=s");
   EXPECT_EQ(story.at("keys")[0].at("kafka_offset"), 7);
+  EXPECT_THAT(story.at("keys")[0].at("story").get<std::string>(), HasSubstr("took effect at"));
   EXPECT_EQ(story.at("dead_letters")[0].at("id"), 1);
+}
+
+TEST_F(ConsoleViews, KeysAreReadPageByPageAndByStatusScopeTenantAndAge) {
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, tenant, status, group_id, topic, "
+      "generation, "
+      "partition, kafka_offset, expires_at, updated_at, result) SELECT 'k' || lpad((n / 3)::text, "
+      "2, "
+      "'0'), 's', repeat('x', n % 3), CASE n WHEN 7 THEN 'failed' ELSE 'completed' END, 'g', 't', "
+      "1, "
+      "0, n, now() + interval '1 day', now() - n * interval '1 min', '{\"card\": 1}' FROM "
+      "generate_series(0, 119) n");
+  std::set<std::string> seen;
+  std::string query;
+  int pages = 0;
+  for (Json page; pages == 0 || !page.at("next").is_null(); ++pages) {
+    page = read("/api/keys?" + query);
+    ASSERT_LE(page.at("keys").size(), 50U);
+    for (const Json& row : page.at("keys")) {
+      EXPECT_FALSE(row.contains("result")) << "console.mask hides parts of it";
+      seen.insert(row.at("key").get<std::string>() + row.at("tenant").get<std::string>());
+    }
+    if (const Json& after = page.at("after"); !after.is_null())
+      query = "from=" + after[0].get<std::string>() +
+              "&behind_scope=s&behind_tenant=" + after[2].get<std::string>();
+  }
+  EXPECT_EQ(seen.size(), 120U);
+  EXPECT_EQ(pages, 3);
+  const auto count = [&](const std::string& words) {
+    return read("/api/keys?" + words).at("keys").size();
+  };
+  EXPECT_EQ(count("status=failed"), 1U);
+  EXPECT_EQ(count("tenant=xx"), 40U);
+  EXPECT_EQ(count("scope=other"), 0U);
+  EXPECT_EQ(count("from=k38"), 6U);
+  EXPECT_EQ(count("older_than=110m"), 10U);
+  EXPECT_EQ(get("/api/keys?older_than=soon").status, 400);
 }
 
 TEST_F(ConsoleViews, TheOutboxTellsWhatWaitsAndWhatIsHalted) {

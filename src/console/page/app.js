@@ -12,11 +12,12 @@ import {letter} from "./letter.js";
 import {replays} from "./replays.js";
 import {history as operators} from "./history.js";
 import {explain} from "./explain.js";
+import {keys} from "./keys.js";
 import {outbox, record} from "./outbox.js";
 import {outside} from "./outside.js";
 
 const REFRESH_MS = 3000;
-const views = {overview, partition, audit, letters, letter, replays, explain, outbox, record, outside, history: operators};
+const views = {overview, partition, audit, letters, letter, replays, explain, keys, outbox, record, outside, history: operators};
 // A view without an entry in the menu: whose entry is marked.
 const ENTRY = {partition: "overview", audit: "overview", letter: "letters", record: "outbox"};
 const main = document.getElementById("main");

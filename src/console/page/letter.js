@@ -104,7 +104,7 @@ export const letter = {
     facts([
       ["message", link(address("explain", {which: place(row)}), place(row))], ["group", `${row.group_id}, generation ${row.generation}`],
       ["attempts", `${row.attempts}, from ${time(row.first_at)} to ${time(row.created_at)}`], ["handler", `${row.handler} ${row.handler_version}`],
-      ["key", row.key && link(address("explain", {key: row.key, scope: row.scope, tenant: row.tenant}), row.key)], ["scope", row.scope], ["tenant", row.tenant],
+      ["key", row.key && link(address("keys", {key: row.key, scope: row.scope, tenant: row.tenant}), row.key)], ["scope", row.scope], ["tenant", row.tenant],
       ["sqlstate", row.sqlstate], ["fingerprint", row.fingerprint && `${row.fingerprint_rule} ${row.fingerprint}`], ["other", row.other],
       ["timestamp", row.message_timestamp === null ? null : moment(row.message_timestamp, row.timestamp_type)], ["record key", row.without_bytes ? "not kept" : bytes(row.message_key)],
     ]),
