@@ -172,6 +172,12 @@ Dispatcher::Calls Dispatcher::take_calls(const std::function<std::size_t(std::si
     calls.works.push_back(take_from(*entry, 1, now));
     return true;
   });
+  // Calls without room may wait for lanes, which may have only suspects. These would wait for turns
+  // that the calls cannot use.
+  if (suspects_there() && running_ == 0 && lanes_.ready.empty() && others_turns_ > 0) {
+    others_turns_ = 0;
+    wake_all();
+  }
   return calls;
 }
 

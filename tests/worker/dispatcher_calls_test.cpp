@@ -70,6 +70,27 @@ TEST_F(DispatcherCalls, ThatCanBeMadeAgainAreMadeAloneInCaution) {
   EXPECT_FALSE(dispatcher_.take_now(1, Clock::now())) << "it is not alone";
 }
 
+// The answers of suspects fill the room of the calls, and only lanes make room again.
+TEST_F(DispatcherCalls, WithoutRoomHoldNoSuspectOfALaneUp) {
+  const auto others = partition_of(calling_, 2);
+  dispatcher_.set_cautious({calls_});
+  for (const std::uint64_t order_key : {1, 2}) {
+    Item answered;
+    answered.for_lane = true;
+    dispatcher_.add(calls_, order_key, std::move(answered));
+  }
+  std::optional<Batch> batch = dispatcher_.take_now(1, Clock::now());
+  ASSERT_TRUE(batch);
+  finish(std::move(batch->works));
+  dispatcher_.add(others, 3, {});
+  EXPECT_TRUE(dispatcher_.take_calls([](std::size_t) { return 0U; }).works.empty());
+  batch = dispatcher_.take_now(1, Clock::now());
+  ASSERT_TRUE(batch) << "nothing runs, and nothing ever will";
+  EXPECT_TRUE(batch->cautious);
+  finish(std::move(batch->works));
+  EXPECT_EQ(take_calls().works.size(), 1U) << "the others have their turns again";
+}
+
 // PostgreSQL is away, so what is due is not taken. Its thread must not turn round and round.
 TEST_F(DispatcherCalls, ThatAreDueAndNotTakenLetTheirThreadWait) {
   Item due;
