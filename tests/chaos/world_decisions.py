@@ -222,7 +222,7 @@ def database_copied(site, chance):
         yield from until(lambda: database(site, f"CREATE DATABASE postgres TEMPLATE {original}"))
         site.say("  the database is a copy")
     started(site)
-    yield 1
+    yield chance.uniform(4, 9) if world.on_copy else 1  # it is used
 
 
 @fault("postgres", 0.001, rare=2, lasts=3, world="decisions")
