@@ -3,11 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/version.hpp"
+#include "config/redact.hpp"
 #include "config/suggest.hpp"
 #include "observe/escape.hpp"
 #include "store/connect_error.hpp"
@@ -35,6 +38,21 @@ int say(int code, const std::string& sentence) {
   escaped += observe::escape_for_terminal(sentence.substr(from));
   std::fprintf(stderr, "hapax: %s\n", escaped.c_str());
   return code;
+}
+
+// The parser quotes words that it does not expect. One of them may be the value of --url.
+std::string without_secrets(std::string text, int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word.starts_with('-')) word.remove_prefix(std::min(word.find('=') + 1, word.size()));
+    if (word.find("://") == std::string_view::npos &&
+        word.find("password") == std::string_view::npos)
+      continue;
+    const std::string shown = config::redact_url(word);
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += shown.size())
+      text.replace(at, word.size(), shown);
+  }
+  return text;
 }
 
 // If a word in place of a command is none, a sentence with the nearest command.
@@ -105,7 +123,10 @@ int Main::run(int argc, char** argv) {
       return say(app::kUsage,
                  "which configuration? Name it with -c, such as -c worker.json, or in the variable "
                  "HAPAX_CONFIG");
-    return parser.exit(error) == 0 ? app::kDone : app::kUsage;
+    std::ostringstream errors;
+    const bool is_done = parser.exit(error, std::cout, errors) == 0;
+    std::fputs(without_secrets(errors.str(), argc, argv).c_str(), stderr);
+    return is_done ? app::kDone : app::kUsage;
   }
   try {
     const int code = line.command();

@@ -14,6 +14,7 @@ namespace hapax::support {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Mistakes, OfAConfigurationAreALineEachInCheck) {
   const sandbox::TemporaryFolder folder("mistakes");
@@ -214,19 +215,36 @@ TEST(Mistakes, InKafkasCredentialsThatDoNothingAreFoundByCheck) {
               HasSubstr("FAIL  Kafka's certificates: ssl.certificate.location has no key"));
 }
 
-TEST(Mistakes, OfAMissingConfigurationTellBothWaysToNameIt) {
-  const sandbox::TemporaryFolder folder("missing");
+std::string complaint_about(const std::vector<std::string>& words) {
+  const sandbox::TemporaryFolder folder("words");
   sandbox::Program program;
-  program.argv = {HAPAX_BINARY_DIR "/bin/hapax", "status"};
+  program.argv = {HAPAX_BINARY_DIR "/bin/hapax"};
+  program.argv.insert(program.argv.end(), words.begin(), words.end());
   program.output = folder.path() / "output";
   sandbox::ChildProcess process(program);
   const auto exit = process.wait(std::chrono::seconds(20));
-  ASSERT_TRUE(exit);
-  EXPECT_EQ(exit->code, 2);
+  EXPECT_TRUE(exit && exit->code == 2);
   std::ifstream output(program.output);
+  return {std::istreambuf_iterator<char>(output), {}};
+}
+
+TEST(Mistakes, OfAMissingConfigurationTellBothWaysToNameIt) {
   EXPECT_THAT(
-      std::string(std::istreambuf_iterator<char>(output), {}),
+      complaint_about({"status"}),
       HasSubstr("Name it with -c, such as -c worker.json, or in the variable HAPAX_CONFIG"));
+}
+
+// Such as an option that the command does not have.
+TEST(Mistakes, OnTheCommandLineShowNoPassword) {
+  const std::string url = "postgresql://ann:secret@db/payments";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"status", "-c", "w.json", "--url", url},
+        {"status", "-c", "w.json", "--url=" + url},
+        {"check", "-c", "w.json", "host=db password=secret"}}) {
+    const std::string said = complaint_about(words);
+    EXPECT_THAT(said, Not(HasSubstr("secret"))) << words.back();
+    EXPECT_THAT(said, HasSubstr("db")) << words.back();
+  }
 }
 
 TEST(Mistakes, AFullDiskIsNoSuccess) {
