@@ -20,7 +20,7 @@ long selected(Context& context, const std::string& how = "") {
 long amount_of(const Message& message) { return std::stol(std::string(*message.payload())); }
 
 // The report of what is wrong; empty if the handler passes.
-std::string verdict(const Body& body, const Record& second = payment("p2", "20")) {
+std::string verdict_of_pair(const Body& body, const Record& second = payment("p2", "20")) {
   Harness harness(factory(body), ledger());
   harness.sql("INSERT INTO payments VALUES ('sum', 0)");
   try {
@@ -36,7 +36,7 @@ TEST(Pair, CatchesAHandlerThatSelectsAndThenWritesTheSum) {
   const auto now = [](const Message& message, Context& context) {
     context.sql(kSum, selected(context) + amount_of(message));
   };
-  EXPECT_THAT(verdict(now),
+  EXPECT_THAT(verdict_of_pair(now),
               AllOf(HasSubstr("ok      the second message, then the first"),
                     HasSubstr("WRONG   the second message, while the transaction of the first"),
                     HasSubstr("public.payments.amount is 20, not 30"),
@@ -45,21 +45,21 @@ TEST(Pair, CatchesAHandlerThatSelectsAndThenWritesTheSum) {
   const auto late = [](const Message& message, Context& context) {
     context.write(kSum, selected(context) + amount_of(message));
   };
-  EXPECT_THAT(verdict(late), HasSubstr("public.payments.amount is 10, not 30"));
+  EXPECT_THAT(verdict_of_pair(late), HasSubstr("public.payments.amount is 10, not 30"));
 }
 
 TEST(Pair, PassesAHandlerThatLetsPostgresqlAddOrLocksTheRow) {
-  EXPECT_EQ(verdict([](const Message& message, Context& context) {
+  EXPECT_EQ(verdict_of_pair([](const Message& message, Context& context) {
               context.write("UPDATE payments SET amount = amount + $1 WHERE id = 'sum'",
                             amount_of(message));
             }),
             "");
-  EXPECT_EQ(verdict([](const Message& message, Context& context) {
+  EXPECT_EQ(verdict_of_pair([](const Message& message, Context& context) {
               context.write(kSum, selected(context, " FOR UPDATE") + amount_of(message));
             }),
             "");
   // The first one goes on before the second one tries again.
-  EXPECT_EQ(verdict([](const Message& message, Context& context) {
+  EXPECT_EQ(verdict_of_pair([](const Message& message, Context& context) {
               context.write(kSum, selected(context, " FOR UPDATE NOWAIT") + amount_of(message));
             }),
             "");
@@ -81,10 +81,10 @@ TEST(Pair, WhatProvesNothingIsTold) {
   const auto add = [](const Message& message, Context& context) {
     context.sql("UPDATE payments SET amount = amount + $1 WHERE id = 'sum'", amount_of(message));
   };
-  EXPECT_THAT(verdict(add, payment()), HasSubstr("both have one key"));
-  EXPECT_THAT(verdict([](const Message&, Context&) { throw hapax::Reject("never"); }),
+  EXPECT_THAT(verdict_of_pair(add, payment()), HasSubstr("both have one key"));
+  EXPECT_THAT(verdict_of_pair([](const Message&, Context&) { throw hapax::Reject("never"); }),
               HasSubstr("it does not complete"));
-  EXPECT_THAT(verdict([](const Message&, Context&) {}), HasSubstr("it has no effect"));
+  EXPECT_THAT(verdict_of_pair([](const Message&, Context&) {}), HasSubstr("it has no effect"));
 }
 
 }  // namespace
