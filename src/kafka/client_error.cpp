@@ -103,7 +103,8 @@ std::string explain(rd_kafka_resp_err_t error, const std::string& text,
   // Decided by the text, because the code is _SSL or _TRANSPORT, depending on librdkafka's version.
   if (has(said, "certificate verify failed"))
     return certificate.empty() ? said : broker_of(said) + certificate;
-  if (worked) return said;
+  // A broker that dies in a handshake ends it. librdkafka then asks about the protocol.
+  if (worked) return said.substr(0, said.find(": connecting to a PLAINTEXT broker listener"));
   // If the broker hangs up before librdkafka looks at its handshake, only the last text comes.
   if (has(said, "SSL handshake failed") || has(said, "SSL routines::unexpected eof") ||
       has(text, "in state SSL_HANDSHAKE"))

@@ -256,7 +256,8 @@ TEST_F(Waiting, WithoutPostgresNothingRunsAndTheGateLives) {
 TEST_F(Waiting, ConnectionsThatPostgresEndsAreReplaced) {
   EXPECT_EQ(post("k1").status, 201);
   database.run(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
+      "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = "
+      "'hapax_worker' AND "
       "datname = current_database()");
   EXPECT_EQ(post("k2").status, 201);
   EXPECT_EQ(post("k1").header("idempotent-replayed"), "true");
@@ -268,7 +269,8 @@ TEST_F(Waiting, ConnectionsThatPostgresEndsAreReplacedForSafeRequestsToo) {
   body = [](const Message&, Context& context) { context.respond(200, {}, "read"); };
   EXPECT_EQ(ask(request("GET", "/payments", as_ann())).status, 200);
   database.run(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hapax_worker' AND "
+      "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = "
+      "'hapax_worker' AND "
       "datname = current_database()");
   EXPECT_EQ(ask(request("GET", "/payments", as_ann())).status, 200);
 }

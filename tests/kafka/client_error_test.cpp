@@ -79,6 +79,15 @@ TEST(ClientError, AsksForSaslIfBrokersOnlyHangUp) {
   EXPECT_EQ(explain(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, down, "", "", true), down);
 }
 
+TEST(ClientError, DoesNotBlameTheProtocolOfABrokerThatDiedInAHandshake) {
+  EXPECT_EQ(
+      explain(RD_KAFKA_RESP_ERR__SSL,
+              "GroupCoordinator: localhost:9092: SSL handshake failed: Disconnected: connecting "
+              "to a PLAINTEXT broker listener?",
+              "", "", true),
+      "GroupCoordinator: localhost:9092: SSL handshake failed: Disconnected");
+}
+
 TEST(ClientError, AsksForAClientCertificateIfTheBrokerRefusesOurs) {
   for (const char* alert : {"sslv3 alert bad certificate: SSL alert number 42",
                             "sslv3 alert certificate unknown: SSL alert number 46",
