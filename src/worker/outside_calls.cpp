@@ -131,6 +131,16 @@ void OutsideCalls::delayed(const store::DatabaseError& error) {
                "rights? See `hapax check`); trying again");
 }
 
+// If PostgreSQL has lost the end of a call (a failover), it keeps the key for this holder, which
+// has it in hand no more. Its message may be another worker's, which waits as long as the lease
+// lasts.
+void OutsideCalls::leave_lost_ends() {
+  for (store::HeldKey& held : store::read_keys_of_holder(*session_, holder_.id)) {
+    std::string key = outside::key_to_hand_on(held.scope, held.identity);
+    if (holder_.keys.add(key)) holder_.keys.leave(std::move(key), std::move(held));
+  }
+}
+
 void OutsideCalls::renew() {
   const auto asked = outside::Lease::Clock::now();
   if (holder_.id == 0) {
@@ -140,6 +150,7 @@ void OutsideCalls::renew() {
   } else if (asked >= holder_.lease.renew_at()) {
     if (store::renew_holder(*session_, holder_.id, holder_.lease.duration())) {
       holder_.lease.granted(asked);
+      leave_lost_ends();
       return;
     }
     log::error("lease_lost", {{"holder", holder_.id.load()}},

@@ -58,6 +58,7 @@ class OutsideCalls {
   bool turn(bool takes);
   void delayed(const store::DatabaseError& error);
   void renew();
+  void leave_lost_ends();
   Clock::time_point next_look() const;
 
   LaneSetup& setup_;

@@ -250,6 +250,17 @@ void give_call_back(Session& session, const ClaimRequest& request, std::int64_t 
   transaction.commit();
 }
 
+std::vector<HeldKey> read_keys_of_holder(Session& session, HolderId holder) {
+  Transaction transaction(session);
+  std::vector<HeldKey> held;
+  for (const Row row : transaction.run(sql::kReadKeysOfHolder, {holder}))
+    held.push_back({.identity = {row["key"].text(), row["tenant"].text(), {}},
+                    .scope = row["scope"].text(),
+                    .holder = holder});
+  transaction.commit();
+  return held;
+}
+
 // The token of a take in doubt is not known. If only the holder were compared, a text that reaches
 // PostgreSQL late could give back a later take of the same holder.
 void release_calls(Session& session, std::span<const HeldKey> keys) {

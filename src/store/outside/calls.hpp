@@ -128,6 +128,9 @@ struct HeldKey {
   bool uncalled = false;  // surely nothing was sent
 };
 
+// The keys that PostgreSQL keeps for the holder's calls. Throws: DatabaseError (Phase::account).
+std::vector<HeldKey> read_keys_of_holder(Session& session, HolderId holder);
+
 // Gives those of the keys back that are held. The caller may repeat it.
 // Throws: DatabaseError (Phase::account).
 void release_calls(Session& session, std::span<const HeldKey> keys);
