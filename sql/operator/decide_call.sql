@@ -8,8 +8,9 @@ UPDATE hapax.idempotency_keys
 SET status = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN 'started' ELSE $4 END,
     calls = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN 0 ELSE calls END,
     crashes = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN 0 ELSE crashes END,
-    answer = $5::json, error = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN NULL ELSE $6 END, holder = NULL, token = token + 1, updated_at = now(),
-    alone = false, expires_at = CASE
+    error = CASE WHEN $4 = 'forgotten' AND steps IS NOT NULL THEN NULL ELSE $6 END,
+    answer = $5::json, holder = NULL, token = token + 1, updated_at = now(), alone = false,
+    expires_at = CASE
       WHEN $4 = 'answered' OR $4 = 'forgotten' AND steps IS NOT NULL THEN 'infinity'
       WHEN $4 = 'forgotten' THEN now() + greatest(make_interval(secs => $7), interval '7 days')
       ELSE now() + make_interval(secs => $7) END

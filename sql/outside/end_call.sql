@@ -2,8 +2,9 @@
 -- $1 key, $2 scope, $3 tenant, $4 token, $5 status, $6 why, $7 retention in seconds.
 -- Status: `completed` (the other side refused), `failed` (surely never called), `started` (surely not
 -- called behind the steps that are kept) or `unknown`. One row, unless another holder took the key
--- over, or the call is at rest already. An operator's give-up leaves `given up by …` as the error of a completed key, see
--- read_outcome.sql. So a refusal in such words gets a word in front.
+-- over, or the call is at rest already.
+-- An operator's give-up leaves `given up by …` as the error of a completed key, see read_outcome.sql.
+-- So a refusal in such words gets a word in front.
 UPDATE hapax.idempotency_keys
 SET status = $5, holder = NULL, alone = false, updated_at = now(),
     calls = calls - ($5 = 'started')::int,

@@ -15,8 +15,8 @@ WITH ended AS (
 ), kept AS (
   UPDATE hapax.idempotency_keys k
   SET status = CASE k.status WHEN 'started' THEN 'answered' ELSE k.status END,
-      error = CASE k.status WHEN 'unknown' THEN k.error END, answer = l.answer::json, token = k.token + (k.status = 'unknown')::int, updated_at = now(),
-      alone = false
+      error = CASE k.status WHEN 'unknown' THEN k.error END, answer = l.answer::json,
+      token = k.token + (k.status = 'unknown')::int, updated_at = now(), alone = false
   FROM locked l
   WHERE k.key = l.key AND k.scope = l.scope AND k.tenant = l.tenant
     AND (k.status IN ('started', 'answered') AND k.token = l.token

@@ -146,9 +146,12 @@ bool CallTaker::is_for_lane(Flight& flight) {
   // A key that is known tells more than coordinates.
   const auto holder = store::read_holder(*parts_.session, flight.claim());
   if (violates) return !holder || !store::is_begun_call(*holder);
-  if (is_of_outbox && holder && holder->status != "completed") {
+  if (is_of_outbox && holder) {
     store::Transaction transaction(*parts_.session);
-    if (flow::is_copy_of_given_up(task, flight.claim(), *holder, transaction)) return true;
+    const bool was_given_up = holder->status == "failed" ||
+                              store::rest_of(transaction, flight.claim()) != store::Rest::none;
+    if (was_given_up && flow::is_copy_of_given_up(task, flight.claim(), *holder, transaction))
+      return true;
   }
   if (!task.may_be_known()) return false;
   if (holder && holder->status != "failed") return false;

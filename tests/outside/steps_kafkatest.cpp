@@ -91,6 +91,11 @@ TEST(Steps, AreNotBegunForACopyOfARecordThatWasGivenUp) {
   shop.site.await("SELECT max(next_offset) FROM hapax.checkpoints", "2");
   EXPECT_EQ(shop.gateway.charges(), Counts());
   EXPECT_EQ(shop.value("SELECT status FROM hapax.idempotency_keys"), "failed");
+  // An operator decides otherwise.
+  shop.site.database().run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  shop.producer.send(record);
+  shop.await_charges(1);
+  EXPECT_EQ(shop.gateway.charges(), kOnceEach);
 }
 
 }  // namespace
