@@ -27,6 +27,16 @@ class Halt:
         return name if self.offset is None else f"{self.topic}/{self.partition}/{self.offset}"
 
 
+def fitting(decisions, halt, healed):
+    """Of the decisions by reason, those that fit this halt. Once all is healed, each brings it to an end."""
+    fits = decisions.get(halt.reason, ())
+    if healed:
+        fits = [decision for decision in fits if decision != "retry"] or fits
+    if halt.offset is None:
+        fits = [decision for decision in fits if decision not in ("run", "skip")]
+    return fits
+
+
 class Operator:
     def __init__(self, site, decide, patience=(0.2, 2.0)):
         """`decide(halt)` returns a decision, or None to leave the halt as it is. It is asked some

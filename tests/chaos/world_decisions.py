@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 import acls
 from checker import Checker
 from faults import fault, until
-from operators import Operator
+from operators import Operator, fitting
 from world_logs import read_whole, stop_workers
 from world_rights import OWN, did
 from worlds import World, world
@@ -87,11 +87,9 @@ class Decisions(World):
         self.site.operators.append(self.operator)
 
     def decide(self, halt):
-        fits = DECISIONS.get(halt.reason, ())
-        if self.site.healed:  # so that it comes to an end
-            fits = [decision for decision in fits if decision != "retry"] or fits
-        if halt.offset is None:
-            fits = [decision for decision in fits if decision not in ("run", "skip")] or ["retry"]
+        fits = fitting(DECISIONS, halt, self.site.healed)
+        if not fits and halt.reason in DECISIONS:
+            fits = ["retry"]
         decision = self.chance.choice(fits) if fits else None
         if decision == "accept":
             at = checkpoints(self.site).get(halt.partition)

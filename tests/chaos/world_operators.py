@@ -9,7 +9,7 @@ import collections
 import psycopg2
 
 from faults import fault
-from operators import Operator
+from operators import Operator, fitting
 from worlds import World, world
 
 # Reason -> decisions that end it. `retry` where the cause is still there halts again.
@@ -55,11 +55,7 @@ class Operators(World):
         self.site.operators.append(self.operator)
 
     def decide(self, halt):
-        fits = DECISIONS.get(halt.reason, ())
-        if self.site.healed:  # so that it comes to an end
-            fits = [decision for decision in fits if decision != "retry"] or fits
-        if halt.offset is None:
-            fits = [decision for decision in fits if decision not in ("run", "skip")]
+        fits = fitting(DECISIONS, halt, self.site.healed)
         return self.chance.choice(fits) if fits else None
 
     def turn(self):
