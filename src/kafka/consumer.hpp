@@ -134,9 +134,10 @@ class Consumer final : public ConsumerInterface {
   std::optional<std::int64_t> known_end(const TopicPartition& partition) const override;
 
   // Any thread. Throws: std::runtime_error. Blocks: at most `timeout`. Leaves out partitions for
-  // which Kafka returns an error, such as a topic that we may not read.
-  std::map<TopicPartition, Committed> committed(const std::vector<TopicPartition>& partitions,
-                                                std::chrono::milliseconds timeout) const;
+  // which Kafka returns an error, such as a topic that we may not read. `refusals` gets its words.
+  std::map<TopicPartition, Committed> committed(
+      const std::vector<TopicPartition>& partitions, std::chrono::milliseconds timeout,
+      std::map<TopicPartition, std::string>* refusals = nullptr) const;
   // The first offset whose message is not older than `since` (milliseconds since 1970); if there is
   // none, one more than the newest.
   std::int64_t offset_at(const TopicPartition& partition, std::int64_t since,

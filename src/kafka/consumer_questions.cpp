@@ -96,7 +96,8 @@ std::map<TopicPartition, std::int64_t> offsets_for(rd_kafka_t* client,
 }  // namespace
 
 std::map<TopicPartition, Committed> Consumer::committed(
-    const std::vector<TopicPartition>& partitions, milliseconds timeout) const {
+    const std::vector<TopicPartition>& partitions, milliseconds timeout,
+    std::map<TopicPartition, std::string>* refusals) const {
   const ListHandle list = new_list(partitions.size());
   for (const TopicPartition& partition : partitions) add(list, partition);
   if (const auto error = rd_kafka_committed(client_, list.get(), timeout_of(timeout)))
@@ -104,7 +105,11 @@ std::map<TopicPartition, Committed> Consumer::committed(
   std::map<TopicPartition, Committed> found;
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& entry = list->elems[i];
-    if (entry.err) continue;
+    if (entry.err) {
+      if (refusals != nullptr)
+        (*refusals)[{entry.topic, entry.partition}] = rd_kafka_err2str(entry.err);
+      continue;
+    }
     Committed& committed = found[{entry.topic, entry.partition}];
     if (entry.offset < 0) continue;
     committed.offset = entry.offset;

@@ -59,15 +59,16 @@ StableReader::Client& StableReader::all() {
 Committed StableReader::committed() const {
   const TopicPartition place(topic_, 0);
   std::map<TopicPartition, Committed> found;
+  std::map<TopicPartition, std::string> refusals;
   try {
-    found = stable_->consumer.committed({place}, kAnswer);
+    found = stable_->consumer.committed({place}, kAnswer, &refusals);
   } catch (const std::runtime_error& error) {
     throw TransactionError("the marker of the group " + group_ + ": " + error.what(),
                            TransactionError::Kind::failed);
   }
   const auto committed = found.find(place);
   if (committed == found.end())
-    throw TransactionError("Kafka does not tell the offsets of the group " + group_,
+    throw TransactionError("the marker of the group " + group_ + ": " + refusals[place],
                            TransactionError::Kind::failed);
   return committed->second;
 }
@@ -79,8 +80,11 @@ bool StableReader::do_answer(const Ends& partitions) const {
 // Nothing if no broker tells.
 std::optional<std::int32_t> StableReader::partition_count(const Client& client) const {
   try {
-    return client.consumer.partition_count(topic_, kAnswerSoon);
-  } catch (const std::runtime_error&) {
+    const int count = client.consumer.partition_count(topic_, kAnswerSoon);
+    trouble_.clear();
+    return count;
+  } catch (const std::runtime_error& error) {
+    trouble_ = error.what();
     return std::nullopt;
   }
 }
@@ -101,18 +105,17 @@ Ends StableReader::ends_of(const Client& client, const Ends& wanted) const {
   return found;
 }
 
-Ends StableReader::written_ends(std::int32_t count, const std::function<void()>& delayed) {
+Ends StableReader::written_ends(std::int32_t count, const Delayed& delayed) {
   Ends any;
   for (std::int32_t partition = 0; partition < count; ++partition) any[partition] = 0;
   return await_ends(all(), any, delayed);
 }
 
-void StableReader::await_passed(const Ends& ends, const std::function<void()>& delayed) {
+void StableReader::await_passed(const Ends& ends, const Delayed& delayed) {
   await_ends(*stable_, ends, delayed);
 }
 
-Ends StableReader::await_ends(const Client& client, const Ends& wanted,
-                              const std::function<void()>& delayed) {
+Ends StableReader::await_ends(const Client& client, const Ends& wanted, const Delayed& delayed) {
   const auto since = steady_clock::now();
   auto not_gone_at = since;
   bool told = false;
@@ -126,7 +129,7 @@ Ends StableReader::await_ends(const Client& client, const Ends& wanted,
     if (stop_.stop_requested()) throw TransactionError("stopped", TransactionError::Kind::failed);
     const auto now = steady_clock::now();
     if (!told && now - since > kLong) {
-      delayed();
+      delayed(trouble_);
       told = true;
     }
     if (now - since > kDoubtAfter) {

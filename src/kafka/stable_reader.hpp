@@ -16,6 +16,9 @@
 
 namespace hapax::kafka {
 
+// Called once if something takes long. `why`: what Kafka tells about it, or "".
+using Delayed = std::function<void(const std::string& why)>;
+
 using Ends = std::map<std::int32_t, std::int64_t>;  // partition → one more than an offset
 
 class StableReader {
@@ -36,16 +39,16 @@ class StableReader {
   // with `lost` if the topic is gone, was made again, or has a shorter log.
   //
   // The ends of all that is written to partitions [0, count), committed or not.
-  Ends written_ends(std::int32_t count, const std::function<void()>& delayed);
+  Ends written_ends(std::int32_t count, const Delayed& delayed);
   // Until consumers have passed all before `ends`.
-  void await_passed(const Ends& ends, const std::function<void()>& delayed);
+  void await_passed(const Ends& ends, const Delayed& delayed);
 
  private:
   struct Client;
   Client& all();
   std::optional<std::int32_t> partition_count(const Client& client) const;
   Ends ends_of(const Client& client, const Ends& wanted) const;
-  Ends await_ends(const Client& client, const Ends& wanted, const std::function<void()>& delayed);
+  Ends await_ends(const Client& client, const Ends& wanted, const Delayed& delayed);
   std::string what_is_gone(const Ends& wanted);
 
   const Properties connecting_;
@@ -53,6 +56,7 @@ class StableReader {
   const std::stop_token stop_;
   const std::unique_ptr<Client> stable_;  // with read_committed
   std::unique_ptr<Client> all_;           // with read_uncommitted, once it is needed
+  mutable std::string trouble_;           // why no broker told the topic's partitions last
 };
 
 }  // namespace hapax::kafka

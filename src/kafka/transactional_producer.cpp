@@ -231,9 +231,21 @@ std::optional<TransactionalProducer::Refusal> TransactionalProducer::await_answe
     rd_kafka_poll(client_, static_cast<int>(milliseconds(kSlice).count()) / 10);
   }
   if (refusal_) return refusal_;
-  if (!failure_.empty() || setup_.stop.stop_requested())
-    fail("producing", RD_KAFKA_RESP_ERR__FAIL, failure_.empty() ? "stopped" : failure_);
+  if (!failure_.empty()) return refusal_of_transaction();
+  if (setup_.stop.stop_requested()) fail("producing", RD_KAFKA_RESP_ERR__FAIL, "stopped");
   return std::nullopt;
+}
+
+// If Kafka has refused to take the topic into the transaction, each record only tells that it was
+// not sent. librdkafka tells why to the next call, which here cannot take effect in any state.
+std::optional<TransactionalProducer::Refusal> TransactionalProducer::refusal_of_transaction()
+    const {
+  const ErrorHandle why(rd_kafka_begin_transaction(client_));
+  const auto code = why ? rd_kafka_error_code(why.get()) : RD_KAFKA_RESP_ERR__STATE;
+  if (code == RD_KAFKA_RESP_ERR__STATE) fail("producing", RD_KAFKA_RESP_ERR__FAIL, failure_);
+  if (stream_answer(0, code).result == StreamAnswer::Result::refused_topic)
+    return Refusal{{0, StreamAnswer::Result::refused_topic, rd_kafka_error_string(why.get())}, 1};
+  fail("producing", code, rd_kafka_error_string(why.get()));
 }
 
 void TransactionalProducer::mark(const Marker& marker) {
@@ -256,12 +268,12 @@ void TransactionalProducer::commit() {
   began_at_.reset();
 }
 
-void TransactionalProducer::await_visible(const std::function<void()>& delayed) {
+void TransactionalProducer::await_visible(const Delayed& delayed) {
   if (!ends_are_known_) return await_all_visible(delayed);
   reader_.await_passed(ends_, delayed);
 }
 
-void TransactionalProducer::await_all_visible(const std::function<void()>& delayed) {
+void TransactionalProducer::await_all_visible(const Delayed& delayed) {
   // Kafka is still making the topic, or the broker's metadata are old: it may hold anything.
   if (led_.empty())
     throw TransactionError("Kafka tells no partition of topic " + setup_.topic + " yet",

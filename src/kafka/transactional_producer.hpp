@@ -84,16 +84,17 @@ class TransactionalProducer {
   // Until consumers with read_committed have passed the last transaction. That may be later than
   // the commit if a partition lost its leader, or if another producer's transaction is open. Calls
   // `delayed` once if it takes long. Blocks: until then, or until a stop.
-  void await_visible(const std::function<void()>& delayed);
+  void await_visible(const Delayed& delayed);
   // The same for all that the topic holds now, also in partitions that have no leader. Fails if the
   // topic had no partition at the last look(). Precondition: look().
-  void await_all_visible(const std::function<void()>& delayed);
+  void await_all_visible(const Delayed& delayed);
 
  private:
   static void on_delivery(rd_kafka_s* client, const rd_kafka_message_s* message, void* opaque);
   static void on_error(rd_kafka_s* client, int error, const char* reason, void* opaque);
   void refuse(std::int64_t id, int error);
   [[noreturn]] void fail(const std::string& doing, int code, const std::string& words) const;
+  std::optional<Refusal> refusal_of_transaction() const;
   // Calls until it succeeds, or throws. The argument: how many milliseconds it may take.
   void attempt(const char* doing, std::chrono::milliseconds limit,
                const std::function<rd_kafka_error_s*(int)>& call) const;

@@ -44,12 +44,15 @@ void Stream::drop_waiting() {
 
 void Stream::back_off(const std::string& why) {
   not_before_ = Clock::now() + kBackOff;
-  delayed(why);
+  delayed(why, true);
 }
 
 // Logs one line while the kind of reason stays the same, because its words differ each time.
-void Stream::delayed(const std::string& why) {
-  if (!std::exchange(said_, why).empty()) return;
+void Stream::delayed(const std::string& why, bool is_answer) {
+  const bool is_new = said_.empty() || (is_answer && !said_an_answer_);
+  said_ = why;
+  said_an_answer_ = is_answer || (said_an_answer_ && !is_new);
+  if (!is_new) return;
   observe::log::warning("outbox_delayed", {{"topic", topic_}, {"error", why}},
                         "Kafka does not take published records; they wait in hapax.outbox, and "
                         "the relay tries on");

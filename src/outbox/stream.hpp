@@ -75,7 +75,8 @@ class Stream {
   void acknowledge(std::int64_t id);
   void drop_waiting();
   void back_off(const std::string& why);
-  void delayed(const std::string& why);
+  // `is_answer`: it is Kafka's, and tells more than that none has come.
+  void delayed(const std::string& why, bool is_answer = false);
   void goes_on();
   // A broker knows no topic of this name. True if brokers have answered so for a while, because one
   // with old metadata may answer so for a moment.
@@ -94,6 +95,7 @@ class Stream {
   std::map<std::int64_t, std::size_t> in_hand_;  // all that was offered: their bytes
   std::size_t bytes_ = 0;                        // of all in hand
   std::string said_;                             // why it is delayed
+  bool said_an_answer_ = false;                  // of Kafka's
   struct NoTopic {
     Clock::time_point since, last;
   };

@@ -33,11 +33,12 @@ std::string random_token() {
   return text.data();
 }
 
-std::function<void()> warn_if_hidden(const std::string& topic) {
-  return [topic] {
-    log::warning("outbox_hanging", {{"topic", topic}},
+kafka::Delayed warn_if_hidden(const std::string& topic) {
+  return [topic](const std::string& why) {
+    log::warning("outbox_hanging", {{"topic", topic}, {"error", why}},
                  "consumers with read_committed do not get all that the topic holds: a partition "
-                 "has no leader, or a transaction is open, maybe for ever. The topic waits");
+                 "has no leader, or a transaction is open, maybe for ever. Or a right is missing: "
+                 "then `error` names it. The topic waits");
   };
 }
 

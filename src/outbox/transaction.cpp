@@ -42,7 +42,7 @@ Verdict judge(const std::optional<store::OpenBatch>& open,
 // would be judged by it, so there must be none.
 Judged take_over_batch(kafka::TransactionalProducer& producer,
                        const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
-                       const std::function<void()>& delayed) {
+                       const kafka::Delayed& delayed) {
   producer.init();
   flow::crash_point("outbox_kafka_fenced");
   const auto held = producer.marker();
@@ -60,8 +60,7 @@ Judged take_over_batch(kafka::TransactionalProducer& producer,
 }
 
 std::optional<kafka::TransactionalProducer::Refusal> send_batch(
-    kafka::TransactionalProducer& producer, const Batch& batch,
-    const std::function<void()>& delayed) {
+    kafka::TransactionalProducer& producer, const Batch& batch, const kafka::Delayed& delayed) {
   producer.begin();
   for (const auto& [row, partition] : batch.rows)
     producer.send(record_of(row, batch.group), partition, row.id);

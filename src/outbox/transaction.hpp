@@ -40,7 +40,7 @@ struct Judged {
 // be. Throws: kafka::TransactionError.
 Judged take_over_batch(kafka::TransactionalProducer& producer,
                        const std::optional<store::OpenBatch>& open, const std::string& fresh_token,
-                       const std::function<void()>& delayed);
+                       const kafka::Delayed& delayed);
 
 // Precondition: PostgreSQL has committed the batch since the producer's init().
 struct Batch {
@@ -53,7 +53,6 @@ struct Batch {
 // the batch.
 // Throws: kafka::TransactionError. Then Kafka may have the batch.
 std::optional<kafka::TransactionalProducer::Refusal> send_batch(
-    kafka::TransactionalProducer& producer, const Batch& batch,
-    const std::function<void()>& delayed);
+    kafka::TransactionalProducer& producer, const Batch& batch, const kafka::Delayed& delayed);
 
 }  // namespace hapax::outbox

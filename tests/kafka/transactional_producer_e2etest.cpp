@@ -62,7 +62,7 @@ TEST(Transactions, AFencedProducerCommitsNothing) {
   one.send(*next, "new");
   next->mark({2, "of new"});
   next->commit();
-  next->await_visible([] {});
+  next->await_visible([](const auto&) {});
   EXPECT_EQ(one.seen(), std::vector<std::string>{"new"});
   EXPECT_EQ(one.producer()->marker(), (Marker{2, "of new"}));
 }
@@ -81,14 +81,14 @@ TEST(Transactions, ABatchIsVisibleOnlyWhenAllBeforeItIs) {
   ours->mark({1, "token"});
   ours->commit();
   stop.request_stop();
-  EXPECT_THROW(ours->await_visible([] {}), TransactionError)
+  EXPECT_THROW(ours->await_visible([](const auto&) {}), TransactionError)
       << "it would wait, were it not stopped";
   other->commit();
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   for (bool visible = false; !visible;) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     try {
-      ours->await_visible([] {});
+      ours->await_visible([](const auto&) {});
       visible = true;
     } catch (const TransactionError&) {
     }

@@ -23,14 +23,14 @@ TEST(TransactionalProducer, WhatATopicHoldsIsVisibleOnlyWhenAllPartitionsHaveTol
                producer.partition_of("c") && producer.partition_of("d"))
       << "one partition has no leader";
   stop.request_stop();
-  EXPECT_THROW(producer.await_all_visible([] {}), TransactionError)
+  EXPECT_THROW(producer.await_all_visible([](const auto&) {}), TransactionError)
       << "it would wait, were it not stopped";
   cluster.set_led("t", 1, true);
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   for (bool visible = false; !visible;) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     try {
-      producer.await_all_visible([] {});
+      producer.await_all_visible([](const auto&) {});
       visible = true;
     } catch (const TransactionError&) {
     }
@@ -45,7 +45,7 @@ TEST(TransactionalProducer, ATopicWithoutPartitionsIsNotTakenForVisible) {
                                  {.topic = "t", .id = "one"});
   producer.look();
   EXPECT_FALSE(producer.partition_of("a"));
-  EXPECT_THROW(producer.await_all_visible([] {}), TransactionError);
+  EXPECT_THROW(producer.await_all_visible([](const auto&) {}), TransactionError);
 }
 
 // Its first answer was lost, and the broker does not know its offset any more.
@@ -64,7 +64,7 @@ TEST(TransactionalProducer, ARecordWithoutAnOffsetIsVisibleOnlyWhenAllPartitions
   producer.commit();
   cluster.set_led("t", 1, false);
   stop.request_stop();
-  EXPECT_THROW(producer.await_visible([] {}), TransactionError)
+  EXPECT_THROW(producer.await_visible([](const auto&) {}), TransactionError)
       << "it would wait for the other partition, were it not stopped";
 }
 

@@ -307,8 +307,9 @@ TEST_F(HiddenBatch, IsNotSentAgainBeforeAllThatIsOpenHasEnded) {
       {.topic = kTopic, .id = "hapax-outbox/g/" + std::string(kTopic)});
   store::Session session(database.worker());
   const store::OpenBatch open = store::read_open_batches(session, "g").at(kTopic);
-  auto judged = std::async(std::launch::async,
-                           [&] { return take_over_batch(producer, open, "fresh", [] {}); });
+  auto judged = std::async(std::launch::async, [&] {
+    return take_over_batch(producer, open, "fresh", [](const auto&) {});
+  });
   EXPECT_EQ(judged.wait_for(5s), std::future_status::timeout) << "it judges too early";
   other->commit();
   EXPECT_EQ(judged.get().verdict, Verdict::unsent);
