@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 #include "kafka/admin_client.hpp"
 #include "kafka/client_error.hpp"
@@ -22,6 +23,7 @@ using MetadataHandle =
     std::unique_ptr<const struct rd_kafka_metadata, Destroyer<rd_kafka_metadata_destroy>>;
 
 constexpr milliseconds kSlack{2'000};
+constexpr milliseconds kLookAgain{100};
 
 // Of this topic, or of the brokers only.
 MetadataHandle metadata_of(rd_kafka_t* client, rd_kafka_topic_t* topic, const std::string& what,
@@ -71,21 +73,35 @@ std::string name_of(const std::vector<TopicPartition>& partitions) {
                                 : std::to_string(partitions.size()) + " partitions";
 }
 
-// Of a time in milliseconds since 1970, or of the logs' beginnings or ends; of those that answered.
-// Not by rd_kafka_query_watermark_offsets, which waits for a frozen broker beyond its timeout.
-std::map<TopicPartition, std::int64_t> offsets_for(rd_kafka_t* client,
-                                                   const std::vector<TopicPartition>& partitions,
-                                                   std::int64_t time, milliseconds timeout) {
-  if (partitions.empty()) return {};
-  const ListHandle list = new_list(partitions.size());
+// The question to librdkafka, with a time in milliseconds since 1970, or the logs' beginnings or
+// ends. Not by rd_kafka_query_watermark_offsets, which waits for a frozen broker beyond its
+// timeout.
+ListHandle question(const std::vector<TopicPartition>& partitions, std::int64_t time) {
+  ListHandle list = new_list(partitions.size());
   for (const TopicPartition& partition : partitions) {
     rd_kafka_topic_partition_t& entry = add(list, partition);
     entry.offset = time;
     // Only an answer clears it: a question that is left in its place must not look like one.
     entry.err = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
   }
-  if (const auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout)))
-    throw error_of("reading the offsets of " + name_of(partitions), error);
+  return list;
+}
+
+// Of those partitions that answered. If a broker does not know yet that it leads, it refuses all of
+// the question. That is so just after the topic was made. So it is asked again.
+std::map<TopicPartition, std::int64_t> offsets_for(rd_kafka_t* client,
+                                                   const std::vector<TopicPartition>& partitions,
+                                                   std::int64_t time, milliseconds timeout) {
+  if (partitions.empty()) return {};
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  ListHandle list = question(partitions, time);
+  while (const auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout))) {
+    if (error != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||
+        std::chrono::steady_clock::now() + kLookAgain > until)
+      throw error_of("reading the offsets of " + name_of(partitions), error);
+    std::this_thread::sleep_for(kLookAgain);
+    list = question(partitions, time);
+  }
   std::map<TopicPartition, std::int64_t> found;
   for (int i = 0; i < list->cnt; ++i)
     if (const auto& entry = list->elems[i]; entry.err == RD_KAFKA_RESP_ERR_NO_ERROR)

@@ -228,5 +228,18 @@ TEST(Consumer, TakesNoUnansweredQuestionForTheAnswer) {
   EXPECT_THROW((void)consumer.offset_at(not_led, 17, timeout), std::runtime_error);
 }
 
+// A command that looks at a topic just after it was made, or just after a leader has changed.
+TEST(Consumer, AsksAgainIfTheBrokerDoesNotKnowYetThatItLeads) {
+  MockCluster cluster;
+  cluster.create_topic("t", 1);
+  support::Producer(cluster.bootstrap()).send({.topic = "t", .payload = "0", .partition = 0});
+  Assigned nobody;
+  const Consumer consumer({{"bootstrap.servers", cluster.bootstrap()}, {"group.id", "g"}}, nobody);
+  cluster.refuse(MockCluster::Request::list_offsets, MockCluster::Error::not_leader);
+  EXPECT_EQ(consumer.range({"t", 0}, seconds(10)).high, 1);
+  cluster.refuse_all(MockCluster::Request::list_offsets, MockCluster::Error::not_leader);
+  EXPECT_THROW((void)consumer.range({"t", 0}, seconds(1)), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace hapax::kafka
