@@ -29,20 +29,20 @@ constexpr Decision kAll[] = {
     {"earliest", kEarliest, true,
      "go on at the oldest message there is: what this database does not know runs (again), what "
      "Kafka deleted is lost. For checkpoint_missing only if hapax was to process all that Kafka "
-     "still has, and no key has expired"},
+     "still has, and no key has expired. If the route's key, tenant or scope was changed, all "
+     "messages run"},
     {"accept_kafka", kCheckpointMissing, true,
      "start at the group's offset in Kafka; what was settled beyond that runs again, unless its "
-     "key "
-     "is known. Not after a restore of PostgreSQL: it took back effects before that, too"},
+     "key is known. It is not if the route's key, tenant or scope was changed. Not after a restore "
+     "of PostgreSQL: it took back effects before that, too"},
     {"same_topic", kSameTopic, true,
      "it is the same topic with the same offsets, and this database is the one that counts: go on "
      "at the checkpoint. Not in a mirror: its offsets differ, so messages would be left out. If "
-     "Kafka "
-     "has written other records below the checkpoint, these are left out"},
+     "Kafka has written other records below the checkpoint, these are left out"},
     {"recreated", kRecreated, true,
      "the topic was made again: a new generation starts at kafka.initial, and the old checkpoint "
-     "no "
-     "longer counts. A message whose key has expired or failed runs"},
+     "no longer counts. A message whose key has expired or failed runs. If the route's key, tenant "
+     "or scope was changed, all messages run, also those that took effect under the old one"},
     {"accept", kKeySpec, true,
      "go on under the new keys; what the old worker settled beyond the checkpoint may run again "
      "under another key. Unfinished calls to the outside are made again, also under `never`"},
