@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "store/fault.hpp"
@@ -62,6 +63,18 @@ ExitCode migrate(const std::function<void()>& action) {
   }
 }
 
+// Each migration takes the lock again.
+store::Waits told_once() {
+  return [told = std::string()](const std::string& holder) mutable {
+    if (std::exchange(told, holder) == holder) return;
+    std::fprintf(stderr,
+                 "another session has the lock of the migrations: %s\n"
+                 "hapax waits for it. If it is no other `hapax migrate`, end it with "
+                 "pg_terminate_backend()\n",
+                 holder.c_str());
+  };
+}
+
 ExitCode up(const MigrateOptions& options) {
   store::Session session = connect_owner(options);
   int tries = 0;
@@ -74,7 +87,8 @@ ExitCode up(const MigrateOptions& options) {
     std::this_thread::sleep_for(kGivesWay);
     return true;
   };
-  return migrate([&] { print_done("applied", store::migrate_up(session, tries_again)); });
+  return migrate(
+      [&] { print_done("applied", store::migrate_up(session, tries_again, told_once())); });
 }
 
 ExitCode down(const MigrateOptions& options) {
@@ -84,7 +98,8 @@ ExitCode down(const MigrateOptions& options) {
                "migrations above " +
                    std::to_string(options.target) + "; give --yes to do it");
   store::Session session = connect_owner(options);
-  return migrate([&] { print_done("took back", store::migrate_down(session, options.target)); });
+  return migrate(
+      [&] { print_done("took back", store::migrate_down(session, options.target, told_once())); });
 }
 
 const char* state_of(const store::MigrationState& state) {

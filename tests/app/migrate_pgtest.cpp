@@ -32,5 +32,23 @@ TEST(MigrateCommand, TriesAgainWhileAHandlerHoldsATable) {
   EXPECT_TRUE(migrate.wait(60s)->success());
 }
 
+TEST(MigrateCommand, NamesTheSessionThatHasTheLockForWhichItWaits) {
+  test::Database database;
+  store::Session session(database.owner());
+  store::migrate_down(session, store::kSchema - 2);
+  store::Transaction other(session);
+  const std::string pid = other.run("SELECT pg_backend_pid()")[0][0].text();
+  other.run("SELECT pg_advisory_xact_lock(448345206136)");
+  const sandbox::TemporaryFolder folder("migrate");
+  sandbox::ChildProcess migrate(
+      {.argv = {HAPAX_BINARY_DIR "/bin/hapax", "migrate", "up", "--url", database.owner().url},
+       .environment = {},
+       .output = folder.path() / "log"});
+  ASSERT_TRUE(migrate.wait_for_line("has the lock of the migrations: pid " + pid + ", role ", 60s));
+  other.commit();
+  ASSERT_TRUE(migrate.wait_for_line("applied " + std::to_string(store::kSchema), 60s));
+  EXPECT_TRUE(migrate.wait(60s)->success());
+}
+
 }  // namespace
 }  // namespace hapax::app

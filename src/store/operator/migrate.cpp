@@ -17,12 +17,25 @@ constexpr const char* kTakesItsTime = "SET LOCAL statement_timeout = 0; SET LOCA
 
 // Any constant will do; this one is "hapax" in ASCII. Held by the transaction, so that a pooler
 // cannot leave it behind.
+constexpr const char* kTryLock = "SELECT pg_try_advisory_xact_lock(448345206136)";
 constexpr const char* kLock = "SELECT pg_advisory_xact_lock(448345206136)";
+// Its upper half is in classid. Another role's program and time are not shown to every role.
+constexpr const char* kReadHolder =
+    "SELECT concat_ws(', ', 'pid ' || l.pid, 'role ' || a.usename,"
+    "   'program ' || quote_literal(nullif(a.application_name, '')), 'since ' || a.xact_start)"
+    " FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+    "   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    "   AND (l.classid::bigint << 32 | l.objid::bigint) = 448345206136";
 
 // Waits for another run to end.
-void take_turn(Transaction& transaction) {
+void take_turn(Transaction& transaction, const Waits& waits) {
   transaction.run(kTakesItsTime);
-  transaction.run(kLock);
+  if (!transaction.run(kTryLock)[0][0].as<bool>()) {
+    const Rows holder = transaction.run(kReadHolder);
+    if (waits && !holder.empty()) waits(holder[0][0].text());
+    transaction.run(kLock);
+  }
   transaction.run("SET LOCAL lock_timeout = " + transaction.session().lock_timeout());
 }
 
@@ -66,9 +79,9 @@ void refuse_changed(const Migration& migration, const Applied& applied) {
 }
 
 // One migration in one transaction. False when it is there already.
-bool apply(Session& session, const Migration& migration) {
+bool apply(Session& session, const Migration& migration, const Waits& waits) {
   Transaction transaction(session);
-  take_turn(transaction);
+  take_turn(transaction, waits);
   transaction.run(kCreateTable);
   const auto applied = read_applied(transaction);
   if (const auto found = applied.find(migration.number); found != applied.end()) {
@@ -83,9 +96,9 @@ bool apply(Session& session, const Migration& migration) {
   return true;
 }
 
-bool take_back(Session& session, const Migration& migration) {
+bool take_back(Session& session, const Migration& migration, const Waits& waits) {
   Transaction transaction(session);
-  take_turn(transaction);
+  take_turn(transaction, waits);
   const auto applied = read_applied(transaction);
   if (!applied.empty() && applied.rbegin()->first > kSchema)
     throw std::runtime_error("migration " + std::to_string(applied.rbegin()->first) + " (" +
@@ -122,13 +135,14 @@ std::vector<MigrationState> migration_states(Session& session) {
   return states;
 }
 
-std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again) {
+std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again,
+                            const Waits& waits) {
   std::vector<int> done;
   for (const Migration& migration : sql::kMigrations) {
     bool is_there = false;
     while (!is_there) {
       try {
-        if (apply(session, migration)) done.push_back(migration.number);
+        if (apply(session, migration, waits)) done.push_back(migration.number);
         is_there = true;
       } catch (const DatabaseError& error) {
         if (error.sqlstate() != "55P03" || !tries_again || !tries_again()) throw;
@@ -138,11 +152,11 @@ std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries
   return done;
 }
 
-std::vector<int> migrate_down(Session& session, int target) {
+std::vector<int> migrate_down(Session& session, int target, const Waits& waits) {
   std::vector<int> done;
   for (auto migration = std::rbegin(sql::kMigrations); migration != std::rend(sql::kMigrations);
        ++migration)
-    if (migration->number > target && take_back(session, *migration))
+    if (migration->number > target && take_back(session, *migration, waits))
       done.push_back(migration->number);
   return done;
 }

@@ -33,14 +33,20 @@ struct MigrationState {
 // All migrations that the binary or the database knows, in order. Throws: DatabaseError.
 std::vector<MigrationState> migration_states(Session& session);
 
+// Called before a wait for another run, or for any session that holds the lock of the migrations.
+// `holder`: which session that is, as far as PostgreSQL shows it to this role.
+using Waits = std::function<void(const std::string& holder)>;
+
 // Applies the missing migrations, each in its own transaction, and returns their numbers. All are
 // under one lock, so a second run waits and then finds nothing to do. `tries_again`: called if
 // another session held a table for longer than lock_timeout. It may wait.
+// Blocks: without a bound, while another session has that lock.
 // Throws: DatabaseError; std::runtime_error if an applied migration was changed since.
-std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again = {});
+std::vector<int> migrate_up(Session& session, const std::function<bool()>& tries_again = {},
+                            const Waits& waits = {});
 
 // Reverts all migrations above `target`, the newest first, and removes the data in their tables.
-std::vector<int> migrate_down(Session& session, int target);
+std::vector<int> migrate_down(Session& session, int target, const Waits& waits = {});
 
 // The text of all migrations, for people who run SQL by hand.
 std::string migration_text();
