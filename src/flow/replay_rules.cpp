@@ -6,6 +6,9 @@
 namespace hapax::flow {
 namespace {
 
+// Until a worker that calls may be there. Each try is logged.
+constexpr std::chrono::seconds kCallerWait{10};
+
 // Why the replay is refused, because its call is not done.
 std::optional<std::string> refusal_of_called(const Route& route, const store::KeyHolder& holder) {
   if (holder.status == "unknown")
@@ -99,6 +102,23 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
            "older than routes[].retention or a forgotten key, or was skipped as "
            "`unknown_below_highest`";
   return std::nullopt;
+}
+
+std::optional<store::ReplayNote> wait_for_caller(const store::ClaimedReplay& claimed,
+                                                 const Route& route,
+                                                 const store::ClaimRequest& request,
+                                                 store::Transaction& transaction) {
+  if (route.outside) return std::nullopt;
+  const auto holder = store::read_holder(transaction, request);
+  if (!holder || !store::is_begun_call(*holder) || !store::has_call(transaction, claimed))
+    return std::nullopt;
+  return store::ReplayNote{
+      .what = store::ReplayNote::What::put_back,
+      .text = "the key is `" + holder->status + "`: the operation is called for " +
+              name_of(*holder) +
+              ". The replay waits for a worker whose handler calls to the outside, and this one's "
+              "does not",
+      .wait = kCallerWait};
 }
 
 std::string without_bytes(const store::Source& source) {

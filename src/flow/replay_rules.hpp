@@ -29,6 +29,13 @@ std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& cla
                                                  const store::ClaimRequest& request,
                                                  store::Transaction& transaction);
 
+// Why the replay waits for a worker whose route calls: a call of the letter is open, and this route
+// does not call. An operator has decided about the call, or the replay has made it.
+std::optional<store::ReplayNote> wait_for_caller(const store::ClaimedReplay& claimed,
+                                                 const Route& route,
+                                                 const store::ClaimRequest& request,
+                                                 store::Transaction& transaction);
+
 // The sentence for a letter without bytes to run. Its null payload would look like a tombstone.
 std::string without_bytes(const store::Source& source);
 

@@ -222,6 +222,35 @@ TEST_F(CallOfAReplay, ADecisionRunsThePayloadThatCalled) {
   EXPECT_EQ(effects(), "k1=99");
 }
 
+// A release that does not call is rolled back. The operator has decided meanwhile, and does not
+// again.
+TEST_F(CallOfAReplay, ThatIsDecidedAboutWaitsForAWorkerWhoseRouteCalls) {
+  ended = {outside::Ended::How::failed, "cut"};
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  EXPECT_EQ(decide(store::CallDecision::What::happened), "");
+  const auto outside = std::exchange(route.outside, std::nullopt);
+  const Replayed waits = run_next();
+  EXPECT_EQ(waits.result, ReplayResult::later) << waits.detail;
+  EXPECT_EQ(runs, 0);
+  EXPECT_THAT(database.value("SELECT last_error FROM hapax.replays ORDER BY id DESC LIMIT 1"),
+              testing::HasSubstr("waits for a worker whose handler calls"));
+  EXPECT_EQ(run_next().result, ReplayResult::nothing) << "not at once";
+  route.outside = outside;
+  database.run("UPDATE hapax.replays SET next_try = now()");
+  EXPECT_EQ(replay().result, ReplayResult::completed);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(CallOfAReplay, ThatDidNotHappenIsLeftToAHandlerThatDoesNotCall) {
+  ended = {outside::Ended::How::failed, "cut"};
+  EXPECT_EQ(replay().result, ReplayResult::failed);
+  EXPECT_EQ(decide(store::CallDecision::What::did_not_happen), "");
+  route.outside.reset();
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 TEST_F(CallOfAReplay, DoesNotGoOnBehindStepsOfAnotherPayload) {
   expect_no_edited_call_behind_steps_by("payload");
 }

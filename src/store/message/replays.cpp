@@ -105,6 +105,11 @@ bool keeps_calls_of_replays(Transaction& transaction) {
               .empty();
 }
 
+bool has_call(Transaction& transaction, const ClaimedReplay& replay) {
+  return keeps_calls_of_replays(transaction) &&
+         transaction.run(sql::kReadCallOfReplay, {replay.id})[0]["has_call"].as<bool>();
+}
+
 void note_call(Transaction& transaction, std::int64_t replay, const key::Identity& identity,
                std::int64_t token) {
   if (keeps_calls_of_replays(transaction))
@@ -136,7 +141,8 @@ void write_note(Session& session, const ClaimedReplay& replay, const ReplayNote&
   const Parameter sqlstate = null_if_empty(note.sqlstate);
   switch (note.what) {
     case What::put_back:
-      transaction.run(sql::kPutReplayBack, {replay.id, replay.runs, worker, seconds_of(note.wait)});
+      transaction.run(sql::kPutReplayBack,
+                      {replay.id, replay.runs, worker, seconds_of(note.wait), null_if_empty(text)});
       break;
     case What::tried:
       transaction.run(sql::kFailReplayRun,

@@ -85,6 +85,10 @@ struct OtherCall {
 // Throws: DatabaseError (Phase::claim).
 bool keeps_calls_of_replays(Transaction& transaction);
 
+// Whether the replay has called, or carries out a decision about a call. False on a schema that
+// does not keep it.
+bool has_call(Transaction& transaction, const ClaimedReplay& replay);
+
 // The call is about to be made, under this token. Nothing on a schema that does not keep it.
 // Throws: DatabaseError (Phase::claim).
 void note_call(Transaction& transaction, std::int64_t replay, const key::Identity& identity,
@@ -108,7 +112,7 @@ struct ReplayNote {
     failed,  // for good
   };
   What what = What::put_back;
-  std::string text;  // for people; refused, failed and tried
+  std::string text;  // for people
   std::string sqlstate = {};
   std::chrono::milliseconds wait{0};
   std::optional<Halt> halt = {};  // opened in the same transaction
