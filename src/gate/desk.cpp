@@ -75,6 +75,8 @@ std::shared_ptr<Ticket> Desk::place(const std::shared_ptr<Ticket>& ticket, bool 
   if (request.is_guarded()) flights_[flight_of(request)];
   lines_[request.tenant].ready.push_back(ticket);
   ++ready_;
+  if (first_tenant_.empty()) first_tenant_ = request.tenant;
+  has_several_tenants_ = has_several_tenants_ || request.tenant != first_tenant_;
   some_.notify_one();
   return displaced;
 }
@@ -106,7 +108,7 @@ void Desk::submit(std::shared_ptr<Ticket> ticket) {
 
 std::shared_ptr<Ticket> Desk::take(std::chrono::milliseconds at_most) {
   sync::Lock lock(mutex_);
-  return take_first(lock, at_most);
+  return take_first(lock, at_most).ticket;
 }
 
 std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_most,
@@ -114,16 +116,17 @@ std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_mos
   sync::Lock lock(mutex_);
   std::vector<std::shared_ptr<Ticket>> taken;
   const std::size_t waited = ready_;
-  auto first = take_first(lock, at_most);
-  if (!first) return taken;
-  taken.push_back(std::move(first));
+  First first = take_first(lock, at_most);
+  if (!first.ticket) return taken;
+  taken.push_back(std::move(first.ticket));
   const Request& request = taken.front()->request;
   std::size_t bytes = request.body.size();
   std::size_t most = (waited + rule.lanes - 1) / rule.lanes;
   if (most > 1) most = std::min(most, rule.most(request));
   if (most <= 1) return taken;
   std::size_t looks = kLooksAt;
-  for (Line* const line : lines_that_wait())
+  for (Line* const line : lines_that_wait()) {
+    if (first.by_last_lane && line != &lines_.at(request.tenant)) continue;
     for (std::size_t at = 0; taken.size() < most && at < line->ready.size() && looks > 0;) {
       const Request& other = line->ready[at]->request;
       const bool fits = other.route == request.route &&
@@ -136,6 +139,7 @@ std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_mos
       bytes += other.body.size();
       taken.push_back(take_from(*line, at));
     }
+  }
   return taken;
 }
 
@@ -161,14 +165,33 @@ std::shared_ptr<Ticket> Desk::take_from(Line& line, std::size_t at) {
   return ticket;
 }
 
-std::shared_ptr<Ticket> Desk::take_first(sync::Lock& lock, std::chrono::milliseconds at_most) {
-  const auto until = Clock::now() + at_most;
-  while (ready_ == 0 && !stopped_)
-    if (some_.wait_until(lock.waitable(), until) == std::cv_status::timeout) break;
-  Line* first = nullptr;
+// Precondition: the caller's lane counts as idle.
+bool Desk::is_last_lane() const {
+  return keeps_a_lane_ && has_several_tenants_ && !stopped_ && idle_ == 1;
+}
+
+// Nothing: the caller's lane takes no ticket now.
+Desk::Line* Desk::next_line() {
+  const bool is_last = is_last_lane();
+  Line* next = nullptr;
   for (auto& [tenant, line] : lines_)
-    if (!line.ready.empty() && (first == nullptr || is_before(&line, first))) first = &line;
-  return first == nullptr ? nullptr : take_from(*first, 0);
+    if (!line.ready.empty() && !(is_last && line.taken > 0) &&
+        (next == nullptr || is_before(&line, next)))
+      next = &line;
+  return next;
+}
+
+Desk::First Desk::take_first(sync::Lock& lock, std::chrono::milliseconds at_most) {
+  const auto until = Clock::now() + at_most;
+  ++idle_;
+  Line* line = next_line();
+  // A busy lane only looks, and must not count as idle while others do.
+  for (bool waits = at_most.count() > 0; waits && line == nullptr && !stopped_; line = next_line())
+    waits = some_.wait_until(lock.waitable(), until) != std::cv_status::timeout;
+  const bool by_last_lane = is_last_lane();
+  --idle_;
+  if (line == nullptr) return {};
+  return {take_from(*line, 0), by_last_lane};
 }
 
 // Precondition: a lane has taken the ticket.

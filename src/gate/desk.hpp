@@ -4,7 +4,9 @@
 // without a lane or a PostgreSQL session. They share its answer if they are the same request.
 //
 // Each tenant has a line of its own. A lane takes the first ticket of the tenant of whom lanes have
-// the fewest. So a tenant does not wait for the whole line of another one.
+// the fewest. So a tenant does not wait for the whole line of another one. If the desk keeps a
+// lane, the last idle one takes only tickets of tenants of whom no lane has one. So it does not
+// wait for another one's slow handlers either.
 //
 // Thread safety: all of it. The desk answers outside of its lock, on the thread that caused the
 // answer.
@@ -54,8 +56,9 @@ class Desk {
   };
 
   // `queue`: so many tickets wait for a lane, and as many for keys. `wait`: how long one waits for
-  // its key.
-  Desk(std::size_t queue, std::chrono::milliseconds wait) : queue_(queue), wait_(wait) {}
+  // its key. `keeps_a_lane`: as described above, once a second tenant has come.
+  Desk(std::size_t queue, std::chrono::milliseconds wait, bool keeps_a_lane = false)
+      : queue_(queue), wait_(wait), keeps_a_lane_(keeps_a_lane) {}
 
   // Queues the ticket, or lets it wait for its key. If there is no room, answers a ticket at once:
   // the newest one of the longest line.
@@ -96,8 +99,14 @@ class Desk {
 
   void answer_waiting(const Ticket& ticket, const Executed& executed);
   void leave_lane(const Ticket& ticket);
-  std::shared_ptr<Ticket> take_first(sync::Lock& lock, std::chrono::milliseconds at_most)
-      HAPAX_REQUIRES(mutex_);
+  // How the caller's lane took it.
+  struct First {
+    std::shared_ptr<Ticket> ticket;
+    bool by_last_lane = false;
+  };
+  First take_first(sync::Lock& lock, std::chrono::milliseconds at_most) HAPAX_REQUIRES(mutex_);
+  bool is_last_lane() const HAPAX_REQUIRES(mutex_);
+  Line* next_line() HAPAX_REQUIRES(mutex_);
   std::shared_ptr<Ticket> take_from(Line& line, std::size_t at) HAPAX_REQUIRES(mutex_);
   std::vector<Line*> lines_that_wait() HAPAX_REQUIRES(mutex_);
   std::shared_ptr<Ticket> place(const std::shared_ptr<Ticket>& ticket, bool even_if_full)
@@ -106,11 +115,15 @@ class Desk {
 
   const std::size_t queue_;
   const std::chrono::milliseconds wait_;
+  const bool keeps_a_lane_;
   mutable sync::Mutex mutex_;
   std::condition_variable some_;
   // By tenant. Each has tickets that wait or are taken.
   std::unordered_map<std::string, Line> lines_ HAPAX_GUARDED_BY(mutex_);
-  std::size_t ready_ HAPAX_GUARDED_BY(mutex_) = 0;                             // in all lines
+  std::size_t ready_ HAPAX_GUARDED_BY(mutex_) = 0;  // in all lines
+  std::size_t idle_ HAPAX_GUARDED_BY(mutex_) = 0;   // lanes that would take a ticket now
+  std::string first_tenant_ HAPAX_GUARDED_BY(mutex_);
+  bool has_several_tenants_ HAPAX_GUARDED_BY(mutex_) = false;
   std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
   // Ordered by give_up. It holds exactly the tickets that wait in flights_.
   std::set<std::pair<Clock::time_point, std::shared_ptr<Ticket>>> waiting_ HAPAX_GUARDED_BY(mutex_);

@@ -28,6 +28,9 @@ std::optional<traces::Tracer> tracer_of(const config::GateConfig& config,
       metrics);
 }
 
+// With fewer lanes one of them would be too much to keep.
+constexpr std::size_t kLanesToKeepOne = 4;
+
 }  // namespace
 
 Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
@@ -53,7 +56,7 @@ Gate::Gate(const config::GateConfig& config, std::vector<flow::Route> routes,
                       .outbox_group = outbox_group(config.base),
                       .lanes = config.gate.lanes,
                       .batch_time = config.gate.batch_time},
-      desk_(config.gate.queue, config.gate.wait) {
+      desk_(config.gate.queue, config.gate.wait, config.gate.lanes >= kLanesToKeepOne) {
   for (std::size_t lane = 0; lane < config.gate.lanes; ++lane) {
     Handlers& handlers = handlers_.emplace_back();
     for (std::size_t i = 0; i < routes_.size(); ++i)

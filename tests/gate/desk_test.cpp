@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 #include <random>
 #include <set>
@@ -107,6 +108,40 @@ TEST(Desk, ALaneServesWhoHasTheFewestLanes) {
   take("b3");
   desk.put_back(a1);
   take("a1");
+}
+
+TEST(Desk, KeepsTheLastIdleLaneForACallerOfWhomNoLaneHasATicket) {
+  Desk desk(10, std::chrono::minutes(1), true);
+  std::map<std::string, int> answers;
+  for (const char* key : {"a1", "a2", "a3"}) desk.submit(of_tenant("ann", key, answers));
+  EXPECT_EQ(desk.take({})->request.key, "a1");
+  EXPECT_EQ(desk.take({})->request.key, "a2") << "while there is one caller, it has all lanes";
+  desk.submit(of_tenant("bob", "b1", answers));
+  EXPECT_EQ(desk.take({})->request.key, "b1");
+  ASSERT_EQ(desk.take({}), nullptr);
+  desk.submit(of_tenant("eve", "e1", answers));
+  EXPECT_EQ(desk.take({})->request.key, "e1");
+  auto idle = std::async(std::launch::async, [&] { return desk.take(std::chrono::minutes(1)); });
+  std::shared_ptr<Ticket> taken;
+  while (!taken) taken = desk.take({});
+  EXPECT_EQ(taken->request.key, "a3") << "another lane is idle";
+  EXPECT_EQ(idle.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  desk.submit(of_tenant("eve", "e2", answers));
+  EXPECT_EQ(desk.counts().queued, 1U);
+  desk.stop();
+  EXPECT_EQ(idle.get()->request.key, "e2");
+}
+
+TEST(Desk, TheLastIdleLaneTakesNoTicketsOfOtherCallersInABatch) {
+  Desk desk(10, std::chrono::minutes(1), true);
+  std::map<std::string, int> answers;
+  const BatchRule rule{.lanes = 1, .most = [](const Request&) { return std::size_t{10}; }};
+  for (const char* key : {"a1", "a2", "a3"}) desk.submit(of_tenant("ann", key, answers));
+  EXPECT_EQ(desk.take({}, {.lanes = 3, .most = rule.most}).size(), 1U);
+  for (const char* key : {"b1", "b2"}) desk.submit(of_tenant("bob", key, answers));
+  const auto batch = desk.take({}, rule);
+  ASSERT_EQ(batch.size(), 2U);
+  EXPECT_EQ(batch[0]->request.key + batch[1]->request.key, "b1b2");
 }
 
 TEST(Desk, WhoHasMostInAFullQueueMakesRoom) {
