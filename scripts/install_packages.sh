@@ -13,7 +13,7 @@ build='g++ cmake ninja-build pkgconf ccache git ca-certificates nlohmann-json3-d
   libpqxx-dev libpq-dev libssl-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
   libcpp-httplib-dev libboost-dev libvalijson-dev libcurl4-openssl-dev libprotoc-dev
   postgresql'
-test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer curl kcat'
+test='libgtest-dev libgmock-dev python3 python3-yaml pgbouncer curl kcat wrk'
 lint='clang clang-format clang-tidy python3-venv'
 fuzz='clang libclang-rt-dev'
 board='prometheus'

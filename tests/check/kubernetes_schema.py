@@ -2,7 +2,8 @@
 """Checks deploy/kubernetes against Kubernetes' own schemas, of the oldest release that the docs name
 and of the newest that kubernetes-validate has. No unknown field passes.
 
-Not checked: what kustomize and KEDA define; kubernetes_rendered.py looks at what kustomize makes of it. Exits 77 if get_kubernetes_validate.sh has not fetched it.
+Not checked: what kustomize and KEDA define; kubernetes_rendered.py looks at what kustomize makes of it.
+Exits 77 if get_from_pypi.sh has not fetched it.
 """
 
 import os
@@ -59,7 +60,7 @@ FAULTS = [
 
 def skip_without_tools():
     if not TOOLS:
-        print("NOT CHECKED against the schemas: tests/check/get_kubernetes_validate.sh")
+        print("NOT CHECKED against the schemas: tests/support/get_from_pypi.sh kubernetes-validate")
         sys.exit(77)
 
 

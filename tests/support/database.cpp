@@ -1,6 +1,7 @@
 #include "support/database.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <pqxx/pqxx>
 #include <stdexcept>
@@ -155,5 +156,12 @@ store::ConnectOptions through_port(store::ConnectOptions options, std::uint16_t 
 }
 
 std::filesystem::path source_folder() { return HAPAX_SOURCE_DIR; }
+
+std::filesystem::path cache_folder() {
+  const char* cache = std::getenv("HAPAX_CACHE");
+  if (cache != nullptr) return cache;
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home != nullptr ? home : "") / ".cache/hapax";
+}
 
 }  // namespace hapax::test

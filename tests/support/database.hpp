@@ -72,5 +72,7 @@ store::ConnectOptions through_port(store::ConnectOptions options, std::uint16_t 
 
 // The root of the source tree.
 std::filesystem::path source_folder();
+// What tests/**/get_*.sh have fetched: $HAPAX_CACHE or ~/.cache/hapax.
+std::filesystem::path cache_folder();
 
 }  // namespace hapax::test

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "sandbox/free_port.hpp"
+#include "support/database.hpp"
 
 namespace hapax::support {
 namespace {
@@ -19,13 +20,7 @@ constexpr auto kServerPatience = 180s;
 constexpr const char* kFolderName = "kafka-4.3.0";  // as in get_kafka.sh
 
 // The folder in which get_kafka.sh puts the jars.
-fs::path jars() {
-  const char* cache = std::getenv("HAPAX_CACHE");
-  const char* home = std::getenv("HOME");
-  const fs::path base =
-      cache != nullptr ? fs::path(cache) : fs::path(home != nullptr ? home : "") / ".cache/hapax";
-  return base / kFolderName / "lib";
-}
+fs::path jars() { return test::cache_folder() / kFolderName / "lib"; }
 
 // Every server is a cluster of its own, as two environments are.
 std::string random_cluster_id() {
