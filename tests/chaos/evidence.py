@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -98,7 +99,10 @@ class Reader:
         return True
 
     def close(self):
-        self.consumer.close()
+        """librdkafka 2.0 may never come back from it, such as while the group is deleted."""
+        closing = threading.Thread(target=self.consumer.close, daemon=True)
+        closing.start()
+        closing.join(10)
 
 
 @dataclasses.dataclass(frozen=True)
