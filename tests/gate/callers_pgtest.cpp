@@ -1,6 +1,4 @@
 // How callers share the lanes of a gate.
-#include <chrono>
-#include <future>
 #include <memory>
 #include <vector>
 
@@ -17,6 +15,8 @@ TEST_F(CallersOfAGate, WhoseHandlersAreSlowLeaveALaneToOthers) {
     if (*message.payload() == "10") door.pass();
     book(message, context);
   };
+  // Else the gate would wait for its handlers for ever if the test fails.
+  const std::shared_ptr<void> at_the_end(nullptr, [&](void*) { door.open(); });
   const auto as_bob = [&](const std::string& key) {
     return ask(request("POST", "/payments",
                        {{"Idempotency-Key", key}, {"Authorization", "Bearer token-of-bob"}}, "1"));
@@ -30,11 +30,8 @@ TEST_F(CallersOfAGate, WhoseHandlersAreSlowLeaveALaneToOthers) {
   }
   door.await_waiting(3);
   await_metric(gate(), "hapax_gate_queue", "5");
-  auto bob = std::async(std::launch::async, [&] { return as_bob("b2").status; });
-  const bool is_served = bob.wait_for(kGatePatience / 2) == std::future_status::ready;
+  EXPECT_EQ(as_bob("b2").status, 201);
   door.open();
-  EXPECT_TRUE(is_served);
-  EXPECT_EQ(bob.get(), 201);
   for (const auto& client : slow) EXPECT_EQ(client->read().status, 201);
   EXPECT_EQ(runs, 11);
 }
