@@ -24,6 +24,7 @@ using MetadataHandle =
 
 constexpr milliseconds kSlack{2'000};
 constexpr milliseconds kLookAgain{100};
+constexpr milliseconds kLeaderIsKnownAfter{1'000};  // else other partitions would wait for it
 
 // Of this topic, or of the brokers only.
 MetadataHandle metadata_of(rd_kafka_t* client, rd_kafka_topic_t* topic, const std::string& what,
@@ -93,7 +94,7 @@ std::map<TopicPartition, std::int64_t> offsets_for(rd_kafka_t* client,
                                                    const std::vector<TopicPartition>& partitions,
                                                    std::int64_t time, milliseconds timeout) {
   if (partitions.empty()) return {};
-  const auto until = std::chrono::steady_clock::now() + timeout;
+  const auto until = std::chrono::steady_clock::now() + std::min(timeout, kLeaderIsKnownAfter);
   ListHandle list = question(partitions, time);
   while (const auto error = rd_kafka_offsets_for_times(client, list.get(), timeout_of(timeout))) {
     if (error != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||

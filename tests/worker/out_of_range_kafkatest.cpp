@@ -37,9 +37,10 @@ TEST(OutOfRange, StartsAgainAlsoIfThatFailsAtFirst) {
   site.pay(producer, 0, 20);
   const auto worker = site.worker("w");
   site.await_booked(20);
-  for (int i = 0; i < 3; ++i) Site::mock_cluster().refuse(Request::list_offsets, Error::not_leader);
+  Site::mock_cluster().refuse_all(Request::list_offsets, Error::not_leader);
   deny_the_offset();
   worker->await("start_delayed");
+  Site::mock_cluster().accept(Request::list_offsets);
   site.pay(producer, 20, 20);
   site.await_booked(40);
   expect_leaves(*worker);
