@@ -29,8 +29,8 @@ std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& cla
                                                  const store::ClaimRequest& request,
                                                  store::Transaction& transaction);
 
-// Puts the replay back, until a worker whose route calls takes it: a call of the letter is open, and
-// this route does not call. An operator has decided about the call, or the replay has made it.
+// Puts the replay back, until a worker whose route calls takes it: a call of the letter is open,
+// and this route does not call. An operator has decided about the call, or the replay has made it.
 // Nothing: it need not wait.
 std::optional<store::ReplayNote> wait_for_caller(const store::ClaimedReplay& claimed,
                                                  const Route& route,
