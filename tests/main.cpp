@@ -10,7 +10,7 @@ namespace {
 // A database a test is three hundred files that come and go: on a disk they take longer than all
 // the tests do.
 void put_files_into_memory() {
-#ifdef HAPAX_FILES_IN_MEMORY
+#ifndef HAPAX_FILES_ON_DISK
   constexpr const char* kMemory = "/dev/shm";
   constexpr std::size_t kRoom = std::size_t{4} << 30;
   struct statvfs found {};

@@ -62,7 +62,7 @@ TEST(ServerMove, ByReplicationWorkersGoOnWhileTheTablesAreCopied) {
   database.run("ALTER TABLE payments REPLICA IDENTITY FULL");
   test::postgres().stop();
   test::postgres().start();
-  before->await("postgres_up");
+  before->await("postgres_restarted");
   runbook.type_next(folder);
   site.pay(producer, 21, 10);
   site.await_no_lag();
