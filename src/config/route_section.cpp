@@ -124,9 +124,6 @@ void read_route(Object& section, Route& route) {
     section.section("outside",
                     [&](Object& outside) { read_outside(outside, route.outside.emplace()); });
   section.finish();
-  if (route.outside && route.batch > 1)
-    section.reader().problem(section.path(),
-                             "\"batch\" is not for a route with \"outside\"; leave it out");
 }
 
 }  // namespace hapax::config

@@ -10,7 +10,7 @@
 #include "flow/verdicts.hpp"
 #include "key/key_spec.hpp"
 #include "store/message/dead_letter.hpp"
-#include "store/outside/calls.hpp"
+#include "store/outside/answer_claims.hpp"
 
 namespace hapax::flow {
 namespace {

@@ -18,10 +18,12 @@ using Then = Tried::Then;
 // Longer than it takes to serve a halt.
 constexpr std::chrono::hours kUntilHalted{24};
 
-// Only process(task) handles these: a history of runs, a guard, an operator's decision.
+// Only process(task) handles these: a history of runs, a guard, an operator's decision, or a call
+// that was not answered.
 bool must_run_alone(const Task& task) {
-  return task.cautious || task.crashes > 0 || task.skip != nullptr || task.is_in_attempts() ||
-         task.outages > 0 || task.settled || task.in_doubt || task.may_be_known() || unread(task);
+  return (task.route.outside && task.answered == nullptr) || task.cautious || task.crashes > 0 ||
+         task.skip != nullptr || task.is_in_attempts() || task.outages > 0 || task.settled ||
+         task.in_doubt || task.may_be_known() || unread(task);
 }
 
 using Identities = std::vector<std::optional<key::Identity>>;
@@ -34,7 +36,8 @@ Identities identities_of(std::span<const Job> jobs) {
     if (must_run_alone(task)) continue;
     auto derived = key::identify(task.route.key, task.message, task.generation);
     auto* const identity = std::get_if<key::Identity>(&derived);
-    if (identity != nullptr && !violation(task)) identities[i] = std::move(*identity);
+    if (identity == nullptr) continue;
+    if (task.answered != nullptr || !violation(task)) identities[i] = std::move(*identity);
   }
   return identities;
 }

@@ -11,6 +11,7 @@
 #include "key/identity.hpp"
 #include "payload/reader.hpp"
 #include "store/message/claim.hpp"
+#include "store/outside/answer_claims.hpp"
 #include "store/outside/calls.hpp"
 #include "store/worker/checkpoints.hpp"
 
@@ -229,7 +230,7 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
                                     .source = letter->source,
                                     .retention = route.retention,
                                     .prepares_late = ran_again(current.claimed)};
-  if (auto note = wait_for_caller(current.claimed, route, request, transaction)) return note;
+  if (auto note = put_back_for_caller(current.claimed, route, request, transaction)) return note;
   if (!current.answered && !has_begun_call(route, request, transaction))
     if (auto note = refused_message(derived, route.payload.get(), message)) return note;
   begin_span(current, message);

@@ -104,10 +104,10 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
   return std::nullopt;
 }
 
-std::optional<store::ReplayNote> wait_for_caller(const store::ClaimedReplay& claimed,
-                                                 const Route& route,
-                                                 const store::ClaimRequest& request,
-                                                 store::Transaction& transaction) {
+std::optional<store::ReplayNote> put_back_for_caller(const store::ClaimedReplay& claimed,
+                                                     const Route& route,
+                                                     const store::ClaimRequest& request,
+                                                     store::Transaction& transaction) {
   if (route.outside) return std::nullopt;
   const auto holder = store::read_holder(transaction, request);
   if (!holder || !store::is_begun_call(*holder) || !store::has_call(transaction, claimed))

@@ -32,10 +32,10 @@ std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& cla
 // Puts the replay back, until a worker whose route calls takes it: a call of the letter is open,
 // and this route does not call. An operator has decided about the call, or the replay has made it.
 // Nothing: it need not wait.
-std::optional<store::ReplayNote> wait_for_caller(const store::ClaimedReplay& claimed,
-                                                 const Route& route,
-                                                 const store::ClaimRequest& request,
-                                                 store::Transaction& transaction);
+std::optional<store::ReplayNote> put_back_for_caller(const store::ClaimedReplay& claimed,
+                                                     const Route& route,
+                                                     const store::ClaimRequest& request,
+                                                     store::Transaction& transaction);
 
 // The sentence for a letter without bytes to run. Its null payload would look like a tombstone.
 std::string without_bytes(const store::Source& source);

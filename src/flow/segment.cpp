@@ -4,10 +4,12 @@
 #include <numeric>
 #include <tuple>
 
+#include "flow/booking.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/lent_context.hpp"
 #include "flow/verdicts.hpp"
 #include "store/message/position_claim.hpp"
+#include "store/outside/answer_claims.hpp"
 
 namespace hapax::flow {
 namespace {
@@ -80,9 +82,7 @@ Tried Segment::run_segment() {
 
   store::Transaction transaction(*session);
   begin(transaction);
-  const store::BatchClaim claim = requests.front().by_position
-                                      ? store::claim_positions(transaction, requests)
-                                      : store::claim_batch(transaction, requests, takes_turns);
+  const store::BatchClaim claim = this->claim(transaction, claims);
   std::ranges::fill(outcomes, Outcome::of(Result::duplicate));
   std::vector<std::size_t> alone;
   for (std::size_t n = 0; n < requests.size(); ++n) {
@@ -116,6 +116,18 @@ Tried Segment::run_segment() {
   return {};
 }
 
+store::BatchClaim Segment::claim(store::Transaction& transaction, const Claims& claims) const {
+  const auto& requests = claims.requests;
+  if (setup_.jobs.front().task.answered != nullptr) {
+    std::vector<std::int64_t> tokens;
+    for (const std::size_t job : claims.jobs)
+      tokens.push_back(setup_.jobs[job].task.answered->token);
+    return store::claim_answers(transaction, requests, tokens);
+  }
+  if (requests.front().by_position) return store::claim_positions(transaction, requests);
+  return store::claim_batch(transaction, requests, setup_.takes_turns);
+}
+
 std::optional<std::size_t> Segment::collect(Claims& claims) const {
   const auto& identities = setup_.identities;
   claims.sources.reserve(setup_.jobs.size());  // the requests refer to them
@@ -125,7 +137,7 @@ std::optional<std::size_t> Segment::collect(Claims& claims) const {
     if (!claims.jobs.empty() && has_key_of(identity, *identities[claims.jobs.back()])) {
       // A duplicate of the first, which settles with it.
       if (identities[claims.jobs.back()]->fingerprint != identity.fingerprint ||
-          job.handler->wants_duplicates())
+          job.handler->wants_duplicates() || job.task.answered != nullptr)
         return i;
       claims.repeated.back() = true;
       continue;
@@ -189,7 +201,9 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
 }
 
 void Segment::handle(std::size_t job, store::Transaction& /*transaction*/, LentContext& context) {
-  setup_.jobs[job].handler->handle(setup_.jobs[job].task.message, context);
+  const auto& [task, handler, order_key] = setup_.jobs[job];
+  flow::handle(*handler, task.message, task.answered == nullptr ? nullptr : &task.answered->answer,
+               context);
 }
 
 // What to do about a segment that rolled back.

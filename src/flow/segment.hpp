@@ -1,5 +1,5 @@
 // Several messages of a batch in one transaction: one claim for all their keys, the handlers in
-// order, one seal, one COMMIT. All or nothing.
+// order, one seal, one COMMIT. All or nothing. Of a route that calls, it books several answers.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class Segment {
   using Identities = std::span<const std::optional<key::Identity>>;
 
   // Precondition: all outlive the segment, the three spans have one size, and each job has its
-  // identity.
+  // identity. All jobs have an answer to be booked, or none has.
   struct Setup {
     LaneSession& session;
     const HandlerWatch& watch;
@@ -96,6 +96,7 @@ class Segment {
   // A message that must run alone, because its key is claimed for another one.
   std::optional<std::size_t> collect(Claims& claims) const;
   Tried run_segment();
+  store::BatchClaim claim(store::Transaction& transaction, const Claims& claims) const;
   Effects run_handlers(std::span<const std::optional<std::size_t>> ours,
                        std::span<const store::ClaimRequest> requests, const std::string& nonce,
                        store::Transaction& transaction);

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hapax/rows.hpp"
@@ -66,5 +68,17 @@ inline constexpr std::size_t kMaxErrorText = 8192;  // bytes
 // The bytes that encode(…, 'hex') spells.
 std::string bytes_of_hex(std::string_view hex);
 std::optional<std::string> bytes_of_hex(const Field& hex);  // NULL gives nothing
+
+// One value of each item; `add` adds it to the literal. Takes the first for as long as the others.
+template <class Items, class Add>
+std::string array_literal(const Items& items, Add add) {
+  ArrayLiteral literal;
+  bool is_first = true;
+  for (const auto& item : items) {
+    add(literal, item);
+    if (std::exchange(is_first, false)) literal.reserve((std::size(items) + 1) * literal.size());
+  }
+  return std::move(literal).text();
+}
 
 }  // namespace hapax::store

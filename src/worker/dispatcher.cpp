@@ -131,7 +131,8 @@ std::optional<Batch> Dispatcher::take_locked(std::size_t limit, Clock::time_poin
   while (room > 0 && !ready.empty() && &ready.front()->first.partition->route() == &route) {
     Entry& entry = *ready.front();
     ready.pop_front();
-    batch.works.push_back(take_from(entry, room, now));
+    // The next message of an order key is called once this one is booked.
+    batch.works.push_back(take_from(entry, route.outside ? 1 : room, now));
     room -= batch.works.back().items.size();
   }
   return batch;

@@ -124,6 +124,36 @@ TEST_P(DeathOfACaller, RepeatsNothingThatTheGatewayDoesNotTolerate) {
   if (!doubtful) shop.expect_exact(2);
 }
 
+class DeathInABatchOfAnswers : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(At, DeathInABatchOfAnswers,
+                         testing::Values("batch_claimed", "batch_handled", "batch_committed"),
+                         [](const auto& about) { return std::string(about.param); });
+
+TEST_P(DeathInABatchOfAnswers, LosesAndRepeatsNothing) {
+  HAPAX_NEEDS_KAFKA();
+  constexpr int kMany = 60;
+  Shop shop(kNever, false);
+  shop.batch = 20;
+  for (int i = 0; i < kMany; ++i) shop.send(i, i < 10 ? "hang" : "");
+  const auto worker = shop.worker("w", GetParam() + std::string(":1"));
+  shop.gateway.await_hanging(8);
+  shop.gateway.release();  // so many answers come at once
+  worker->ended();
+  worker->start_again();
+  shop.site.await_no_lag();
+  // A call that was running when the process died is doubtful; those that were answered are not.
+  EXPECT_EQ(shop.value("SELECT count(*) FROM hapax.idempotency_keys WHERE status NOT IN "
+                       "('completed', 'unknown')"),
+            "0");
+  EXPECT_EQ(shop.value("SELECT count(*) = count(DISTINCT payment) AND count(*) = (SELECT count(*) "
+                       "FROM hapax.idempotency_keys WHERE status = 'completed') FROM charges"),
+            "t");
+  EXPECT_EQ(shop.value("SELECT count(*) <= 9 FROM hapax.idempotency_keys WHERE status = 'unknown'"),
+            "t")
+      << "more than the eight calls that ran, and one that was taken ahead";
+  for (const auto& [payment, times] : shop.gateway.charges()) EXPECT_EQ(times, 1) << payment;
+}
+
 TEST(Charges, OfAWorkerThatIsKilledInTheCallAreTakenOver) {
   HAPAX_NEEDS_KAFKA();
   for (const nlohmann::json& rules : {kIdempotent, kQueryable, kNever}) {

@@ -30,9 +30,11 @@ struct Shop {
     site.database().run(kCharges);
   }
   nlohmann::json patch() const {
-    return {{"route",
+    return {{"worker", {{"lanes", batch > 1 ? 1 : 4}}},
+            {"route",
              {{"handler", "charges"},
               {"plugin", HAPAX_BINARY_DIR "/lib/libcharges.so"},
+              {"batch", batch},
               {"options", {{"gateway", gateway.url()}}},
               {"outside", outside}}}};
   }
@@ -62,6 +64,7 @@ struct Shop {
   Site site;
   Producer producer{site.bootstrap()};
   nlohmann::json outside;
+  int batch = 1;  // answers that are booked together; above 1: by one lane, so that some are
   Gateway gateway;
 };
 

@@ -91,6 +91,24 @@ TEST_F(DispatcherCalls, WithoutRoomHoldNoSuspectOfALaneUp) {
   EXPECT_EQ(take_calls().works.size(), 1U) << "the others have their turns again";
 }
 
+// The second message of an order key is called once the first is booked.
+TEST_F(DispatcherCalls, WithAnswersAreBookedTogetherOneOfEachOrderKey) {
+  calling_.batch = 10;
+  for (const std::uint64_t order_key : {1, 2}) {
+    Item answered;
+    answered.for_lane = true;
+    dispatcher_.add(calls_, order_key, std::move(answered));
+    dispatcher_.add(calls_, order_key, {});
+  }
+  std::optional<Batch> batch = dispatcher_.take_now(10, Clock::now());
+  ASSERT_TRUE(batch);
+  ASSERT_EQ(batch->works.size(), 2U);
+  for (const Work& work : batch->works) EXPECT_EQ(work.items.size(), 1U);
+  EXPECT_TRUE(take_calls().works.empty());
+  finish(std::move(batch->works));
+  EXPECT_EQ(take_calls().works.size(), 2U);
+}
+
 // PostgreSQL is away, so what is due is not taken. Its thread must not turn round and round.
 TEST_F(DispatcherCalls, ThatAreDueAndNotTakenLetTheirThreadWait) {
   Item due;

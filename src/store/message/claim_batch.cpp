@@ -7,20 +7,6 @@
 #include "store/quote.hpp"
 
 namespace hapax::store {
-namespace {
-
-// The literal of one value of each request; `add` adds it.
-template <class Add>
-std::string array(std::span<const ClaimRequest> requests, Add add) {
-  ArrayLiteral literal;
-  add(literal, requests.front());
-  literal.reserve((requests.size() + 1) * literal.size());
-  for (const ClaimRequest& request : requests.subspan(1)) add(literal, request);
-  return std::move(literal).text();
-}
-
-}  // namespace
-
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
                        bool one_at_a_time) {
   Session& session = transaction.session();
@@ -30,10 +16,10 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
   claim.keys.resize(requests.size());
   const ClaimRequest& first = requests.front();
   const std::string keys =
-      array(requests, [](auto& to, const auto& of) { to.add(of.identity.key); });
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.identity.key); });
   const std::string scope = text_literal(first.scope);
   const std::string tenants =
-      array(requests, [](auto& to, const auto& of) { to.add(of.identity.tenant); });
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.identity.tenant); });
 
   if (one_at_a_time)
     transaction.add(session.execute(sql::kLockBatches, {first.source.group, first.source.topic}));
@@ -43,16 +29,16 @@ BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> r
       keys,
       scope,
       tenants,
-      array(requests,
-            [](auto& to, const auto& of) { to.add_bytes(of.identity.fingerprint.digest); }),
+      array_literal(requests,
+                    [](auto& to, const auto& of) { to.add_bytes(of.identity.fingerprint.digest); }),
       text_literal(first.identity.fingerprint.rule),
       text_literal(first.source.group),
       text_literal(first.source.topic),
-      array(requests, [](auto& to, const auto& of) { to.add(of.source.generation); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.source.partition); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.source.offset); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.source.generation); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.source.partition); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.source.offset); }),
       std::to_string(first.retention.count()),
-      array(requests, [](auto& to, const auto& of) { to.add(of.epoch); })};
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.epoch); })};
   const std::optional<Rows> won =
       transaction.run_unless(requests.size(), session.execute_literals(sql::kClaimBatch, literals));
   if (!won) {

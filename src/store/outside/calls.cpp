@@ -18,13 +18,6 @@ std::string seconds_of(std::chrono::milliseconds duration) {
   return std::to_string(static_cast<double>(duration.count()) / 1000.0);
 }
 
-template <class Items, class Add>
-std::string array(const Items& items, Add add) {
-  ArrayLiteral literal;
-  for (const auto& item : items) add(literal, item);
-  return std::move(literal).text();
-}
-
 std::vector<Parameter> key_of(const ClaimRequest& request) {
   return {request.identity.key, request.scope, request.identity.tenant};
 }
@@ -100,25 +93,27 @@ std::vector<Take> take_at_once(Session& session, HolderId holder,
   transaction.add(kSynchronously);
   transaction.add(wait);
   const std::string keys =
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.key); });
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.key); });
   const std::string scopes =
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.scope); });
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.scope); });
   const std::string tenants =
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.tenant); });
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.tenant); });
   const std::string literals[] = {
       keys,
       scopes,
       tenants,
-      array(requests,
-            [](auto& to, const auto& of) { to.add_bytes(of.claim.identity.fingerprint.digest); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.fingerprint.rule); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.group); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.topic); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.generation); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.partition); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.source.offset); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.claim.epoch); }),
-      array(requests, [](auto& to, const auto& of) { to.add(of.alone ? "t" : "f"); }),
+      array_literal(
+          requests,
+          [](auto& to, const auto& of) { to.add_bytes(of.claim.identity.fingerprint.digest); }),
+      array_literal(requests,
+                    [](auto& to, const auto& of) { to.add(of.claim.identity.fingerprint.rule); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.source.group); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.source.topic); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.source.generation); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.source.partition); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.source.offset); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.epoch); }),
+      array_literal(requests, [](auto& to, const auto& of) { to.add(of.alone ? "t" : "f"); }),
       std::to_string(holder),
       again ? "true" : "false"};
   std::vector<Take> takes(requests.size());
@@ -173,10 +168,10 @@ std::vector<Kept> keep_at_once(Session& session, const Statement& statement,
 // The first four parameters of both statements.
 template <class Items>
 std::vector<std::string> keys_and_tokens(const Items& items) {
-  return {array(items, [](auto& to, const auto& of) { to.add(of.identity.key); }),
-          array(items, [](auto& to, const auto& of) { to.add(of.scope); }),
-          array(items, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
-          array(items, [](auto& to, const auto& of) { to.add(of.token); })};
+  return {array_literal(items, [](auto& to, const auto& of) { to.add(of.identity.key); }),
+          array_literal(items, [](auto& to, const auto& of) { to.add(of.scope); }),
+          array_literal(items, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
+          array_literal(items, [](auto& to, const auto& of) { to.add(of.token); })};
 }
 
 std::string text_of(const KeptSteps& steps) {
@@ -193,7 +188,7 @@ std::string text_of(const KeptSteps& steps) {
 std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> answers) {
   return all_or_each(answers, Kept::locked, [&](auto some, const char* wait) {
     std::vector<std::string> literals = keys_and_tokens(some);
-    literals.push_back(array(some, [](auto& to, const auto& of) { to.add(of.answer); }));
+    literals.push_back(array_literal(some, [](auto& to, const auto& of) { to.add(of.answer); }));
     return keep_at_once(session, sql::kKeepAnswers, literals, some.size(), wait);
   });
 }
@@ -201,8 +196,10 @@ std::vector<Kept> keep_answers(Session& session, std::span<const KeptAnswer> ans
 std::vector<Kept> keep_steps(Session& session, std::span<const StepsToKeep> steps) {
   return all_or_each(steps, Kept::locked, [&](auto some, const char* wait) {
     std::vector<std::string> literals = keys_and_tokens(some);
-    literals.push_back(array(some, [](auto& to, const auto& of) { to.add(text_of(of.steps)); }));
-    literals.push_back(array(some, [](auto& to, const auto& of) { to.add(text_of(of.before)); }));
+    literals.push_back(
+        array_literal(some, [](auto& to, const auto& of) { to.add(text_of(of.steps)); }));
+    literals.push_back(
+        array_literal(some, [](auto& to, const auto& of) { to.add(text_of(of.before)); }));
     return keep_at_once(session, sql::kKeepSteps, literals, some.size(), wait);
   });
 }
@@ -265,17 +262,17 @@ std::vector<HeldKey> read_keys_of_holder(Session& session, HolderId holder) {
 // PostgreSQL late could give back a later take of the same holder.
 void release_calls(Session& session, std::span<const HeldKey> keys) {
   std::string literals[] = {
-      array(keys, [](auto& to, const auto& of) { to.add(of.identity.key); }),
-      array(keys, [](auto& to, const auto& of) { to.add(of.scope); }),
-      array(keys, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
-      array(keys, [](auto& to, const auto& of) { to.add(of.holder); }),
-      array(keys, [](auto& to, const auto& of) { to.add(of.uncalled ? "t" : "f"); })};
+      array_literal(keys, [](auto& to, const auto& of) { to.add(of.identity.key); }),
+      array_literal(keys, [](auto& to, const auto& of) { to.add(of.scope); }),
+      array_literal(keys, [](auto& to, const auto& of) { to.add(of.identity.tenant); }),
+      array_literal(keys, [](auto& to, const auto& of) { to.add(of.holder); }),
+      array_literal(keys, [](auto& to, const auto& of) { to.add(of.uncalled ? "t" : "f"); })};
   Transaction transaction(session);
   std::vector<std::int64_t> tokens(keys.size());  // 0: it is not held
   for (const Row row :
        transaction.run(session.execute_literals(sql::kReadLeftCalls, std::span(literals).first(4))))
     tokens[row["n"].as<std::size_t>() - 1] = row["token"].as<std::int64_t>();
-  literals[3] = array(tokens, [](auto& to, std::int64_t token) { to.add(token); });
+  literals[3] = array_literal(tokens, [](auto& to, std::int64_t token) { to.add(token); });
   transaction.add(session.execute_literals(sql::kReleaseCalls, literals));
   transaction.commit();
 }
@@ -314,24 +311,6 @@ std::optional<std::int64_t> end_call(Session& session, const ClaimRequest& reque
   return id.value_or(0);
 }
 
-AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
-                           std::int64_t token) {
-  Session& session = transaction.session();
-  if (!request.prepares_late) prepare_completion(session);
-  AnswerClaim claim{session.next_nonce()};
-  transaction.add(session.execute(sql::kArm, {claim.nonce}));
-  std::vector<Parameter> parameters = key_of(request);
-  for (Parameter parameter :
-       std::initializer_list<Parameter>{token, request.retention.count(), request.source.group,
-                                        request.source.topic, request.source.partition})
-    parameters.push_back(std::move(parameter));
-  const Rows rows = transaction.run(sql::kClaimAnswered, parameters);
-  claim.lost = rows.empty();
-  if (!claim.lost && request.epoch != 0)
-    claim.fenced = rows[0]["epoch"].as<std::optional<std::int64_t>>() != request.epoch;
-  return claim;
-}
-
 Rest rest_of(Transaction& transaction, const ClaimRequest& request) {
   std::vector<Parameter> parameters = key_of(request);
   const Source& source = request.source;
@@ -346,9 +325,9 @@ Rest rest_of(Transaction& transaction, const ClaimRequest& request) {
 bool is_called(Transaction& transaction, const ClaimRequest& request) {
   const std::array<const ClaimRequest*, 1> one = {&request};
   const std::string literals[] = {
-      array(one, [](auto& to, const auto* of) { to.add(of->identity.key); }),
-      array(one, [](auto& to, const auto* of) { to.add(of->scope); }),
-      array(one, [](auto& to, const auto* of) { to.add(of->identity.tenant); }), "0"};
+      array_literal(one, [](auto& to, const auto* of) { to.add(of->identity.key); }),
+      array_literal(one, [](auto& to, const auto* of) { to.add(of->scope); }),
+      array_literal(one, [](auto& to, const auto* of) { to.add(of->identity.tenant); }), "0"};
   return !transaction.run(transaction.session().execute_literals(sql::kReadHeldCalls, literals))
               .empty();
 }

@@ -153,15 +153,6 @@ std::optional<std::int64_t> end_call(Session& session, const ClaimRequest& reque
 bool end_replayed_call(Session& session, const ClaimRequest& request, std::int64_t token,
                        CallEnd end, const std::string& why);
 
-// As claim(): opens the transaction that books an answer. `lost`: another holder took the key over.
-struct AnswerClaim {
-  std::string nonce;
-  bool lost = false;
-  bool fenced = false;
-};
-AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
-                           std::int64_t token);
-
 // Whether the operation ended as `resting`, and whether the message is a dead letter.
 // Throws: DatabaseError (Phase::claim).
 enum class Rest { none, of_letter, of_another };

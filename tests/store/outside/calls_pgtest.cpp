@@ -9,6 +9,7 @@
 #include <pqxx/pqxx>
 #include <sstream>
 
+#include "store/outside/answer_claims.hpp"
 #include "store/outside/calls.hpp"
 #include "support/database.hpp"
 
