@@ -129,6 +129,12 @@ std::optional<Response> response_of(const std::string& json_text) {
   }
 }
 
+bool is_acceptance(const Response& response) {
+  return response.status == 202 && std::ranges::any_of(response.headers, [](const auto& header) {
+           return header.first == "Location" && header.second.starts_with(kOperations);
+         });
+}
+
 Response answer_of(const std::optional<std::string>& result) {
   if (!result) return {.status = 204};
   if (auto response = response_of(*result)) return *std::move(response);

@@ -27,6 +27,12 @@ bool is_stored_response(const std::string& json);
 // Nothing if the text is not what stored_text() makes.
 std::optional<Response> response_of(const std::string& json);
 
+// The path of an accepted request's operation begins so (docs/gate.md).
+inline constexpr std::string_view kOperations = "/operations/";
+
+// Whether a gate has accepted a request with it.
+bool is_acceptance(const Response& response);
+
 // The HTTP answer of a key's result: what respond() gave, or the value of result(), or 204.
 Response answer_of(const std::optional<std::string>& result);
 

@@ -124,7 +124,7 @@ Operations::Operations(const config::GateConfig& config)
 std::string Operations::location_of(const std::string& tenant, const std::string& key) const {
   const std::string stored = key::encode_key(tenant);
   const std::string text = static_cast<char>(stored.size()) + stored + key::encode_key(key);
-  return "/operations/" + key::base64url(siv_.seal(text, context_));
+  return std::string(flow::kOperations) + key::base64url(siv_.seal(text, context_));
 }
 
 std::optional<store::OperationKey> Operations::opened(const std::string& id) const {
@@ -177,7 +177,9 @@ Answer Operations::answer(store::Session& session, const Request& request) const
       return nothing_here();
     const store::OutcomePlace place{record_of(*key, accepted->fingerprint), route->accept->scope};
     const auto outcome = store::read_outcome(session, *key, place, retention_);
-    if (!outcome.is_one()) return accepted->waits ? still_pending() : gone();
+    // If the worker has its key, an operator lets it run again, or its replay calls to the outside.
+    const bool waits = accepted->waits || outcome.status;
+    if (!outcome.is_one()) return waits ? still_pending() : gone();
     if (outcome.settled) return ended(outcome);
     if (store::settle_operations(session, {*key}, {place}, retention_) == 1) return ended(outcome);
   }

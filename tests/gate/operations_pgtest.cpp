@@ -63,6 +63,18 @@ TEST_F(OperationsKept, AnOutcomeThatIsTakenBackIsNone) {
   EXPECT_EQ(look(at).status, 202);
 }
 
+// An operator lets the message run again, or the replay of its letter calls to the outside.
+TEST_F(OperationsKept, WhatRunsAgainAfterItsOutcomeWasSeenIsPending) {
+  const std::string at = post("k1").header("location");
+  work([](const Message&, Context&) { throw Reject("no"); });
+  EXPECT_THAT(look(at).body, HasSubstr("failed"));
+  for (const std::string status : {"forgotten", "started", "answered", "unknown"}) {
+    database.run("UPDATE hapax.idempotency_keys SET status = '" + status +
+                 "' WHERE scope = 'booking'");
+    EXPECT_EQ(look(at).status, 202) << status;
+  }
+}
+
 TEST_F(OperationsKept, TheFirstLookAtAnOutcomeCountsToo) {
   const std::string at = post("k1").header("location");
   work([](const Message&, Context&) { throw Reject("no"); });
