@@ -275,8 +275,9 @@ Answer Executor::answer_with(const Run& run, const store::StoredAnswer& stored) 
   const bool own = stored.holder.is(run.source);
   Answer answer{flow::answer_of(stored.result), own ? Answered::executed : Answered::replayed};
   // The key that encrypts the ids may have changed since.
+  const bool accepted = run.waits_for_outcome && flow::is_acceptance(answer.response);
   for (auto& [name, value] : answer.response.headers)
-    if (run.waits_for_outcome && name == "Location")
+    if (accepted && name == "Location")
       value = setup_.operations->location_of(run.request.tenant, run.request.key);
   answer.expires = Run::expiry_of(stored.expires_at);
   return answer;

@@ -54,6 +54,20 @@ TEST_F(Accept, ARetryGetsTheSameAnswer) {
   EXPECT_EQ(database.count("SELECT count(*) FROM effects"), 1);
 }
 
+TEST_F(Accept, WhatAHandlerAnsweredBeforeStaysItsAnswer) {
+  const config::GateConfig accepting = config;
+  config.base.routes.front().handler = "booker";
+  config.gate.routes.front().accept.reset();
+  const auto before = make_gate();
+  const std::string text = request("POST", "/payments", keyed("k1"), "10");
+  EXPECT_EQ(ask(text, before->gate.port()).header("location"), "/payments/17");
+  config = accepting;
+  const Reply again = post("k1");
+  EXPECT_EQ(again.header("idempotent-replayed"), "true");
+  EXPECT_EQ(again.status, 201);
+  EXPECT_EQ(again.header("location"), "/payments/17");
+}
+
 TEST_F(Accept, TheSameKeyOfTwoCallersIsTwoOperations) {
   const Reply ann = post("k1");
   const Reply bob = ask(request("POST", "/payments", as_bob({{"Idempotency-Key", "k1"}}), "10"));
