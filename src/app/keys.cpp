@@ -6,6 +6,7 @@
 #include "cli/operator.hpp"
 #include "cli/output.hpp"
 #include "cli/store_access.hpp"
+#include "flow/stored_response.hpp"
 #include "inspect/key_story.hpp"
 #include "key/key_text.hpp"
 #include "store/operator/inspect.hpp"
@@ -88,6 +89,13 @@ ExitCode show(const KeysOptions& options) {
 // A completed key with an error is that of a call that was refused or given up (end_call.sql).
 std::string effect_of_forgetting(const Json& row) {
   if (row.at("status") != "completed") return "the next message with this key runs";
+  const auto answer = answer_to_request(row);
+  if (answer && flow::is_acceptance(*answer))
+    return "it was accepted; the next request with this key is accepted again. If it is the same "
+           "one and a worker has completed it, nothing runs again";
+  if (answer && answer->status >= 400)
+    return "it was answered " + std::to_string(answer->status) +
+           "; the next request with this key runs";
   if (row.at("error").is_null())
     return "the operation took effect; the next message with this key does it again";
   const bool given_up = cell(row.at("error")).starts_with("given up by ");

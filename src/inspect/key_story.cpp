@@ -6,6 +6,7 @@
 #include "config/gate.hpp"
 #include "config/units.hpp"
 #include "flow/publisher.hpp"
+#include "flow/stored_response.hpp"
 #include "inspect/evidence.hpp"
 #include "key/key_text.hpp"
 
@@ -46,9 +47,12 @@ Json accepted_record(const config::Config& config, store::Session& session,
       config::kAcceptedName + (" " + row.at("fingerprint").get<std::string>()), 0);
   const Found found = find(session, group, {}, key);
   const std::string path = row.at("topic");
-  const bool accepts = std::ranges::any_of(config.routes, [&](const config::Route& route) {
-    return route.topic == path && route.handler == config::kAcceptHandler;
-  });
+  const auto answer = answer_to_request(row);
+  if (answer && !flow::is_acceptance(*answer)) return nullptr;
+  const bool accepts =
+      answer || std::ranges::any_of(config.routes, [&](const config::Route& route) {
+        return route.topic == path && route.handler == config::kAcceptHandler;
+      });
   if (!accepts && found.rows.empty() && found.letters.empty()) return nullptr;
   return {{"idempotency_key", key}, {"keys", found.rows}, {"dead_letters", found.letters}};
 }
@@ -65,6 +69,9 @@ std::string story_of(const Json& row) {
     return where + " was accepted at " + when;
   if (status == "completed" && !row.at("error").is_null())
     return where + " was ended at " + when + ", and nothing was booked: " + cell(row.at("error"));
+  if (const auto answer = answer_to_request(row); answer && answer->status >= 400)
+    return where + " was answered " + std::to_string(answer->status) + " at " + when +
+           "; if its handler rejected it, nothing took effect";
   if (status == "completed") return where + " took effect at " + when;
   if (status == "failed")
     return where + " was given up on at " + when +
@@ -142,6 +149,12 @@ std::string waiting(store::Session& session, const std::string& group) {
 }
 
 }  // namespace
+
+std::optional<Response> answer_to_request(const Json& row) {
+  if (!is_request(row) || row.at("status") != "completed" || row.at("result").is_null())
+    return std::nullopt;
+  return flow::response_of(row.at("result"));
+}
 
 std::string replay_line(const Json& replay) {
   std::string text = cell(replay.at("id")) + " wanted by " + cell(replay.at("who")) + " at " +

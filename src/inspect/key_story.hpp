@@ -1,10 +1,12 @@
 // What happened under an idempotency key: for `hapax explain --key`. PostgreSQL only.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/command.hpp"
 #include "cli/output.hpp"
+#include "hapax/context.hpp"
 #include "store/operator/inspect.hpp"
 
 namespace hapax::app {
@@ -19,6 +21,10 @@ struct KeyWanted {
 // The row of a request that a gate accepted has a member `record`, with the same of its record.
 // Throws: Stop(kFailed) if there are none, telling what that can mean; store::DatabaseError.
 Json key_story(const config::Config& config, store::Session& session, const KeyWanted& wanted);
+
+// What a gate has answered to the request of a row of store::read_keys. Nothing: the row is a
+// message's, or no answer is stored.
+std::optional<Response> answer_to_request(const Json& row);
 
 // Prints the key's rows and its group's dead letters; prints a line if there are none.
 // Throws: Stop, store::DatabaseError.

@@ -28,7 +28,13 @@ class GateOrders : public AcceptCase {
     file["routes"] = {
         {{"path", "/payments"}, {"accept", {{"topic", "requests"}, {"scope", "booking"}}}}};
     std::ofstream(accepting_) << file;
-    for (const auto& path : {direct_, accepting_})  // else there are warnings of its secrets
+    std::ofstream(worker_) << json{{"kafka", file["kafka"]},
+                                   {"postgres", file["postgres"]},
+                                   {"routes",
+                                    {{{"topic", "requests"},
+                                      {"handler", "booker"},
+                                      {"key", {{"header", "idempotency-key"}}}}}}};
+    for (const auto& path : {direct_, accepting_, worker_})  // else there are warnings of secrets
       std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   }
 
@@ -40,6 +46,7 @@ class GateOrders : public AcceptCase {
   sandbox::TemporaryFolder folder_{"orders"};
   std::filesystem::path direct_ = folder_.path() / "direct.json";
   std::filesystem::path accepting_ = folder_.path() / "accepting.json";
+  std::filesystem::path worker_ = folder_.path() / "worker.json";
 };
 
 TEST_F(GateOrders, ExplainTellsWhatBecameOfAnAcceptedRequest) {
@@ -61,6 +68,37 @@ TEST_F(GateOrders, ExplainTellsWhatBecameOfAnAcceptedRequest) {
   EXPECT_EQ(record.at("idempotency_key"), record_key("k2"));
   EXPECT_EQ(record.at("keys").at(0).at("status"), "failed");
   EXPECT_EQ(record.at("dead_letters").at(0).at("reason"), "rejected");
+}
+
+TEST_F(GateOrders, AWorkersConfigurationTellsTheSameOfAnAcceptedRequest) {
+  ASSERT_EQ(post("k1").status, 202);
+  const Said said = support::hapax({"explain", "--key", "k1"}, worker_);
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_EQ(said.text, explain("k1").text);
+}
+
+TEST_F(GateOrders, ExplainDoesNotTellThatARefusedRequestWasAccepted) {
+  config.gate.routes.front().accept->key_pointer = "/account";
+  ASSERT_EQ(post("k1").status, 422);
+  const Said said = explain("k1");
+  EXPECT_EQ(said.code, 0) << said.text;
+  EXPECT_THAT(said.text, AllOf(HasSubstr("a request to /payments (gate gate) was answered 422 at "),
+                               Not(HasSubstr("its record"))));
+}
+
+TEST_F(GateOrders, ExplainDoesNotTellThatARejectedRequestTookEffect) {
+  config.base.routes.at(0).handler = "booker";
+  config.gate.routes.at(0).accept.reset();
+  body = [](const Message& /*message*/, Context& /*context*/) { throw Reject("too dear"); };
+  ASSERT_EQ(post("k1").status, 422);
+  const auto told = [this](const std::vector<std::string>& arguments) {
+    return support::hapax(arguments, direct_).text;
+  };
+  EXPECT_THAT(told({"explain", "--key", "k1"}),
+              AllOf(HasSubstr("a request to /payments (gate gate) was answered 422 at "),
+                    HasSubstr("if its handler rejected it, nothing took effect")));
+  EXPECT_THAT(told({"keys", "forget", "k1", "--why", "asked"}),
+              HasSubstr("it was answered 422; the next request with this key runs"));
 }
 
 TEST_F(GateOrders, ExplainTellsOfARequestThatAHandlerAnswered) {
@@ -92,6 +130,10 @@ TEST_F(GateOrders, ForgettingACompletedKeyTellsWhetherSomethingWasBooked) {
     return hapax({"keys", "forget", "k1", "--why", "asked"}).text;
   };
   ASSERT_EQ(post("k1").status, 202);
+  EXPECT_THAT(told("NULL"), HasSubstr("it was accepted; the next request with this key is accepted "
+                                      "again. If it is the same one and a worker has completed it, "
+                                      "nothing runs again"));
+  database.run("UPDATE hapax.idempotency_keys SET result = NULL");
   const char* const effect = "took effect; the next message with this key does it again";
   EXPECT_THAT(told("NULL"), HasSubstr(effect));
   EXPECT_THAT(told("'card refused'"),
