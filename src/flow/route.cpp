@@ -67,6 +67,10 @@ std::unique_ptr<Made> started(const Route& route, const nlohmann::json& options,
 
 std::string mismatch(const config::Route& route, const HandlerFactory& handler) {
   const bool calls = handler.make_outside != nullptr;
+  if (calls && route.topic.starts_with('/'))
+    return "handler \"" + route.handler +
+           "\" calls to the outside, and a gate runs no such handler. Write \"accept\" into the "
+           "gate's route instead, and let a worker run the handler; see docs/gate.md.";
   if (calls && !route.outside)
     return "handler \"" + route.handler +
            "\" calls to the outside, and the route does not declare what the other side does with "

@@ -63,8 +63,8 @@ std::unique_ptr<OutsideHandler> start_outside_handler(const Route& route,
                                                       const nlohmann::json& options);
 
 // Why the route cannot have this handler; empty if it can. A handler that calls to the outside
-// needs a route with `outside`, because hapax repeats a call only as that allows. Other handlers
-// need one without.
+// needs a route with `outside`, because hapax repeats a call only as that allows. So it cannot have
+// a path of a gate. Other handlers need one without.
 std::string mismatch(const config::Route& route, const HandlerFactory& handler);
 
 // Makes the route of its configuration and its handler.

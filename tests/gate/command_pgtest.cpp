@@ -106,6 +106,19 @@ TEST_F(GateCommand, LeavesFilesToOthersIfItMayOpenFew) {
   EXPECT_EQ(log().find("accept_failed"), std::string::npos) << log();
 }
 
+TEST_F(GateCommand, RunsNoHandlerThatCallsToTheOutside) {
+  std::ofstream(folder.path() / "gate.json") << R"({"gate": {"callers": {"tokens": "ann )" +
+                                                    std::string(64, 'a') +
+                                                    R"("}}, "postgres": {"url": "${DATABASE_URL}"},
+              "routes": [{"path": "/charges", "handler": "charges", "plugin": ")" +
+                                                    HAPAX_BINARY_DIR + R"(/lib/libcharges.so"}]})";
+  const auto process = start(folder.path() / "gate.json");
+  const auto exit = process->wait(120s);
+  EXPECT_EQ(exit ? exit->code : -1, 3) << log();
+  EXPECT_NE(log().find("Write \"accept\" into the gate's route instead"), std::string::npos)
+      << log();
+}
+
 TEST_F(GateCommand, AcceptsNothingWithoutAnOutbox) {
   database.run("DELETE FROM hapax.schema_migrations WHERE number > 8");
   std::ofstream(folder.path() / "gate.json")
