@@ -113,5 +113,44 @@ TEST_F(Erase, TheOperatorsLogHoldsNothingOfAKeyThatIsNamed) {
             "true|1");
 }
 
+// A published record's header may hold one: a message's correlation-id is handed on.
+TEST_F(Erase, WorksThoughTheOperatorsLogHoldsANulByte) {
+  database.run(
+      R"(INSERT INTO hapax.operator_log (who, action, target, why, facts) VALUES
+         ('ann', 'outbox skip', 'g receipts 17', 'w',
+          '{"records": [{"headers": [["correlation-id", "a\u0000b"]], "payload": "426f6220526f65"}]}'),
+         ('ann', 'keys forget', 'k', 'w', '{"before": {"key": "p0", "result": "a\u0000b"}}'))");
+  test::erase(database, "Bob Roe", "{}", "{p0}");
+  EXPECT_EQ(database.value("SELECT string_agg(facts::text, ' ' ORDER BY id) FROM "
+                           "hapax.operator_log"),
+            R"({"erased": true} {"erased": true})");
+}
+
+// What is compressed, the text does not find.
+TEST_F(Erase, TheOperatorsLogHoldsNoSkippedRecordOfALetterOrKeyThatIsNamed) {
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, payload, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at, ended_at, ended_as) VALUES ('g', 't', 1, 0, 7, 'none', "
+      "'p', '{}', '{}', 'rejected', 'no', 1, 'h', '1', 's', now(), now(), 'discarded');"
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) VALUES ('p8', 's', 'completed', 'g', 't', 1, 0, 8, "
+      "now() + interval '1 day')");
+  for (const char* const offset : {"7", "8", "9"})
+    database.run(std::string("INSERT INTO hapax.operator_log (who, action, target, why, facts) "
+                             "VALUES ('ann', 'outbox skip', 'g receipts 17', 'w', "
+                             "'{\"records\": [{\"group_id\": \"g\", \"source_topic\": \"t\", "
+                             "\"source_generation\": 1, \"source_partition\": 0, "
+                             "\"source_offset\": ") +
+                 offset + R"(, "payload": "1f8b"}]}'))");
+  EXPECT_THAT(test::erase(database, "found nowhere", "{1}", "{p8}"),
+              testing::ContainsRegex("rows of the operators' log +\\| +2 \\| +0"));
+  EXPECT_EQ(database.value("SELECT facts #>> '{records,0,source_offset}' FROM hapax.operator_log "
+                           "WHERE facts ->> 'erased' IS NULL"),
+            "9");
+  EXPECT_THAT(test::erase(database, "found nowhere", "{1}", "{p8}"),
+              testing::ContainsRegex("rows of the operators' log +\\| +0 \\| +0"));
+}
+
 }  // namespace
 }  // namespace hapax::store
