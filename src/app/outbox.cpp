@@ -160,15 +160,42 @@ void print_decided(const Json& decided) {
                origin_cell(record) + ", idempotency-key " + cell(record.at("idempotency_key")));
 }
 
-ExitCode done_with(const OutboxOrderOptions& options, const store::OutboxDecided& decided,
-                   const std::string& effect) {
+// The open halts behind which those records, or others of their keys, still wait.
+Json still_halted(store::Session& session, const std::string& group,
+                  const store::OutboxDecided& decided) {
+  const auto holds = [&](const Json& halt, const Json& all) {
+    return std::ranges::any_of(all, [&](const Json& one) {
+      return one.at("topic") == halt.at("topic") &&
+             (halt.at("record").is_null() ||
+              (!halt.at("record_key").is_null() && one.at("record_key") == halt.at("record_key")));
+    });
+  };
+  Json still = Json::array();
+  for (Json& halt : store::read_outbox_halts(session, group)) {
+    if (!holds(halt, decided.halts) && !holds(halt, decided.records)) continue;
+    halt["record_key"] = bytes_json(bytes_of_hex(halt.at("record_key")));
+    still.push_back(std::move(halt));
+  }
+  return still;
+}
+
+// `goes_on`: what happens if nothing else holds these records.
+ExitCode done_with(const OutboxOrderOptions& options, store::Session& session,
+                   const std::string& group, const store::OutboxDecided& decided,
+                   const std::string& done, const std::string& goes_on) {
   const Json json = outbox_decided_json(decided, options.change.dry_run);
   if (options.json) {
     print_json(json);
-  } else {
-    print_decided(json);
-    print_line(options.change.dry_run ? "dry run: nothing was changed" : effect);
+    return kDone;
   }
+  print_decided(json);
+  if (options.change.dry_run) {
+    print_line("dry run: nothing was changed");
+    return kDone;
+  }
+  const Json still = still_halted(session, group, decided);
+  print_line(done + "; " + (still.empty() ? goes_on : "these halts still hold records up:"));
+  print_outbox_halts(still, " -c " + path_word(options.config.path) + " --url \"$OPERATOR\" ");
   return kDone;
 }
 
@@ -208,12 +235,12 @@ ExitCode retry_halted(const OutboxOrderOptions& options) {
       decided = store::retry_outbox(session, order, options.which, options.new_cluster);
     }
     if (!decided.halts.empty())
-      return done_with(options, decided, "the relay sends it again within a second");
+      return done_with(options, session, order.group, decided, "the halt has ended",
+                       "the relay sends it again within a second");
     if (!decided.cluster.empty())
-      return done_with(options, decided,
-                       "nothing of " + options.which +
-                           " was halted. The group's records go to the "
-                           "cluster that its relay reaches next");
+      return done_with(options, session, order.group, decided,
+                       "nothing of " + options.which + " was halted",
+                       "the group's records go to the cluster that its relay reaches next");
     throw Stop(kFailed, not_halted(session, order.group, options.which));
   });
 }
@@ -233,8 +260,8 @@ ExitCode skip_halted(const OutboxOrderOptions& options) {
       order.seen = seen_of(decided);
       decided = store::skip_outbox(session, order, options.ids);
     }
-    return done_with(options, decided,
-                     "skipped; the relay goes on with the records behind within a second");
+    return done_with(options, session, order.group, decided, "skipped",
+                     "the relay goes on with the records behind within a second");
   });
 }
 

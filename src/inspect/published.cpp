@@ -50,30 +50,33 @@ std::string name_of(const Origin& origin) {
          std::to_string(source.generation) + "), idempotency-key " + origin.idempotency_key;
 }
 
+// By position, and after retention, no key tells what took effect. What waits is told all the same.
 Json published_json(const config::Config& config, store::Session& session, const Standing& standing,
                     const Facts& facts) {
-  if (!facts.key || facts.key->holder.status != "completed") return nullptr;
-  const store::KeyHolder& holder = facts.key->holder;
-  // A replay with an edited payload has another one than the message, too.
-  const bool own = holder.group == standing.group && holder.topic == standing.partition.first &&
-                   holder.generation == standing.generation &&
-                   holder.partition == standing.partition.second && holder.offset == facts.offset;
-  if (!own && !facts.same_payload) return nullptr;
-  const store::Source source{holder.group, holder.topic, holder.generation, holder.partition,
-                             holder.offset};
+  store::Source source{standing.group, standing.partition.first, standing.generation,
+                       standing.partition.second, facts.offset};
+  bool took_effect = classify(standing, facts) == Verdict::completed;
+  if (facts.key && facts.key->holder.status == "completed" && facts.same_payload) {
+    const store::KeyHolder& holder = facts.key->holder;
+    source = {holder.group, holder.topic, holder.generation, holder.partition, holder.offset};
+    took_effect = true;
+  }
   Json unsent = store::read_unsent_of(session, source, kMaxUnsent);
-  if (config.publish.topics.empty() && unsent.empty()) return nullptr;
+  if (unsent.empty() && (!took_effect || config.publish.topics.empty())) return nullptr;
   return {{"origin", origin_text(source)},
           {"topics", config.publish.topics},
-          {"unsent", std::move(unsent)}};
+          {"unsent", std::move(unsent)},
+          {"skipped_of_group", store::count_skipped(session, source.group)}};
 }
 
 void print_published(const Json& published) {
   if (published.is_null()) return;
   for (const Json& record : published.at("unsent"))
     print_line("unsent       record " + cell(record.at("id")) + " for " + cell(record.at("topic")) +
-               ", idempotency-key " + cell(record.at("idempotency_key")) + "; hapax outbox show " +
-               cell(record.at("id")));
+               (record.at("idempotency_key") == ""
+                    ? ", a dead letter"
+                    : ", idempotency-key " + cell(record.at("idempotency_key"))) +
+               "; hapax outbox show " + cell(record.at("id")));
   std::string topics;
   for (const Json& topic : published.at("topics"))
     topics += (topics.empty() ? "" : ", ") + cell(topic);
@@ -82,6 +85,9 @@ void print_published(const Json& published) {
              (published.at("unsent").empty() ? "nothing of it is unsent. " : "") +
              "What it has published has the header hapax-origin: " + cell(published.at("origin")) +
              ", in one of: " + topics);
+  if (const Json& skipped = published.at("skipped_of_group"); skipped != 0)
+    print_line("             Or an operator skipped it: " + cell(skipped) +
+               " records of the group were, and hapax.operator_log has them");
 }
 
 }  // namespace hapax::app

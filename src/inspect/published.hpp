@@ -18,8 +18,9 @@ Json origin_json(const Origin& origin);
 // "payments/3/7 of group g (generation 1), idempotency-key …".
 std::string name_of(const Origin& origin);
 
-// {"origin", "topics", "unsent": […]} of the message that took effect, this one or the one that it
-// repeats. null if none has, or if the group publishes nothing. Throws: store::DatabaseError.
+// {"origin", "topics", "unsent": […], "skipped_of_group"} of the message that took effect, this one
+// or the one that it repeats. null if none has and nothing waits, or if the group publishes
+// nothing. Throws: store::DatabaseError.
 Json published_json(const config::Config& config, store::Session& session, const Standing& standing,
                     const Facts& facts);
 void print_published(const Json& published);

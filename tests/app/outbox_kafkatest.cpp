@@ -165,6 +165,26 @@ TEST_F(OutboxCommands, SkipAsksAndRemovesAndRetryEndsTheHalt) {
   EXPECT_EQ(decide({"retry", "receipts"}).code, 1);
 }
 
+// Else an operator who skipped what Kafka has, after marker_lost, would not type `retry`.
+TEST_F(OutboxCommands, SkipAndRetryTellWhatIsStillHalted) {
+  record("k1", "three");
+  halt("1", "'k1'");
+  EXPECT_THAT(decide({"skip", "2", "--yes"}).text,
+              AllOf(HasSubstr("skipped; these halts still hold records up:\nHALT  record 1 of "
+                              "receipts (key \"k1\")"),
+                    Not(HasSubstr("goes on"))));
+  halt("NULL", "NULL");
+  const Said again = decide({"retry", "1"});
+  EXPECT_EQ(again.code, 0) << again.text;
+  EXPECT_THAT(again.text,
+              AllOf(Not(HasSubstr("within a second")),
+                    HasSubstr("these halts still hold records up:\nHALT  topic receipts halted"),
+                    HasSubstr("end it: hapax outbox retry -c " + quoted_config() +
+                              " --url \"$OPERATOR\" receipts --why")));
+  EXPECT_THAT(decide({"skip", "3", "--yes"}).text, HasSubstr("HALT  topic receipts"));
+  EXPECT_THAT(decide({"retry", "receipts"}).text, HasSubstr("sends it again within a second"));
+}
+
 TEST_F(OutboxCommands, WithoutTheOperatorsRightsChangeNothingAndNameThem) {
   halt("1", "'k1'");
   const Said said = outbox({"retry", "1", "--why", "a test"});
@@ -230,7 +250,38 @@ TEST(OutboxStory, IsToldFromTheMessageAndFromTheRecord) {
   EXPECT_EQ(waiting.at("published").at("unsent")[0].at("idempotency_key"), "key 2");
   EXPECT_THAT(hapax({"explain", place}, worker->config()).text,
               HasSubstr("idempotency-key key 2; hapax outbox show 2"));
+  site.database().run(
+      "BEGIN; SELECT set_config('hapax.removes', 'skipped', true); DELETE FROM hapax.outbox; "
+      "COMMIT");
+  EXPECT_THAT(hapax({"explain", place}, worker->config()).text,
+              HasSubstr("Or an operator skipped it: 1 records of the group were, and "
+                        "hapax.operator_log has them"));
 }
+
+// What waits is told though nothing else is kept of its message: by position, after retention.
+class StoryWithoutAKey : public testing::TestWithParam<const char*> {};
+
+TEST_P(StoryWithoutAKey, TellsWhatIsUnsent) {
+  Site site = Site::on_mock_cluster(1);
+  json publish = {{"publish", {{"topics", {"receipts"}}}}};
+  if (GetParam() == std::string("position")) publish["route"] = {{"key", "position"}};
+  sandbox::TemporaryFolder folder("story");
+  const std::filesystem::path config = folder.path() / "w.json";
+  std::ofstream(config) << site.options("w", publish).config;
+  Producer producer(site.bootstrap());
+  site.pay(producer, 0, 1);
+  const std::string place = site.topic() + "/0/0";
+  EXPECT_THAT(hapax({"explain", place}, config).text, Not(HasSubstr("published ")));
+  site.database().run(
+      "INSERT INTO hapax.outbox (group_id, topic, headers, idempotency_key, source_topic, "
+      "source_generation, source_partition, source_offset) VALUES ('" +
+      site.group() + "', 'receipts', '[]', 'key 1', '" + site.topic() + "', 1, 0, 0)");
+  EXPECT_THAT(hapax({"explain", place}, config).text,
+              AllOf(HasSubstr("unsent       record 1 for receipts, idempotency-key key 1"),
+                    HasSubstr("hapax-origin: " + site.group() + "/" + site.topic() + "/1/0/0")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StoryWithoutAKey, testing::Values("position", "expired"));
 
 }  // namespace
 }  // namespace hapax::support

@@ -217,4 +217,9 @@ Json read_unsent_of(Session& session, const Source& source, int limit) {
       {source.group, source.topic, source.generation, source.partition, source.offset, limit});
 }
 
+std::int64_t count_skipped(Session& session, const std::string& group) {
+  Transaction transaction(session);
+  return transaction.run(sql::kCountSkipped, {group})[0][0].as<std::int64_t>();
+}
+
 }  // namespace hapax::store

@@ -126,5 +126,7 @@ Json read_outbox_counts(Session& session, const std::string& group);
 Json read_outbox_removals(Session& session, const std::string& group, int limit);
 // The unsent records that the message at `source` has published.
 Json read_unsent_of(Session& session, const Source& source, int limit);
+// The records of the group that operators have skipped.
+std::int64_t count_skipped(Session& session, const std::string& group);
 
 }  // namespace hapax::store
