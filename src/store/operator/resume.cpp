@@ -149,6 +149,8 @@ void adopt_database(Transaction& transaction, bool copy, json& facts) {
     facts["deleted_outbox"] = transaction.run("DELETE FROM hapax.outbox").affected();
   if (!transaction.run("SELECT to_regclass('hapax.outbox_batches')")[0][0].is_null())
     transaction.run("DELETE FROM hapax.outbox_batches");
+  // A relay that comes back has records of the original in hand.
+  transaction.run("DELETE FROM hapax.leases WHERE name LIKE 'outbox of %'");
 }
 
 json json_of(const Halt& halt) {

@@ -4,6 +4,8 @@
 
 #include "cli/resumption.hpp"
 #include "store/operator/resume.hpp"
+#include "store/worker/checkpoints.hpp"
+#include "store/worker/outbox.hpp"
 #include "support/database.hpp"
 
 namespace hapax::store {
@@ -38,6 +40,17 @@ TEST_F(ResumeOutbox, CopyEndsItsHaltsWhoseRecordsAreTheOriginals) {
   EXPECT_THAT(decide("copy"), testing::HasSubstr("ended_outbox_halts  2"));
   const std::string ended = "skip|ann|the database became a copy: restored";
   EXPECT_EQ(halts(), ended + "\n" + ended);
+}
+
+// The relay reached the original before, and the copy is on the same server.
+TEST_F(ResumeOutbox, CopyFencesARelayThatHadTheLeaseWhenItWasMade) {
+  Session relay(database.worker());
+  const std::string incarnation = read_store(relay).incarnation;
+  const auto lease = take_outbox_lease(relay, "g", "w", incarnation, std::chrono::seconds(60));
+  const OutboxStep step{{{"r", 0}}, {}, 10, 1000, std::chrono::seconds(60), LeaseClock::now()};
+  EXPECT_FALSE(step_outbox(relay, *lease, step));
+  decide("copy");
+  EXPECT_FALSE(step_outbox(relay, *lease, step));
 }
 
 TEST_F(ResumeOutbox, MovedLeavesItsHaltsAndTellsWhatToType) {
