@@ -67,10 +67,15 @@ std::array<char, N> digest_of(const std::string& text) {
 
 OutboundAccounting::OutboundAccounting(const config::Config& config, const AuditWanted& wanted,
                                        std::int64_t sent)
-    : config_(config), wanted_(wanted), sent_(sent), reader_(config) {}
+    : config_(config),
+      wanted_(wanted),
+      sent_(sent),
+      reader_(config),
+      whole_(config, KafkaReader::End::whole) {}
 
 void OutboundAccounting::run() {
   reader_.reach(kKafkaTimeout);
+  whole_.reach(kKafkaTimeout);
   const kafka::Consumer& consumer = reader_.consumer();
   const int count = consumer.partition_count(wanted_.topic, kKafkaTimeout);
   expect_partition(wanted_.topic, count, wanted_.partition.value_or(0));
@@ -88,6 +93,7 @@ void OutboundAccounting::run() {
     const auto first = partitions.begin() + static_cast<std::ptrdiff_t>(done);
     const std::vector<kafka::TopicPartition> some(
         first, first + static_cast<std::ptrdiff_t>(std::min(kAtOnce, partitions.size() - done)));
+    const auto written = whole_.consumer().ends(some, kKafkaTimeout);
     const auto logs = consumer.ranges(some, kKafkaTimeout);
     std::vector<KafkaReader::Stretch> stretches;
     for (const kafka::TopicPartition& id : some) {
@@ -96,6 +102,8 @@ void OutboundAccounting::run() {
       account.from = std::clamp(froms ? froms->at(id) : 0, log.low, log.high);
       account.to = std::clamp(tos ? tos->at(id) : log.high, account.from, log.high);
       from_the_start = from_the_start && log.low == 0;
+      if (const auto end = written.find(id); end != written.end() && end->second > log.high)
+        hidden_ = id.second;
       stretches.push_back({id, account.from, account.to});
     }
     const auto ends = reader_.read(stretches, [&](auto record) {
@@ -158,6 +166,8 @@ void OutboundAccounting::look_for_missing(bool from_the_start) {
     missing_ = 0;
   } else if (!from_the_start) {
     why_not_ = "Kafka has deleted the beginning";
+  } else if (hidden_) {
+    why_not_ = "an open transaction hides the end of partition " + std::to_string(*hidden_);
   } else {
     try {
       const auto policy = kafka::read_topic_settings(config_.kafka.properties, wanted_.topic,

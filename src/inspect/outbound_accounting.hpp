@@ -71,7 +71,8 @@ class OutboundAccounting {
   const config::Config& config_;
   const AuditWanted& wanted_;
   const std::int64_t sent_;
-  KafkaReader reader_;
+  KafkaReader reader_, whole_;
+  std::optional<std::int32_t> hidden_;     // a partition whose end no consumer gets yet
   std::vector<OutboundAccount> accounts_;  // by partition
   std::vector<Seen> seen_;
   std::vector<Repeat> told_;
