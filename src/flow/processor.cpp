@@ -306,6 +306,8 @@ Outcome Processor::run_claimed(Attempt& attempt, std::unique_ptr<store::Transact
   // statement with the completion.
   attempt.phase = transaction.has_pending() ? Phase::handler : Phase::complete;
   if (task.is_in_attempts()) store::add_forget_attempts(transaction, attempt.source);
+  if (task.answered != nullptr && task.has_letter)
+    store::add_end_of_letter(transaction, attempt.source);
   store::add_published(transaction, publisher.records());
   attempt.sent_commit = true;
   next_claim_ = complete(attempt, std::move(opened), request, nonce, context.stored_result(), next);

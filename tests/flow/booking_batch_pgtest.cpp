@@ -42,6 +42,7 @@ class BookingBatch : public FlowCase {
     for (std::size_t n = 0; n < jobs.size(); ++n) {
       jobs[n].task.answered = answers[n] ? &*answers[n] : nullptr;
       jobs[n].task.epoch = epoch;
+      jobs[n].task.has_letter = n == has_letter;
     }
     std::string became;
     for (const Outcome& outcome : processor.process(jobs)) {
@@ -62,6 +63,7 @@ class BookingBatch : public FlowCase {
   }
 
   Charges charges;
+  std::optional<std::size_t> has_letter;
   std::vector<std::optional<Answered>> answers{
       {{100, R"("c0")"}}, {{101, R"("c1")"}}, {{102, R"("c2")"}}, {{103, R"("c3")"}}};
 
@@ -111,6 +113,21 @@ TEST_F(BookingBatch, BooksNothingOfAPartitionThatAnotherWorkerHas) {
   EXPECT_EQ(effects(), "");
   EXPECT_EQ(statuses(), "answered answered answered answered");
   EXPECT_EQ(book_all(2), "completed, completed, completed, completed");
+}
+
+// An operator decided that the call happened. Its partition starts again, and the message is faster
+// than the replay.
+TEST_F(BookingBatch, EndsTheLetterOfAMessageThatCameAgain) {
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, key, first_at) SELECT 'group', 'payments', 1, 0, n, 'none', '{}', "
+      "'{}', 'outcome_unknown', '', 0, 'booker', 'v7', 'booking', 'k' || n, now() "
+      "FROM generate_series(0, 1) n");
+  has_letter = 0;
+  EXPECT_EQ(book_all(), "completed, completed, completed, completed");
+  EXPECT_EQ(database.value("SELECT kafka_offset, ended_as FROM hapax.dead_letters ORDER BY 1"),
+            "0|replayed\n1|null");
 }
 
 // For example because an operator has decided that the call did not happen.

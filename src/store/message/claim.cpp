@@ -153,7 +153,7 @@ void prepare_completion(Session& session) {
   if (!session.prepare(sql::kSeal)) return;
   for (const Statement* statement :
        {&sql::kSealUnflushed, &sql::kStoreResult, &sql::kStoreResults, &sql::kForgetAttempts,
-        &sql::kEndReplayedLetter, &sql::kEndReplay})
+        &sql::kEndReplayedLetter, &sql::kEndReplay, &sql::kEndBookedLetter})
     session.prepare(*statement);
 }
 

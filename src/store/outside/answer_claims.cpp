@@ -43,4 +43,8 @@ BatchClaim claim_answers(Transaction& transaction, std::span<const ClaimRequest>
   return claim;
 }
 
+void add_end_of_letter(Transaction& transaction, const Source& source) {
+  transaction.add_own(transaction.session().execute(sql::kEndBookedLetter, source.parameters()));
+}
+
 }  // namespace hapax::store

@@ -26,4 +26,7 @@ AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request
 BatchClaim claim_answers(Transaction& transaction, std::span<const ClaimRequest> requests,
                          std::span<const std::int64_t> tokens);
 
+// Ends the open dead letter of a message that books its answer, with that transaction.
+void add_end_of_letter(Transaction& transaction, const Source& source);
+
 }  // namespace hapax::store
