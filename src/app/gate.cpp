@@ -72,8 +72,10 @@ ExitCode gate(const ConfigOption& option, std::vector<HandlerFactory> linked) {
   else
     log::info("draining", {}, "told to stop; requests in flight are answered");
   if (running->drain()) {
-    running.reset();
-    end_in_time([&publishing] { publishing.reset(); });
+    end_in_time([&] {
+      running.reset();
+      publishing.reset();
+    });
     return kDone;
   }
   log::error("gave_up_waiting", {},

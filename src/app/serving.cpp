@@ -140,9 +140,10 @@ void end_in_time(const std::function<void()>& end) {
   const std::future<void> ended = ending.get_future();
   std::thread(std::move(ending)).detach();
   if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;
-  log::warning(
-      "gave_up_waiting", {},
-      "the Kafka client, the relay or the sending of spans does not end; leaving all the same");
+  log::warning("gave_up_waiting", {},
+               "PostgreSQL, the Kafka client, the relay or the sending of spans does not end; "
+               "leaving all the "
+               "same");
   std::_Exit(kDone);
 }
 

@@ -106,6 +106,23 @@ TEST_F(GateCommand, LeavesFilesToOthersIfItMayOpenFew) {
   EXPECT_EQ(log().find("accept_failed"), std::string::npos) << log();
 }
 
+// As a COMMIT does without its synchronous standby.
+TEST_F(GateCommand, LeavesThoughPostgresDoesNotAnswer) {
+  database.run(
+      "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "PERFORM pg_sleep(120); RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER sleep AFTER INSERT OR UPDATE ON hapax.leases DEFERRABLE "
+      "INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sleep()");
+  std::ofstream(folder.path() / "tokens") << "ann " << std::string(64, 'a') << "\n";
+  const auto process = start(example());
+  (void)port_of(*process);
+  database.wait_until("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'", "1");
+  process->signal(SIGTERM);
+  const auto exit = process->wait(60s);
+  EXPECT_TRUE(exit && exit->success()) << log();
+  EXPECT_NE(log().find("gave_up_waiting"), std::string::npos) << log();
+}
+
 TEST_F(GateCommand, RunsNoHandlerThatCallsToTheOutside) {
   std::ofstream(folder.path() / "gate.json") << R"({"gate": {"callers": {"tokens": "ann )" +
                                                     std::string(64, 'a') +
