@@ -2,8 +2,9 @@
 -- to a call that was given up on as unknown is kept for the operator, unless one is there. The token then
 -- grows, so that a decision about the operation without that answer is refused.
 -- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens of the takes, $5 answers.
--- A row for each that is answered now; n counts from 1. None: another holder took the key over. The
--- second time does the same. Locks the rows until the end of the transaction, in the order of keys.
+-- A row for each that is kept; n counts from 1. `unknown`: for the operator (note_late_answers.sql is
+-- next). None: another holder took the key over. The second time does the same, but keeps none for the
+-- operator. Locks the rows until the end of the transaction, in the order of keys.
 WITH ended AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
   WITH ORDINALITY AS e(key, scope, tenant, token, answer, n)
@@ -22,4 +23,4 @@ WITH ended AS (
     AND (k.status IN ('started', 'answered') AND k.token = l.token
          OR k.status = 'unknown' AND k.token >= l.token AND k.answer IS NULL)
   RETURNING l.n, k.status)
-SELECT n FROM kept WHERE status = 'answered'
+SELECT n, status FROM kept

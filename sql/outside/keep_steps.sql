@@ -3,8 +3,9 @@
 -- keep_answers.sql does. Not if steps of another holder are there.
 -- Arrays: $1 keys, $2 scopes, $3 tenants, $4 tokens of the takes, $5 all steps of the call, a JSON object,
 -- $6 those that are there, '' if none are.
--- A row for each call whose steps are kept now; n counts from 1. None: another holder took the key over.
--- The second time does the same. Locks the rows until the end of the transaction, in the order of keys.
+-- A row for each call whose steps are kept; n counts from 1. `unknown`: for the operator
+-- (note_late_answers.sql is next). None: another holder took the key over. The second time does the same,
+-- but keeps none for the operator. Locks the rows until the end of the transaction, in the order of keys.
 WITH done AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[])
   WITH ORDINALITY AS e(key, scope, tenant, token, steps, before, n)
@@ -21,4 +22,4 @@ WITH done AS (
     AND (k.status = 'started' AND k.token = l.token
          OR k.status = 'unknown' AND k.token >= l.token AND coalesce(k.steps::text, '') = l.before)
   RETURNING l.n, k.status)
-SELECT n FROM kept WHERE status = 'started'
+SELECT n, status FROM kept

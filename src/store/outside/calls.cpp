@@ -159,8 +159,18 @@ std::vector<Kept> keep_at_once(Session& session, const Statement& statement,
   transaction.add(wait);
   transaction.add(kSynchronously);
   std::vector<Kept> kept(count, Kept::superseded);
-  for (const Row row : transaction.run(session.execute_literals(statement, literals)))
-    kept[row["n"].as<std::size_t>() - 1] = Kept::yes;
+  std::vector<std::int64_t> late;  // kept for an operator
+  for (const Row row : transaction.run(session.execute_literals(statement, literals))) {
+    if (row["status"].text() == "unknown")
+      late.push_back(row["n"].as<std::int64_t>());
+    else
+      kept[row["n"].as<std::size_t>() - 1] = Kept::yes;
+  }
+  if (!late.empty() && keeps_calls_of_replays(transaction))
+    transaction.run(session.execute_literals(
+        sql::kNoteLateAnswers,
+        std::array{literals[0], literals[1], literals[2],
+                   array(late, [](auto& to, std::int64_t n) { to.add(n); })}));
   transaction.commit();
   return kept;
 }
