@@ -170,7 +170,7 @@ std::vector<Kept> keep_at_once(Session& session, const Statement& statement,
     transaction.run(session.execute_literals(
         sql::kNoteLateAnswers,
         std::array{literals[0], literals[1], literals[2],
-                   array(late, [](auto& to, std::int64_t n) { to.add(n); })}));
+                   array_literal(late, [](auto& to, std::int64_t n) { to.add(n); })}));
   transaction.commit();
   return kept;
 }
