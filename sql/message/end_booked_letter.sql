@@ -1,4 +1,4 @@
--- Ends the open dead letter of a message that came again and books the answer to its call: an operator
+-- Ends the open dead letter of a message that came again and books the answer to its call. An operator
 -- decided that the call happened, and the message was faster than the replay.
 -- $1 group, $2 topic, $3 generation, $4 partition, $5 offset. No rows.
 UPDATE hapax.dead_letters
