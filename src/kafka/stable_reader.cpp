@@ -22,6 +22,18 @@ constexpr auto kDoubtAfter = 1s;  // then it asks, too, whether the topic still 
 // A broker that has just started may not know yet how far its log was acknowledged.
 constexpr auto kGoneForGood = 10s;
 
+// librdkafka asks by itself which broker has the offsets of a group. If Kafka refuses to tell,
+// questions about the group only time out, and the refusal is among the consumer's events. "":
+// none.
+std::string refusal_of_group(Consumer& consumer) {
+  for (int i = 0; i < 10; ++i) {
+    const Event event = consumer.poll(10ms);
+    const auto* const error = std::get_if<PartitionError>(&event);
+    if (error != nullptr && error->kind == PartitionError::Kind::refused) return "; " + error->text;
+  }
+  return {};
+}
+
 }  // namespace
 
 struct StableReader::Client final : Listener {
@@ -63,7 +75,8 @@ Committed StableReader::committed() const {
   try {
     found = stable_->consumer.committed({place}, kAnswer, &refusals);
   } catch (const std::runtime_error& error) {
-    throw TransactionError("the marker of the group " + group_ + ": " + error.what(),
+    throw TransactionError("the marker of the group " + group_ + ": " + error.what() +
+                               refusal_of_group(stable_->consumer),
                            TransactionError::Kind::failed);
   }
   const auto committed = found.find(place);
