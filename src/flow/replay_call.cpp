@@ -54,7 +54,8 @@ void Replayer::leave(const Run& current, outside::CallToMake& call, store::Holde
 std::optional<store::ReplayNote> Replayer::call_in_hand(Run& current, outside::CallToMake& call,
                                                         store::HolderId holder) {
   const Route& route = current.route;
-  const store::CallRequest wanted{.claim = current.request(), .replay = current.claimed.id};
+  const store::CallRequest wanted{
+      .claim = current.request(), .replay = current.claimed.id, .runs = current.claimed.runs};
   const store::Take take =
       store::take_calls(*session_, holder, std::span(&wanted, 1), true).front();
   if (take.is_own) leave(current, call, holder, false);  // a take that committed late has left it

@@ -110,6 +110,10 @@ bool has_call(Transaction& transaction, const ClaimedReplay& replay) {
          transaction.run(sql::kReadCallOfReplay, {replay.id})[0]["has_call"].as<bool>();
 }
 
+bool lock_claim(Transaction& transaction, std::int64_t replay, int runs) {
+  return !transaction.run(sql::kLockReplayClaim, {replay, runs}).empty();
+}
+
 void note_call(Transaction& transaction, std::int64_t replay, const key::Identity& identity,
                std::int64_t token) {
   if (keeps_calls_of_replays(transaction))

@@ -89,6 +89,10 @@ bool keeps_calls_of_replays(Transaction& transaction);
 // does not keep it.
 bool has_call(Transaction& transaction, const ClaimedReplay& replay);
 
+// Whether the replay is still that run's; then it stays so until the transaction ends.
+// Throws: DatabaseError (Phase::claim).
+bool lock_claim(Transaction& transaction, std::int64_t replay, int runs);
+
 // The call is about to be made, under this token. Nothing on a schema that does not keep it.
 // Throws: DatabaseError (Phase::claim).
 void note_call(Transaction& transaction, std::int64_t replay, const key::Identity& identity,

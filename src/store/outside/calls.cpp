@@ -92,6 +92,9 @@ std::vector<Take> take_at_once(Session& session, HolderId holder,
   Transaction transaction(session);
   transaction.add(kSynchronously);
   transaction.add(wait);
+  std::vector<Take> takes(requests.size());
+  for (const CallRequest& request : requests)
+    if (request.replay != 0 && !lock_claim(transaction, request.replay, request.runs)) return takes;
   const std::string keys =
       array_literal(requests, [](auto& to, const auto& of) { to.add(of.claim.identity.key); });
   const std::string scopes =
@@ -116,7 +119,6 @@ std::vector<Take> take_at_once(Session& session, HolderId holder,
       array_literal(requests, [](auto& to, const auto& of) { to.add(of.alone ? "t" : "f"); }),
       std::to_string(holder),
       again ? "true" : "false"};
-  std::vector<Take> takes(requests.size());
   std::size_t taken = 0;
   for (const Row row : transaction.run(session.execute_literals(sql::kTakeCalls, literals))) {
     takes[row["n"].as<std::size_t>() - 1].taken = TakenCall{

@@ -42,6 +42,7 @@ struct CallRequest {
   ClaimRequest claim;
   bool alone = false;       // the process does nothing else
   std::int64_t replay = 0;  // whose call it is to be, if no message's
+  int runs = 0;             // of that replay, as claimed
 };
 
 struct TakenCall {

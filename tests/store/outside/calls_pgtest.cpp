@@ -156,6 +156,26 @@ TEST_F(OutsideCallsInSql, TakeNothingUnderALeaseThatIsOver) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys"), 0);
 }
 
+// Its worker stood still behind its look at the replay. Meanwhile the claim ran out, and an
+// operator discarded the letter, or another worker claimed the replay.
+TEST_F(OutsideCallsInSql, TakeNothingForAReplayThatIsNotItsRunsAnyMore) {
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, key, first_at) VALUES ('group', 'payments', 1, 0, 7, 'none', '{}', "
+      "'{}', 'rejected', 'no', 1, 'h', '1', 'charges', 'k', now()); "
+      "INSERT INTO hapax.replays (dead_letter, who, why, runs, ended_at) "
+      "SELECT id, 'ann', '', 1, now() FROM hapax.dead_letters");
+  CallRequest of_replay = request("k");
+  of_replay.replay = std::stoll(database.value("SELECT id FROM hapax.replays"));
+  of_replay.runs = 1;
+  EXPECT_EQ(taken(of_replay, me).token, 0);
+  database.run("UPDATE hapax.replays SET ended_at = NULL, runs = 2");
+  EXPECT_EQ(taken(of_replay, me).token, 0);
+  of_replay.runs = 2;
+  EXPECT_GT(taken(of_replay, me).token, 0);
+}
+
 TEST_F(OutsideCallsInSql, LeaveTheKeyOfAHolderThatCameWhileTheTakeWaited) {
   const int of_two = taken_after(
       [&] { EXPECT_TRUE(take(request("k"), register_holder(session, "g", "new", 1h)).taken); });
