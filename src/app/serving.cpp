@@ -142,8 +142,7 @@ void end_in_time(const std::function<void()>& end) {
   if (ended.wait_for(kEndTimeout) == std::future_status::ready) return;
   log::warning("gave_up_waiting", {},
                "PostgreSQL, the Kafka client, the relay or the sending of spans does not end; "
-               "leaving all the "
-               "same");
+               "leaving all the same");
   std::_Exit(kDone);
 }
 

@@ -7,6 +7,7 @@
 #include "store/quote.hpp"
 
 namespace hapax::store {
+
 BatchClaim claim_batch(Transaction& transaction, std::span<const ClaimRequest> requests,
                        bool one_at_a_time) {
   Session& session = transaction.session();

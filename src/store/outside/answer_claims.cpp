@@ -4,6 +4,7 @@
 #include "store/quote.hpp"
 
 namespace hapax::store {
+
 AnswerClaim claim_answered(Transaction& transaction, const ClaimRequest& request,
                            std::int64_t token) {
   Session& session = transaction.session();
