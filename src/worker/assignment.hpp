@@ -86,7 +86,7 @@ class Assignment {
   std::vector<std::shared_ptr<Partition>> ending_;  // stopped, but some of their messages still run
   // Of partitions that were ours.
   std::map<TopicPartition, ReadRecord> last_read_;
-  std::map<TopicPartition, store::WalPosition> seen_wal_;
+  std::map<TopicPartition, SeenWal> seen_wal_;
 };
 
 }  // namespace hapax::worker

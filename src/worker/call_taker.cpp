@@ -7,6 +7,7 @@
 #include "flow/judge.hpp"
 #include "flow/verdicts.hpp"
 #include "key/identity.hpp"
+#include "store/worker/wal_position.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -51,6 +52,7 @@ void CallTaker::take() {
   try {
     prepare(flights);
     take_keys(flights, calls.cautious);
+    see_position(flights);
     for (auto flight = flights.begin(); flight != flights.end();) {
       const auto current = flight++;
       if (current->taken.token == 0)
@@ -99,6 +101,17 @@ void CallTaker::take_keys(Flights& flights, bool alone) {
       ++flight;
     }
   }
+}
+
+// If PostgreSQL loses a take, this process shall see it, also if no checkpoint has moved since.
+void CallTaker::see_position(const Flights& flights) {
+  const auto is_taken = [](const Flight& one) { return one.taken.token != 0; };
+  if (std::ranges::none_of(flights, is_taken)) return;
+  const auto position = store::read_wal_position(*parts_.session);
+  if (!position) return;
+  for (const Flight& flight : flights)
+    if (is_taken(flight))
+      flight.work.partition->saw({*position, std::string(flight.task.incarnation)});
 }
 
 // Derives keys. If a message needs no call, or must be judged first, it goes to a lane.

@@ -39,6 +39,7 @@ class CallTaker {
   void prepare(Flights& flights);
   bool is_for_lane(Flight& flight);
   void take_keys(Flights& flights, bool alone);
+  void see_position(const Flights& flights);
   void begin(Flights& flights, Flights::iterator flight);
 
   const Parts parts_;

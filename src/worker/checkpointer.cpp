@@ -101,7 +101,8 @@ HeldPartitions::List Checkpointer::checkpoint(const HeldPartitions::List& partit
     flow::crash_point("checkpointed");
     for (std::size_t i = 0; i < dirty.size(); ++i) {
       if (written.contains(dirty[i]->id())) {
-        if (position && dirty[i]->seen_wal()) dirty[i]->saw(*position);
+        if (position && dirty[i]->seen_wal())
+          dirty[i]->saw({*position, dirty[i]->beginning().incarnation});
         dirty[i]->checkpointed(writes[i].next_offset);
       } else {
         lost.push_back(dirty[i]);

@@ -16,6 +16,7 @@ namespace log = observe::log;
 
 constexpr milliseconds kCommitAgain{500};         // after a commit that failed
 constexpr milliseconds kBetweenCommits{10};       // between two looks at all partitions
+constexpr milliseconds kBetweenPositions{1000};   // likewise, at positions of PostgreSQL
 constexpr milliseconds kLastCommitTimeout{2000};  // also for the look before it
 
 bool has_id(const Partition& partition) { return !partition.beginning().topic_id.empty(); }
@@ -32,10 +33,13 @@ const char* error_of(kafka::CommitResult result) {
 }
 
 // If not, the partition has started again since, and the commit is of the run before.
-bool is_of_this_run(const kafka::Commit& commit, const Partition& partition) {
-  const auto provenance = kafka::Provenance::parse(commit.metadata);
-  return partition.polling.started && provenance &&
-         provenance->epoch == partition.beginning().epoch;
+bool is_of_this_run(const kafka::Provenance& provenance, const Partition& partition) {
+  return partition.polling.started && provenance.epoch == partition.beginning().epoch;
+}
+
+std::string position_of(const Partition& partition) {
+  const auto seen = partition.seen_wal();
+  return seen ? seen->position.text() : "";
 }
 
 }  // namespace
@@ -66,7 +70,9 @@ bool OffsetCommits::may_send() {
   if (due_.empty()) {
     std::vector<std::shared_ptr<Partition>> all;
     for (const auto& [id, partition] : partitions_) all.push_back(partition);
-    due_ = due_of(all);
+    const bool positions = now >= positions_not_before_;
+    if (positions) positions_not_before_ = now + kBetweenPositions;
+    due_ = due_of(all, positions);
     due_since_ = now;
   }
   if (due_.empty()) return false;
@@ -100,15 +106,17 @@ void OffsetCommits::end_span(const std::vector<kafka::Commit>& commits, const ch
 }
 
 std::vector<kafka::Commit> OffsetCommits::due_of(
-    const std::vector<std::shared_ptr<Partition>>& partitions) const {
+    const std::vector<std::shared_ptr<Partition>>& partitions, bool positions) const {
   std::vector<kafka::Commit> commits;
   for (const auto& partition : partitions) {
     if (!partition->polling.started) continue;
     const std::int64_t offset = partition->checkpointed();
-    if (offset == partition->committed()) continue;
+    const bool is_due = offset != partition->committed();
+    if (!is_due && !positions) continue;
     kafka::Provenance provenance{keeper_.store_id(), keeper_.cluster_id(),
                                  partition->beginning().epoch};
-    if (const auto seen = partition->seen_wal()) provenance.wal = seen->text();
+    provenance.wal = position_of(*partition);
+    if (!is_due && provenance.wal == partition->polling.told_wal) continue;
     commits.push_back(
         {partition->id(), offset, partition->polling.leader_epoch, provenance.text()});
   }
@@ -129,7 +137,7 @@ std::vector<kafka::Commit> OffsetCommits::last_of(
     std::erase_if(partitions, [&](const auto& partition) {
       return std::ranges::find(changed, partition) != changed.end();
     });
-    return due_of(partitions);
+    return due_of(partitions, true);
   } catch (const std::exception& error) {
     log::warning("last_commit_left_out", {{"error", error.what()}},
                  "Kafka did not tell whether the topics are still the same; the next owner starts "
@@ -169,10 +177,15 @@ void OffsetCommits::answered(const std::vector<kafka::Commit>& commits, kafka::C
   switch (result) {
     case kafka::CommitResult::done:
       metrics_.offset_commit_ended(OffsetCommitResult::committed);
-      for (const kafka::Commit& commit : commits)
-        if (const auto found = partitions_.find(commit.partition);
-            found != partitions_.end() && is_of_this_run(commit, *found->second))
-          found->second->committed(commit.offset);
+      for (const kafka::Commit& commit : commits) {
+        const auto found = partitions_.find(commit.partition);
+        const auto provenance = kafka::Provenance::parse(commit.metadata);
+        if (found == partitions_.end() || !provenance ||
+            !is_of_this_run(*provenance, *found->second))
+          continue;
+        found->second->committed(commit.offset);
+        found->second->polling.told_wal = provenance->wal;
+      }
       break;
     case kafka::CommitResult::dropped:
       metrics_.offset_commit_ended(OffsetCommitResult::dropped);

@@ -1,4 +1,6 @@
 // Commits Kafka's offsets, which follow the checkpoints. One commit is in flight at a time.
+// If calls were made and no checkpoint has moved, it commits the offset again once a second. So
+// Kafka has the position of PostgreSQL behind these calls, and the next owner compares.
 //
 // If topics have no ids and a topic is made again, a committed offset would hide that. So a due
 // offset waits for a look at the group's offsets that began after the offset became due.
@@ -49,8 +51,9 @@ class OffsetCommits {
                 const std::string& error);
 
  private:
-  std::vector<kafka::Commit> due_of(
-      const std::vector<std::shared_ptr<Partition>>& partitions) const;
+  // `positions`: also if only PostgreSQL's position has moved.
+  std::vector<kafka::Commit> due_of(const std::vector<std::shared_ptr<Partition>>& partitions,
+                                    bool positions) const;
   std::vector<kafka::Commit> last_of(std::vector<std::shared_ptr<Partition>> partitions,
                                      std::chrono::milliseconds timeout) const;
   void send(const std::vector<kafka::Commit>& commits);
@@ -65,6 +68,7 @@ class OffsetCommits {
   traces::Commits spans_;
 
   Clock::time_point not_before_{};
+  Clock::time_point positions_not_before_{};
   std::vector<kafka::Commit> due_;  // waits for the keeper's look
   Clock::time_point due_since_{};
 };

@@ -34,6 +34,13 @@ struct PartitionOrder {
   }
 };
 
+// PostgreSQL's position, as this process has seen it.
+struct SeenWal {
+  store::WalPosition position;
+  std::string incarnation;  // of PostgreSQL at that time
+  bool operator==(const SeenWal&) const = default;
+};
+
 // What the start agreed on. The keeper writes it once, before another thread uses the partition.
 struct Beginning {
   std::int64_t epoch = 0;
@@ -74,8 +81,7 @@ class Partition {
     std::optional<std::chrono::steady_clock::time_point> short_since;
     // The look at a record for which the start asked.
     std::optional<RecordLook> look;
-    // PostgreSQL's position, as this process saw it in an assignment before.
-    std::optional<store::WalPosition> seen_wal;
+    std::optional<SeenWal> seen_wal;  // in an assignment before
   };
   Handover handover;
 
@@ -92,7 +98,8 @@ class Partition {
     std::int64_t checkpoint = -1;    // as its report saw it last
     // Since when settled messages are above this checkpoint, and it has not moved.
     std::chrono::steady_clock::time_point checkpoint_due{};
-    std::string refused;  // why Kafka does not let us read it; empty: it does
+    std::string refused;   // why Kafka does not let us read it; empty: it does
+    std::string told_wal;  // PostgreSQL's position, as of our last successful commit
   };
   Polling polling;
 
@@ -179,15 +186,14 @@ class Partition {
   std::int64_t committed() const { return committed_; }
   void committed(std::int64_t offset) { committed_ = offset; }
 
-  // PostgreSQL's position that this process has seen; only of a route that calls to the outside.
-  // Any thread.
-  std::optional<store::WalPosition> seen_wal() const {
+  // Only of a route that calls to the outside. Any thread.
+  std::optional<SeenWal> seen_wal() const {
     const sync::Lock lock(mutex_);
     return seen_wal_;
   }
-  void saw(const store::WalPosition& position) {
+  void saw(SeenWal seen) {
     const sync::Lock lock(mutex_);
-    seen_wal_ = position;
+    seen_wal_ = std::move(seen);
   }
 
   // Why its start is not agreed yet; empty: not known. Any thread.
@@ -241,7 +247,7 @@ class Partition {
   std::size_t bytes_ HAPAX_GUARDED_BY(mutex_) = 0;
   std::string delayed_ HAPAX_GUARDED_BY(mutex_);
   std::optional<std::pair<std::int64_t, std::string>> wait_ HAPAX_GUARDED_BY(mutex_);
-  std::optional<store::WalPosition> seen_wal_ HAPAX_GUARDED_BY(mutex_);
+  std::optional<SeenWal> seen_wal_ HAPAX_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> checkpointed_{0};
   std::atomic<std::int64_t> committed_{-1};
   std::atomic<bool> over_{false};

@@ -180,14 +180,17 @@ bool is_anothers(const StartFacts& facts) {
 // A sentence that tells how one sees that PostgreSQL lost commits. Nothing if it has not.
 std::optional<std::string> loss(const StartFacts& facts) {
   if (!facts.wal) return std::nullopt;
+  auto here = facts.found_wal ? facts.found_wal : facts.wal;
   auto seen = facts.seen_wal;
   const auto in_kafka =
       is_ours(facts) ? store::WalPosition::parse(facts.provenance->wal) : std::nullopt;
-  if (in_kafka && (!seen || seen->is_older_than(*in_kafka) || facts.wal->may_lack(*in_kafka)))
+  if (in_kafka && (!seen || seen->is_older_than(*in_kafka) || facts.wal->may_lack(*in_kafka))) {
+    here = facts.wal;
     seen = in_kafka;
-  if (seen && facts.wal->may_lack(*seen))
-    return "PostgreSQL is at " + facts.wal->text() +
-           " (database/timeline/position), and was seen at " + seen->text() + " before";
+  }
+  if (seen && here->may_lack(*seen))
+    return "PostgreSQL is at " + here->text() + " (database/timeline/position), and was seen at " +
+           seen->text() + " before";
   // Kafka gets an offset only after its checkpoint, which is written synchronously. But for a start
   // that an operator decided, Kafka gets the offset first. If the worker died before it told
   // PostgreSQL, that looks like a loss, so the operator is asked once more.

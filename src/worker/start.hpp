@@ -33,8 +33,9 @@ struct StartFacts {
   // PostgreSQL's side
   std::optional<store::CheckpointRow> row;
   std::string store_id;
-  std::optional<store::WalPosition> wal;       // PostgreSQL's position now
-  std::optional<store::WalPosition> seen_wal;  // the last one that this process saw
+  std::optional<store::WalPosition> wal;        // PostgreSQL's position now
+  std::optional<store::WalPosition> seen_wal;   // the last one that this process saw
+  std::optional<store::WalPosition> found_wal;  // the first one of PostgreSQL's run of now
   store::Doubt doubt;
   // the configuration's
   std::string key_spec;

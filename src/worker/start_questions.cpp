@@ -77,7 +77,7 @@ StartFacts StartQuestions::facts_of(const Partition& partition, const Answers& a
   if (const auto logs = answers.logs.find(id); logs != answers.logs.end())
     facts.known_logs = logs->second;
   if (const auto& outside = partition.route().outside) facts.repeat = outside->repeat;
-  facts.seen_wal = partition.handover.seen_wal;
+  if (const auto& seen = partition.handover.seen_wal) facts.seen_wal = seen->position;
   if (const auto doubt = answers.doubts.find(id); doubt != answers.doubts.end())
     facts.doubt = doubt->second;
   return facts;

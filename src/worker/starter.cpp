@@ -65,6 +65,7 @@ void Starter::agree_all(const List& partitions) {
   const bool calls_outside = std::ranges::any_of(
       partitions, [](const auto& one) { return one->route().outside.has_value(); });
   store_ = store::read_store(session_.get(), calls_outside);
+  if (store_.position && store_.incarnation != found_.incarnation) found_ = store_;
   std::string cluster = consumer_.cluster_id(kKafkaTimeout);
   {
     const sync::Lock lock(mutex_);
@@ -179,6 +180,9 @@ std::optional<Starter::Starting> Starter::decide(const std::shared_ptr<Partition
   facts.cluster_id = cluster_id();
   facts.store_id = store_id();
   if (facts.repeat) facts.wal = store_.position;
+  // This partition may have waited for its calls to end, while others went on to write.
+  if (const auto& seen = partition->handover.seen_wal; seen && facts.wal)
+    facts.found_wal = seen->incarnation == store_.incarnation ? facts.wal : found_.position;
   // Otherwise hapax would not notice that the topic is another one.
   if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
     throw std::runtime_error("Kafka does not tell the id of topic " + id.first);
@@ -304,7 +308,7 @@ void Starter::begin(const Starting& starting, std::int64_t highest, store::Known
   beginning.known = std::move(known);
   auto& before = partition->handover.read_before;
   before = read_again(facts, at, std::move(before));
-  if (facts.wal) partition->saw(*facts.wal);
+  if (facts.wal) partition->saw({*facts.wal, store_.incarnation});
   partition->begin(std::move(beginning));
   held_.add(partition);
   // The group took it away meanwhile, perhaps too late for the release. No message of it has run.

@@ -85,6 +85,7 @@ class Starter {
 
   KeeperSession session_;
   store::StoreIdentity store_;  // as the last start read it
+  store::StoreIdentity found_;  // as the first start of this incarnation read it
   StartQuestions questions_;
   // Of the starts that run now. Posted only if they do not fail, because otherwise all are tried
   // again.

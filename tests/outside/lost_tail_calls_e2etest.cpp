@@ -216,6 +216,110 @@ TEST(LostCalls, OfADatabaseThatADumpPutBackHalt) {
   expect_leaves(*heir);
 }
 
+// Puts old files of the tests' server back.
+void copy_files(const char* from, const char* to) {
+  sandbox::PostgresServer& server = test::postgres();
+  const auto in = server.folder();
+  sandbox::run_to_end(server.program("/bin/rm", {"-rf", in / to}), std::chrono::seconds(20));
+  sandbox::run_to_end(server.program("/bin/cp", {"-a", in / from, in / to}),
+                      std::chrono::seconds(60));
+}
+
+void keep_files() {
+  test::postgres().stop();
+  copy_files("data", "cold-calls");
+  test::postgres().start();
+}
+
+void put_files_back() {
+  test::postgres().stop();
+  copy_files("cold-calls", "data");
+  test::postgres().start();
+}
+
+void write(Shop& shop, const char* table, int rows) {
+  shop.site.database().run(std::string("CREATE TABLE ") + table + " AS SELECT generate_series(1, " +
+                           std::to_string(rows) + ")");
+}
+
+// While the server runs, so that no later run of the partitions tells that the files are old.
+void back_up() {
+  sandbox::PostgresServer& server = test::postgres();
+  const auto folder = server.folder() / "cold-calls";
+  sandbox::run_to_end(server.program("/bin/rm", {"-rf", folder}), std::chrono::seconds(20));
+  sandbox::run_to_end(server.program("pg_basebackup", {"--pgdata", folder, "--checkpoint", "fast",
+                                                       "--no-sync", "--dbname", server.url()}),
+                      std::chrono::seconds(60));
+}
+
+// The first message's booking fails, so no checkpoint moves.
+struct StuckCheckpoint : Shop {
+  StuckCheckpoint() : Shop(kQueryable, false, [](int) { return Site(1); }) {
+    nlohmann::json rules = patch();
+    rules["route"]["retry"]["max_attempts"] = 1000;
+    site.database().run("ALTER TABLE charges ADD CONSTRAINT stuck CHECK (payment <> 'p0')");
+    worker = site.worker("w", rules);
+    for (int i = 0; i < kKnown; ++i) send(i);
+    await_charges(kKnown - 1);
+    back_up();
+    write(*this, "more", 100000);
+    for (int i = kKnown; i < kMade; ++i) send(i);
+    await_charges(kMade - 1);
+  }
+  void lose() {
+    put_files_back();
+    EXPECT_EQ(value("SELECT count(*) FROM charges"), std::to_string(kKnown - 1));
+    site.database().run("ALTER TABLE charges DROP CONSTRAINT stuck");
+  }
+  void expect_all_asked_about() {
+    await_charges(kMade);
+    site.await_no_lag();
+    expect_exact(kMade);
+    EXPECT_EQ(gateway.calls(), kMade);
+    EXPECT_EQ(gateway.questions(), kMade - kKnown);
+  }
+
+  std::unique_ptr<WorkerProcess> worker;
+};
+
+TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughNoCheckpointHasMoved) {
+  HAPAX_NEEDS_KAFKA();
+  StuckCheckpoint shop;
+  shop.lose();
+  shop.expect_all_asked_about();
+}
+
+TEST(LostCalls, ThatNoCheckpointHasPassedAreToldToTheNextOwner) {
+  HAPAX_NEEDS_KAFKA();
+  StuckCheckpoint shop;
+  expect_leaves(*shop.worker);
+  shop.lose();
+  shop.worker->start_again();
+  shop.expect_all_asked_about();
+}
+
+// It starts again once its call has come back.
+TEST(LostCalls, HideFromNoPartitionThatWaitsWhileOthersWrite) {
+  HAPAX_NEEDS_KAFKA();
+  Shop shop(kQueryable, false);
+  shop.outside.update({{"lease", "60s"}, {"max_duration", "60s"}});
+  shop.send(0, "hang");
+  const auto worker = shop.worker("w");
+  shop.gateway.await_hanging(1);
+  back_up();
+  write(shop, "more", 100000);
+  for (int i = 1; i < kMade; ++i) shop.send(i);
+  shop.await_charges(kMade - 1);
+  put_files_back();
+  worker->await("calls_in_doubt");  // in the other partition
+  write(shop, "even_more", 200000);
+  shop.gateway.release();
+  shop.await_charges(kMade);
+  shop.site.await_no_lag();
+  shop.expect_exact(kMade);
+  EXPECT_EQ(shop.gateway.calls(), kMade);
+}
+
 // The timeline is the same, and the position is behind.
 TEST(LostCalls, OfFilesThatArePutBackAreAskedAbout) {
   HAPAX_NEEDS_KAFKA();
@@ -225,25 +329,13 @@ TEST(LostCalls, OfFilesThatArePutBackAreAskedAbout) {
   shop.await_charges(kKnown);
   shop.site.await_no_lag();
 
-  sandbox::PostgresServer& server = test::postgres();
-  const auto copy = [&](const char* from, const char* to) {
-    const auto in = server.folder();
-    sandbox::run_to_end(server.program("/bin/rm", {"-rf", in / to}), std::chrono::seconds(20));
-    sandbox::run_to_end(server.program("/bin/cp", {"-a", in / from, in / to}),
-                        std::chrono::seconds(60));
-  };
-  server.stop();
-  copy("data", "cold-calls");
-  server.start();
-  // More than a server writes by itself as it starts.
-  shop.site.database().run("CREATE TABLE more AS SELECT generate_series(1, 100000)");
+  keep_files();
+  write(shop, "more", 100000);  // more than a server writes by itself as it starts
   for (int i = kKnown; i < kMade; ++i) shop.send(i);
   shop.await_charges(kMade);
   shop.site.await_no_lag();
   worker->kill();
-  server.stop();
-  copy("cold-calls", "data");
-  server.start();
+  put_files_back();
   EXPECT_EQ(shop.value("SELECT count(*) FROM charges"), std::to_string(kKnown))
       << "nothing is lost";
   worker->start_again();

@@ -45,7 +45,7 @@ TEST_F(AssignmentTest, ATopicWithoutARouteIsNotTaken) {
 TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecord) {
   const auto partition = run(id(0));
   partition->polling.last = ReadRecord{1, 41, {}, 10};
-  partition->saw({1, 0xFF});
+  partition->saw({{1, 0xFF}, "run"});
   assignment.revoked(id(0));
   EXPECT_TRUE(partition->over());
   EXPECT_TRUE(partitions.empty());
@@ -57,9 +57,9 @@ TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecord) {
 
 TEST_F(AssignmentTest, APartitionThatStartsAgainKnowsHowFarPostgresWas) {
   const auto partition = run(id(0));
-  partition->saw({1, 0xFF});
+  partition->saw({{1, 0xFF}, "run"});
   assignment.start_again(partition, {});
-  EXPECT_EQ(partitions.at(id(0))->handover.seen_wal, (store::WalPosition{1, 0xFF}));
+  EXPECT_EQ(partitions.at(id(0))->handover.seen_wal, (SeenWal{{1, 0xFF}, "run"}));
 }
 
 // Behind a skip they do not come again, and later ones of their keys would overtake them.

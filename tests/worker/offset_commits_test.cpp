@@ -45,9 +45,31 @@ TEST_F(OffsetCommitsTest, CommitsTheCheckpointWithItsProvenance) {
 
 TEST_F(OffsetCommitsTest, TellsHowFarPostgresWasIfThatIsKnown) {
   const auto partition = start(0, with_id());
-  partition->saw({2, 0xFF});
+  partition->saw({{2, 0xFF}, ""});
   ASSERT_TRUE(turn());
   EXPECT_EQ(kafka::Provenance::parse(consumer.in_flight->front().metadata)->wal, "2/0/FF");
+}
+
+// The worker has called, and no checkpoint has moved. The next owner must see if that is lost.
+TEST_F(OffsetCommitsTest, TellsANewPositionOfPostgresOnceASecond) {
+  const auto partition = start(0, with_id());
+  partition->saw({{2, 0xFF}, ""});
+  ASSERT_TRUE(turn());
+  answer(kafka::CommitResult::done);
+  now += std::chrono::seconds(1);
+  EXPECT_FALSE(turn()) << "Kafka has it";
+  partition->saw({{2, 0x100}, ""});
+  now += milliseconds(990);
+  EXPECT_FALSE(turn());
+  now += milliseconds(10);
+  ASSERT_TRUE(turn());
+  EXPECT_EQ(sent_offset(), 0);
+  EXPECT_EQ(kafka::Provenance::parse(consumer.in_flight->front().metadata)->wal, "2/0/100");
+  answer(kafka::CommitResult::done);
+  partition->saw({{2, 0x101}, ""});
+  commits.send_last({partition});
+  ASSERT_TRUE(consumer.in_flight);
+  EXPECT_EQ(kafka::Provenance::parse(consumer.in_flight->front().metadata)->wal, "2/0/101");
 }
 
 TEST_F(OffsetCommitsTest, AFirstCommitIsDueAlsoAtOffsetZero) {

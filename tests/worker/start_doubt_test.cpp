@@ -46,6 +46,19 @@ TEST(Start, TheNewestPositionThatWasSeenCounts) {
   EXPECT_EQ(at(all).doubt_below, 100);
 }
 
+// Other partitions have written on, while this one waited for its calls to end.
+TEST(Start, WhatPostgresWroteSinceItCameBackHidesNoLoss) {
+  StartFacts all = calling(config::Repeat::never, "1/0/10", "1/0/30");
+  all.seen_wal = store::WalPosition{1, 0x20};
+  EXPECT_EQ(halt(all), "started");
+  all.found_wal = store::WalPosition{1, 0x1F};
+  EXPECT_EQ(halt(all), "tail_in_doubt");
+  all.found_wal = store::WalPosition{1, 0x20};
+  EXPECT_EQ(halt(all), "started");
+  all.provenance->wal = "1/0/28";  // another worker has had it meanwhile
+  EXPECT_EQ(halt(all), "started");
+}
+
 // An older state of the database was put back by a dump, whose log has gone on.
 TEST(Start, AnOffsetInKafkaThatIsAheadOfItsCheckpointPutsCallsInDoubt) {
   struct Row {

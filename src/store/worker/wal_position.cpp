@@ -50,4 +50,10 @@ std::optional<WalPosition> read_wal_position(Transaction& transaction) {
   return rows.empty() ? std::nullopt : WalPosition::parse(rows[0][0].text());
 }
 
+std::optional<WalPosition> read_wal_position(Session& session) {
+  Transaction none(session);
+  const Rows rows = none.run_outside(session.execute(sql::kReadWalPosition, {}));
+  return rows.empty() ? std::nullopt : WalPosition::parse(rows[0][0].text());
+}
+
 }  // namespace hapax::store

@@ -46,5 +46,7 @@ struct WalPosition {
 // What is on disk already, so that a crash of the same server keeps it.
 // Nothing from a standby. Throws: DatabaseError.
 std::optional<WalPosition> read_wal_position(Transaction& transaction);
+// The same, behind the session's last transaction.
+std::optional<WalPosition> read_wal_position(Session& session);
 
 }  // namespace hapax::store
