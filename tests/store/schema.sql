@@ -404,8 +404,7 @@ CREATE TABLE hapax.outbox_counts (
     what text NOT NULL COLLATE pg_catalog."C",
     records bigint NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
-    by text,
-    CONSTRAINT outbox_counts_what_check CHECK ((what = ANY (ARRAY['published'::text, 'sent'::text, 'skipped'::text, 'left'::text, 'removed'::text])))
+    by text
 )
 WITH (autovacuum_vacuum_scale_factor='0.0', autovacuum_vacuum_threshold='10000');
 CREATE TABLE hapax.outbox_halts (
@@ -543,8 +542,6 @@ ALTER TABLE ONLY hapax.holders
     ADD CONSTRAINT holders_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY hapax.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (key, scope, tenant);
-ALTER TABLE hapax.idempotency_keys
-    ADD CONSTRAINT idempotency_keys_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'forgotten'::text, 'started'::text, 'answered'::text, 'unknown'::text]))) NOT VALID;
 ALTER TABLE ONLY hapax.incarnation
     ADD CONSTRAINT incarnation_pkey PRIMARY KEY (only_row);
 ALTER TABLE ONLY hapax.leases

@@ -11,7 +11,7 @@
 namespace hapax::store {
 
 // The newest migration in this binary, and the oldest schema on which this worker can run.
-inline constexpr int kSchema = 20;
+inline constexpr int kSchema = 21;
 inline constexpr int kOldestSchema = 5;
 // The first schema with an outbox.
 inline constexpr int kOutboxSchema = 9;
