@@ -126,22 +126,9 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
                 .handler = *handler,
                 .session_was_new = session_.number() != ran_in_,
                 .crashed = std::move(crashed)};  // its key shows whether it was called
-    try {
-      note = run(current);
-    } catch (...) {
-      note = failed(current, std::current_exception());
-    }
-    try {
-      if (note && note->what == What::failed && current.answered) end_booking(current, note->text);
-    } catch (const store::DatabaseError&) {
-      session_.drop();  // the key stays `answered`, and its letter open
-    }
-    end_span(note);
+    note = run_to_end(current);
     replayed.trace_id = current.trace_id;
     replayed.awaits_schema = note && note->what == What::put_back && current.asked;
-    ran_in_ = session_.number();
-    if (setup_.running) setup_.running(nullptr, {});
-    session_.clean();
   }
   if (!note) {
     uncounted_.erase(claimed.id);
@@ -165,6 +152,25 @@ Replayed Replayer::run_claimed(const Claimed& claimed) {
   // outage.
   if (owed_) return {.result = End::outage};
   return replayed;
+}
+
+std::optional<store::ReplayNote> Replayer::run_to_end(Run& current) {
+  std::optional<Note> note;
+  try {
+    note = run(current);
+  } catch (...) {
+    note = failed(current, std::current_exception());
+  }
+  try {
+    if (note && note->what == What::failed && current.answered) end_booking(current, note->text);
+  } catch (const store::DatabaseError&) {
+    session_.drop();  // the key stays `answered`, and its letter open
+  }
+  end_span(note);
+  ran_in_ = session_.number();
+  if (setup_.running) setup_.running(nullptr, {});
+  session_.clean();
+  return note;
 }
 
 bool Replayer::ran_again(const Claimed& claimed) const {
@@ -234,7 +240,6 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
   if (!current.answered && !has_begun_call(route, request, transaction))
     if (auto note = refused_message(derived, route.payload.get(), message)) return note;
   begin_span(current, message);
-  std::string nonce;
   if (route.outside && !current.answered) {
     if (auto why = refusal_of_other_call(current.claimed, route, *letter, request, transaction))
       return Note{What::refused, std::move(*why)};
@@ -247,17 +252,28 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
     if (auto note = call(current, message)) return note;
     return run(current);
   }
-  if (auto why = claim(current, *letter, request, transaction, nonce))
+  return take_effect(current, *letter, request, message, transaction);
+}
+
+std::optional<store::ReplayNote> Replayer::take_effect(Run& current,
+                                                       const store::ReplayedLetter& letter,
+                                                       const store::ClaimRequest& request,
+                                                       const Message& message,
+                                                       store::Transaction& transaction) {
+  const Route& route = current.route;
+  std::string nonce;
+  if (auto why = claim(current, letter, request, transaction, nonce))
     return Note{What::refused, std::move(*why)};
   crash_point("replay_claimed");
 
   current.phase = Phase::handler;
   const traces::Carried carried(message, current.trace);
-  Publisher publisher(route.publishing.get(), route.key.scope, identity, carried, letter->source);
+  Publisher publisher(route.publishing.get(), route.key.scope, request.identity, carried,
+                      letter.source);
   if (!request.prepares_late) publisher.prepare(*session_);
-  LentContext context(transaction, carried, route.max_result_bytes, &publisher, &identity,
+  LentContext context(transaction, carried, route.max_result_bytes, &publisher, &request.identity,
                       key::is_by_position(route.key));
-  if (setup_.running) setup_.running(&route, letter->source);
+  if (setup_.running) setup_.running(&route, letter.source);
   try {
     handle(current.handler, message, current.answered ? &current.answered->answer : nullptr,
            context);

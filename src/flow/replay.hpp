@@ -130,8 +130,15 @@ class Replayer {
   };
 
   Replayed run_claimed(const Claimed& claimed);
-  // Returns what is to be recorded of the run; nothing if it completed.
+  // Runs it, and leaves the session clean for the next one. Returns what is to be recorded of the
+  // run; nothing if it completed. Throws: nothing.
+  std::optional<Note> run_to_end(Run& current);
+  // Reads and judges the letter. Calls first, if the route calls.
   std::optional<Note> run(Run& current);
+  // Claims the key, runs the handler, and commits both.
+  std::optional<Note> take_effect(Run& current, const store::ReplayedLetter& letter,
+                                  const store::ClaimRequest& request, const Message& message,
+                                  store::Transaction& transaction);
   // Asks for the schema of the message, without a transaction. The replay runs afterwards.
   std::optional<Note> ask_registry(Run& current, store::Transaction& transaction,
                                    const Message& original);

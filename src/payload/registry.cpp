@@ -209,66 +209,77 @@ Registry::Document Registry::document(const std::string& path) const {
   return read;
 }
 
-// With what it refers to, depth first. What is referred to twice is read once. Of two versions
-// under one name, Avro takes the first, as Confluent's clients do: a producer may have written by
-// it.
+// Reads a schema with all that it refers to, depth first. What is referred to twice is read once.
+// Of two versions under one name, Avro takes the first, as Confluent's clients do: a producer may
+// have written by it.
+class Registry::Walk {
+ public:
+  struct Stopped {
+    std::variant<SchemaText, Missing, Away> why;
+  };
+
+  explicit Walk(const Registry& registry) : registry_(registry), began_(registry.now_()) {}
+
+  // Throws: Stopped; NotDecodable.
+  SchemaText read(const std::string& path) {
+    const json document = document_of(path);
+    schema_.type = string_of(document, "schemaType", "AVRO");
+    add_references_of(document, true);
+    if (const auto rule = rule_of_reading(document))
+      throw NotDecodable("the schema has the rule " + *rule +
+                         ", which acts on what is read; hapax carries out no rules");
+    schema_.text = string_of(document, "schema", "");
+    return std::move(schema_);
+  }
+
+ private:
+  json document_of(const std::string& path) const {
+    if (registry_.now_() - began_ > kMaxTime)
+      throw Stopped{Away{"it takes more than " + std::to_string(kMaxTime.count()) +
+                         " s for a schema and those it refers to"}};
+    auto read = registry_.document(path);
+    if (std::holds_alternative<Missing>(read)) throw Stopped{Missing{}};
+    if (auto* const away = std::get_if<Away>(&read)) throw Stopped{std::move(*away)};
+    return std::get<json>(std::move(read));
+  }
+
+  // `is_root`: of the schema itself, so that its references are direct ones. kMaxReferences bounds
+  // the depth.
+  void add_references_of(const json& document, bool is_root) {
+    const auto references = document.find("references");
+    if (references == document.end() || !references->is_array()) return;
+    for (const json& reference : *references) {
+      const std::string path = path_of(reference);
+      if (path.empty()) throw NotDecodable("the schema has a reference that names no subject");
+      const std::string name = string_of(reference, "name", "");
+      const auto [known, is_new] =
+          places_.try_emplace(schema_.type == "AVRO" && !name.empty() ? name : path, 0);
+      if (is_new) {
+        if (places_.size() > kMaxReferences)
+          throw NotDecodable("the schema refers to more than " + std::to_string(kMaxReferences) +
+                             " others");
+        const json referred = document_of(path);
+        add_references_of(referred, false);
+        known->second = schema_.references.size();
+        schema_.references.push_back({name, string_of(referred, "schema", ""), is_root});
+      } else if (is_root) {
+        schema_.references[known->second].is_direct = true;
+      }
+    }
+  }
+
+  const Registry& registry_;
+  const Clock::time_point began_;
+  SchemaText schema_;
+  std::map<std::string, std::size_t> places_;  // in schema_.references, once that is known
+};
+
 std::variant<SchemaText, Registry::Missing, Registry::Away> Registry::schema(
     const std::string& path) const {
-  SchemaText schema;
-  struct Open {
-    json document;
-    std::string name;
-    std::string seen_as;
-    std::size_t next = 0;
-  };
-  std::vector<Open> open;
-  std::map<std::string, std::size_t> seen;  // the place in schema.references, once it is known
-  std::string wanted = path, wanted_as = path, name;
-  const auto began = now_();
-  for (;;) {
-    if (!wanted.empty()) {
-      if (now_() - began > kMaxTime)
-        return Away{"it takes more than " + std::to_string(kMaxTime.count()) +
-                    " s for a schema and those it refers to"};
-      auto read = document(wanted);
-      if (std::holds_alternative<Missing>(read)) return Missing{};
-      if (auto* const away = std::get_if<Away>(&read)) return std::move(*away);
-      open.push_back({std::get<json>(std::move(read)), name, wanted_as});
-      wanted.clear();
-    }
-    const bool is_avro = string_of(open.front().document, "schemaType", "AVRO") == "AVRO";
-    Open& last = open.back();
-    const json& references = last.document["references"];
-    if (references.is_array() && last.next < references.size()) {
-      const json& reference = references[last.next++];
-      const std::string its = path_of(reference);
-      if (its.empty()) throw NotDecodable("the schema has a reference that names no subject");
-      name = string_of(reference, "name", "");
-      const std::string one = is_avro && !name.empty() ? name : its;
-      if (const auto known = seen.find(one); known != seen.end()) {
-        if (open.size() == 1) schema.references[known->second].is_direct = true;
-        continue;
-      }
-      seen.emplace(one, 0);
-      if (seen.size() > kMaxReferences)
-        throw NotDecodable("the schema refers to more than " + std::to_string(kMaxReferences) +
-                           " others");
-      wanted = its;
-      wanted_as = one;
-      continue;
-    }
-    std::string text = string_of(last.document, "schema", "");
-    if (open.size() == 1) {
-      schema.type = string_of(last.document, "schemaType", "AVRO");
-      if (const auto rule = rule_of_reading(last.document))
-        throw NotDecodable("the schema has the rule " + *rule +
-                           ", which acts on what is read; hapax carries out no rules");
-      schema.text = std::move(text);
-      return schema;
-    }
-    seen[last.seen_as] = schema.references.size();
-    schema.references.push_back({last.name, std::move(text), open.size() == 2});
-    open.pop_back();
+  try {
+    return Walk(*this).read(path);
+  } catch (Walk::Stopped& stopped) {
+    return std::move(stopped.why);
   }
 }
 

@@ -79,6 +79,7 @@ class Registry {
     bool has_no_such_path = false;  // it answers to other paths
   };
   struct Missing {};
+  class Walk;
   using Document = std::variant<nlohmann::json, Missing, Away>;
 
   Found ask(const std::string& path) HAPAX_REQUIRES(mutex_);
