@@ -2,7 +2,7 @@
 -- waits at infinity, which these do not.
 -- $1 scope of the gate, $2 the paths of its routes, $3 expires_at, $4 key and $5 tenant of the last
 -- one of the page before, $6 at most so many.
-SELECT expires_at::text AS expires_at, key, tenant, topic, encode(fingerprint, 'hex') AS fingerprint
+SELECT to_json(expires_at) #>> '{}' AS expires_at, key, tenant, topic, encode(fingerprint, 'hex') AS fingerprint
 FROM hapax.idempotency_keys
 WHERE expires_at > now() + interval '50 years' AND expires_at < 'infinity'
   AND scope = $1 AND topic = ANY ($2::text[])

@@ -26,5 +26,5 @@ WITH due AS MATERIALIZED (
     FOR UPDATE OF k SKIP LOCKED))
   RETURNING 1)
 SELECT (SELECT count(*) FROM removed) AS removed, count(*) AS looked,
-       (max(expires_at) + interval '1 microsecond')::text AS next
+       to_json(max(expires_at) + interval '1 microsecond') #>> '{}' AS next
 FROM looked

@@ -4,7 +4,7 @@
 -- '-infinity': its worker has not noted one since the partition was taken or moved. A row whose start was never
 -- agreed holds nothing.
 SELECT DISTINCT ON (scope) scope, group_id, topic, partition,
-       least(until, $1::timestamptz)::text AS until,
+       to_json(least(until, $1::timestamptz)) #>> '{}' AS until,
        extract(epoch FROM $1::timestamptz - greatest(until, updated_at))::bigint AS seconds
 FROM (SELECT c.scope, c.group_id, c.topic, c.partition, c.updated_at,
              CASE WHEN p.epoch = c.epoch THEN p.until ELSE '-infinity' END AS until

@@ -122,7 +122,7 @@ MUTANTS = {
         "sql/worker/expire_keys.sql", "WHERE k.expires_at < (", "WHERE k.expires_at + '1 year' < (")],
         "worker-pause", soak=True),
     "keys-wait-for-their-own-partition-alone": of("retention", [
-        ("sql/worker/read_held_scopes.sql", "least(until, $1::timestamptz)::text", "$1::timestamptz::text"),
+        ("sql/worker/read_held_scopes.sql", "least(until, $1::timestamptz)", "$1::timestamptz"),
         ("sql/worker/expire_keys.sql", "AND k.expires_at >= $2::timestamptz\n",
          "AND k.expires_at >= $2::timestamptz\n"
          "      AND NOT EXISTS (SELECT FROM hapax.checkpoints c WHERE c.group_id = k.group_id\n"

@@ -4,6 +4,7 @@
 #include "gate/accept_case.hpp"
 #include "key/key_text.hpp"
 #include "sandbox/proxy.hpp"
+#include "store/message/operations.hpp"
 
 namespace hapax::gate {
 namespace {
@@ -252,6 +253,24 @@ TEST_F(Accept, HandlersOfTheGateMayPublish) {
   };
   EXPECT_EQ(post("k1", "10", {}, "/direct").status, 201);
   EXPECT_EQ(record("group_id, topic, convert_from(payload, 'UTF8')"), "bookers|requests|told");
+}
+
+TEST_F(Accept, OperationsArePagedInEachStyleOfDates) {
+  post("k1");
+  post("k2");
+  database.run("ALTER DATABASE " + database.name() +
+               " SET timezone TO 'Asia/Shanghai'; ALTER DATABASE " + database.name() +
+               " SET datestyle TO 'SQL, DMY'");
+  store::Session session(options);
+  const auto page = [&](const store::WaitingOperation& after) {
+    return store::list_waiting_operations(session, config.gate.scope, {config.gate.routes[0].path},
+                                          after, 1);
+  };
+  const auto first = page({});
+  ASSERT_EQ(first.size(), 1U);
+  const auto second = page(first[0]);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_NE(second[0].key, first[0].key);
 }
 
 }  // namespace

@@ -56,6 +56,20 @@ TEST_F(Forgotten, IsTheNewestCompletionOfEachScopeWhoseKeyWasRemoved) {
   EXPECT_EQ(database.value("SELECT '" + forgotten_until(transaction, "b") + "' = " + ago(10)), "t");
 }
 
+TEST_F(Forgotten, IsTheSameTimeInEachStyleOfDates) {
+  database.run(
+      "ALTER DATABASE " + database.name() + " SET timezone TO 'Europe/Dublin'; ALTER DATABASE " +
+      database.name() +
+      " SET datestyle TO 'SQL'; INSERT INTO hapax.forgotten VALUES ('a', '2026-07-01 12:00Z')");
+  Session later(database.worker());
+  Transaction transaction(later);
+  const std::string until = forgotten_until(transaction, "a");
+  EXPECT_EQ(
+      transaction.run("SELECT '" + until + "'::timestamptz = '2026-07-01 12:00Z'")[0][0].text(),
+      "t")
+      << until;
+}
+
 // Its role has no rights on the new table.
 TEST_F(Forgotten, IsNotedForAWorkerOfTheSchemaBefore) {
   database.run("REVOKE ALL ON hapax.forgotten FROM hapax_worker");

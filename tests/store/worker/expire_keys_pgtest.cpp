@@ -80,6 +80,31 @@ TEST_F(ExpireKeys, PassesKeysThatExpiredTogether) {
   EXPECT_EQ(expire_keys(session, kStep, removed.next, scopes).looked_at, 0U);
 }
 
+// In another style than ISO, PostgreSQL writes a time zone by its abbreviation. It reads CST as
+// America's.
+TEST_F(ExpireKeys, ExpireByTheSameTimeInEachStyleOfDatesAndEachZone) {
+  database.run(
+      "ALTER DATABASE " + database.name() + " SET timezone TO 'Asia/Shanghai'; ALTER DATABASE " +
+      database.name() +
+      " SET datestyle TO 'SQL, DMY';"
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, epoch, key_spec, scope, "
+      "next_offset) VALUES ('g', 't', 0, 1, '', 'held', 0);"
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) SELECT n, scope, 'completed', 'g', 't', 1, 0, n, "
+      "now() + n * interval '1 hour' FROM unnest('{held, free}'::text[]) AS scope, "
+      "generate_series(-2, 13) n WHERE n <> 0");
+  Session session(database.worker());
+  const std::string now =
+      read_clock(session, std::chrono::system_clock::now(), std::chrono::minutes(5)).now;
+  EXPECT_EQ(note_passed(session, "g", {{{"t", 0}, 1, 0, now}}).size(), 1U);
+  const auto scopes = read_held_scopes(session, now);
+  const Removed first = expire_keys(session, 1, "-infinity", scopes, now);
+  EXPECT_EQ(first.keys, 2U);  // expired in the same microsecond
+  EXPECT_EQ(expire_keys(session, kStep, first.next, scopes, now).keys, 2U);
+  EXPECT_EQ(database.count("SELECT count(*) FROM hapax.idempotency_keys WHERE expires_at > now()"),
+            26);
+}
+
 TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
   fill("1 microsecond");
   observe::Metrics metrics({});
