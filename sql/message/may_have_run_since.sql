@@ -1,8 +1,9 @@
 -- Whether the message of a dead letter may have taken effect since. It may if an operator let it run
--- again by the decision `run`, and if no later giving up is known. A run that failed and is
--- to be tried again tells nothing, nor does one that was only announced. Only for routes whose key is
--- the position, because no key tells there. PostgreSQL's clock may have gone back since the letter, by 5 minutes
--- at most. So a decision shortly before the letter counts, too.
+-- again by the decision `run`, and if no later giving up is known. Its transaction leaves next_try before
+-- last_at. Another failed run tells nothing: the message may be tried again, or the failure is of an
+-- earlier owner, whose COMMIT came behind the effect. Nor does a run tell that was only announced. Only
+-- for routes whose key is the position, because no key tells there. PostgreSQL's clock may have gone back
+-- since the letter, by 5 minutes at most. So a decision shortly before the letter counts, too.
 -- $1 dead letter. One row.
 SELECT EXISTS (
   SELECT FROM hapax.dead_letters d
@@ -13,9 +14,4 @@ SELECT EXISTS (
                     WHERE a.group_id = d.group_id AND a.topic = d.topic
                       AND a.generation = d.generation AND a.partition = d.partition
                       AND a.kafka_offset = d.kafka_offset AND a.last_at > h.ended_at AND a.count > 0
-                      AND (hapax.is_settled(d.group_id, d.topic, d.partition, d.generation,
-                                            d.kafka_offset)
-                           OR EXISTS (SELECT FROM hapax.checkpoints c
-                                      WHERE c.group_id = d.group_id AND c.topic = d.topic
-                                        AND c.partition = d.partition AND c.generation = d.generation
-                                        AND c.next_offset > d.kafka_offset)))) AS may
+                      AND a.next_try < a.last_at)) AS may

@@ -1,5 +1,7 @@
 // Replays by position beside an operator's decision `run`, which lets the message of a dead letter
 // run again. One of the two takes effect.
+#include <thread>
+
 #include "flow/position_case.hpp"
 #include "flow/replay_case.hpp"
 
@@ -70,6 +72,45 @@ TEST_F(ReplayByPosition, IsRefusedWhileTheMessageIsToBeTriedAgain) {
   EXPECT_EQ(process({.offset = 7}, reject_it, {.attempts = 1}).result, Result::failed);
   want(letter);
   EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+TEST_F(ReplayByPosition, RunsIfItsLetterIsOfARunBehindTheDecision) {
+  const std::int64_t other = dead_below_highest();
+  database.run("DELETE FROM hapax.dead_letters WHERE id = " + std::to_string(other));
+  decide();
+  route.retry.max_attempts = 1;
+  want(dead({.offset = 7}, [](auto&, auto&) { throw Retry("not yet"); }));
+  EXPECT_EQ(run_next().result, ReplayResult::completed);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
+// The last owner failed to run it. PostgreSQL commits that only when the next owner has read what
+// failed, and has completed the message.
+TEST_F(ReplayByPosition, IsRefusedThoughAFailedRunIsCommittedBehindTheEffect) {
+  const std::int64_t letter = dead_below_highest();
+  decide();
+  database.run(
+      "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;"
+      "CREATE CONSTRAINT TRIGGER stall AFTER INSERT ON hapax.attempts DEFERRABLE INITIALLY "
+      "DEFERRED FOR EACH ROW EXECUTE FUNCTION stall()");
+  store::Session session(database.owner());
+  auto stalls = std::make_unique<store::Transaction>(session);
+  stalls->run("SELECT pg_advisory_xact_lock(1)");
+  Processor last = make_processor(2);
+  std::thread failing(
+      [&] { process_on(last, {.offset = 7}, [](auto&, auto&) { throw Retry("not yet"); }); });
+  database.wait_until(
+      "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = "
+      "current_database()",
+      "1");
+  EXPECT_EQ(start(), std::set<std::int64_t>());
+  EXPECT_EQ(process({.offset = 7}).result, Result::completed);
+  stalls.reset();
+  failing.join();
+  EXPECT_EQ(count("hapax.attempts"), 1);
+  expect_refused_for_now(letter);
   EXPECT_EQ(effects(), "k1=10");
 }
 
