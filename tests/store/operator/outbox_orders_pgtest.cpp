@@ -134,6 +134,15 @@ TEST_F(OutboxOrders, RetryEndsTheHaltsOfATopicOrOfOneRecordAndOfNoOtherGroup) {
             "g 2, g receipts");
 }
 
+TEST_F(OutboxOrders, RetryOfANumberMeansTheHaltedRecordBeforeATopicOfThatName) {
+  halt("17", "NULL");
+  halt("receipts", "17", "'k1'");
+  EXPECT_EQ(retry("17").halts.size(), 1U);
+  EXPECT_EQ(halts(), "17|null|null|null|null\nreceipts|17|ann|fixed|retry");
+  EXPECT_EQ(retry("17").halts.size(), 1U);
+  EXPECT_EQ(halts(), "17|null|ann|fixed|retry\nreceipts|17|ann|fixed|retry");
+}
+
 TEST_F(OutboxOrders, ADryRunChangesNothing) {
   records("receipts", 1, 1);
   halt("receipts", "1", "'k1'");
