@@ -182,6 +182,15 @@ class Decoding {
 
 }  // namespace
 
+// Confluent's serializer for Java writes such a value without its length, and others write it with
+// one. A value without may begin with bytes that look like its length.
+AvroDecoder::AvroDecoder(const SchemaText& schema) : schema_(schema) {
+  if (schema_.root().kind == Kind::bytes)
+    throw NotDecodable(
+        "the schema is `bytes` and nothing else, which serializers write in two ways; put the "
+        "bytes into a record");
+}
+
 std::string AvroDecoder::decode(const Framed& framed) const {
   return Decoding(framed.body, max_text(framed.body.size())).whole(schema_.root());
 }

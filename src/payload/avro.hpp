@@ -1,7 +1,7 @@
 // Avro's binary encoding as JSON.
 //
 // - int, long, float, double: a number; NaN and infinities are the strings "NaN", "Infinity"
-// - bytes, fixed: a string, base64
+// - bytes, fixed: a string, base64; a schema that is nothing but bytes is refused
 // - decimal (bytes, fixed): a string with all its digits: "-12.50"
 // - enum: a string
 // - record, map: an object
@@ -23,8 +23,8 @@ namespace hapax::payload {
 
 class AvroDecoder final : public Decoder {
  public:
-  // Throws: NotDecodable, if the text is not an Avro schema.
-  explicit AvroDecoder(const SchemaText& schema) : schema_(schema) {}
+  // Throws: NotDecodable, if the text is not an Avro schema, or is one of bytes alone.
+  explicit AvroDecoder(const SchemaText& schema);
 
   std::string decode(const Framed& framed) const override;
 

@@ -35,7 +35,23 @@ TEST(Avro, WritesEachPrimitiveAsJson) {
   EXPECT_EQ(decoded(R"("double")", "\x9a\x99\x99\x99\x99\x99\xb9\x3f"), "0.1");
   EXPECT_EQ(decoded(R"("double")", "\0\0\0\0\0\0\xf8\x7f"s), R"("NaN")");
   EXPECT_EQ(decoded(R"("float")", "\0\0\x80\xff"s), R"("-Infinity")");
-  EXPECT_EQ(decoded(R"("bytes")", "\4\xff\0"s), R"("/wA=")");
+}
+
+std::string of_bytes(const std::string& schema) {
+  return R"({"type": "record", "name": "R", "fields": [{"name": "b", "type": )" + schema + "}]}";
+}
+
+TEST(Avro, WritesBytesAsBase64) {
+  EXPECT_EQ(decoded(of_bytes(R"("bytes")"), "\4\xff\0"s), R"({"b":"/wA="})");
+}
+
+// For Java's serializer "\4ab" are three bytes, for Python's they are "ab".
+TEST(Avro, RefusesASchemaOfBytesAloneWhichSerializersWriteInTwoWays) {
+  for (const std::string schema :
+       {R"("bytes")", "bytes", R"({"type": "bytes"})",
+        R"({"type": "bytes", "logicalType": "decimal", "precision": 9})"})
+    expect_refused(schema, "\4ab", "two ways");
+  EXPECT_EQ(decoded(R"(["null", "bytes"])", "\2\4ab"), R"("YWI=")");
 }
 
 TEST(Avro, WritesRecordsMapsArraysEnumsAndFixed) {
@@ -63,9 +79,11 @@ TEST(Avro, NamesTheBranchOnlyOfAUnionWithSeveral) {
 
 TEST(Avro, WritesADecimalWithAllItsDigits) {
   const auto decimal = [](int scale, const std::string& bytes) {
-    return decoded(R"({"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": )" +
-                       std::to_string(scale) + "}",
-                   std::string(1, static_cast<char>(2 * bytes.size())) + bytes);
+    const std::string json = decoded(
+        of_bytes(R"({"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": )" +
+                 std::to_string(scale) + "}"),
+        std::string(1, static_cast<char>(2 * bytes.size())) + bytes);
+    return json.substr(5, json.size() - 6);  // {"b":…}
   };
   EXPECT_EQ(decimal(2, "\x04\xd2"), R"("12.34")");
   EXPECT_EQ(decimal(2, "\xfb\x2e"), R"("-12.34")");
@@ -102,7 +120,7 @@ TEST(Avro, RefusesBytesThatDoNotFit) {
 
 // Each of these ended avro-c, or would have.
 TEST(Avro, IsBoundedByWhatItReadsAndNotByTheBytesOwnNumbers) {
-  expect_refused(R"("bytes")", "\x80\x80\x80\x80\x80\x40", "ends early");  // 2^40 bytes
+  expect_refused(R"("string")", "\x80\x80\x80\x80\x80\x40", "ends early");  // 2^40 bytes
   const std::string most = "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01";
   expect_refused(R"({"type": "array", "items": "null"})", most, "more than");
   expect_refused(R"({"type": "array", "items": {"type": "record", "name": "R", "fields": []}})",
@@ -114,7 +132,7 @@ TEST(Avro, IsBoundedByWhatItReadsAndNotByTheBytesOwnNumbers) {
   expect_refused(list, std::string(1'000'000, '\2'), "nests too deep");
   expect_refused(R"({"type": "record", "name": "N", "fields": [{"name": "n", "type": "N"}]})", "",
                  "nests too deep");
-  expect_refused(R"({"type": "bytes", "logicalType": "decimal", "precision": 9})",
+  expect_refused(of_bytes(R"({"type": "bytes", "logicalType": "decimal", "precision": 9})"),
                  "\x90\x4e" + std::string(5000, '\7'), "128 bytes");
 }
 
