@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <set>
@@ -86,20 +87,34 @@ const std::map<std::string, Keyword>& keywords() {
   throw std::runtime_error("at \"" + at + "\": " + why);
 }
 
+// \u20ac and \xe9. A backslash that is escaped itself escapes nothing.
+bool escapes_more_than_ascii(const std::string& pattern) {
+  for (std::size_t at = 0; at + 1 < pattern.size(); ++at) {
+    if (pattern[at] != '\\') continue;
+    const char kind = pattern[++at];
+    const std::size_t digits = kind == 'u' ? 4 : kind == 'x' ? 2 : 0;
+    const std::string code = pattern.substr(at + 1, digits);
+    if (digits > 0 && std::strtoul(code.c_str(), nullptr, 16) >= 0x80) return true;
+  }
+  return false;
+}
+
 std::string below(const std::string& at, std::string name) {
   std::string escaped;
   for (const char c : name) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   return at + "/" + escaped;
 }
 
-// Whether it holds a number that make_comparable() cannot tell from others.
-bool has_large_number(const json& value) {
+constexpr double kOfIntegers = 9223372036854775808.0;  // 2^63
+constexpr double kExact = 9007199254740992.0;          // 2^53: below it a double has no neighbours
+
+// Whether it holds a number that is equal to others of a payload.
+bool has_large_number(const json& value, double limit) {
   if (value.is_structured())
     return std::any_of(value.begin(), value.end(),
-                       [](const json& e) { return has_large_number(e); });
-  constexpr double kLimit = 9223372036854775808.0;  // 2^63
-  return value.is_number() && std::abs(value.get<double>()) >= kLimit &&
-         value != std::numeric_limits<std::int64_t>::max();
+                       [limit](const json& e) { return has_large_number(e, limit); });
+  return value.is_number() && std::abs(value.get<double>()) >= limit &&
+         (limit < kOfIntegers || value != std::numeric_limits<std::int64_t>::max());
 }
 
 class Walk {
@@ -207,8 +222,12 @@ class Walk {
 
   void plain(const std::string& name, json& value, const std::string& at,
              std::vector<std::string>& in_place) {
-    if (has_large_number(value))
+    if (has_large_number(value, kOfIntegers))
       refuse_schema(at, "a number of a schema must lie between -2^63 and 2^63 - 1");
+    if ((name == "enum" || name == "const") && has_large_number(value, kExact))
+      refuse_schema(at,
+                    "a number must lie between -2^53 and 2^53: it is compared as a double, "
+                    "which also stands for its neighbours");
     make_comparable(value);
     if (name == "multipleOf" && !(value.is_number_integer() && value > 0))
       refuse_schema(at,
@@ -222,7 +241,8 @@ class Walk {
     if (!value.is_string()) refuse_schema(at, "must be a string");
     const std::string& text = value.get_ref<const std::string&>();
     if (name == "pattern") {
-      if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
+      if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }) ||
+          escapes_more_than_ascii(text))
         refuse_schema(at, "a pattern is matched byte by byte, so it must be ASCII");
       if (text.find("(?=") != std::string::npos || text.find("(?!") != std::string::npos)
         refuse_schema(at, "a lookahead takes a pass for each byte; write the pattern without it");
@@ -274,7 +294,6 @@ class Walk {
 }  // namespace
 
 void make_comparable(json& value) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53
   if (value.is_structured()) {
     for (json& element : value) make_comparable(element);
   } else if (value.is_number_unsigned()) {
@@ -283,8 +302,11 @@ void make_comparable(json& value) {
         std::min(number, std::uint64_t{std::numeric_limits<std::int64_t>::max()}));
   } else if (value.is_number_float()) {
     const auto number = value.get<double>();
-    if (std::abs(number) <= kExact && std::trunc(number) == number)
-      value = static_cast<std::int64_t>(number);
+    using Limits = std::numeric_limits<std::int64_t>;
+    if (std::trunc(number) == number)
+      value = number >= kOfIntegers   ? Limits::max()
+              : number < -kOfIntegers ? Limits::min()
+                                      : static_cast<std::int64_t>(number);
   }
 }
 

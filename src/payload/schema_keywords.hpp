@@ -23,7 +23,8 @@ struct CheckedSchema {
 CheckedSchema check_keywords(nlohmann::json schema);
 
 // Changes numbers so that valijson can compare them. It would wrap around at 2^63, so greater
-// integers become 2^63 - 1. It does not take 1.0 for an integer, as JSON Schema does.
+// integers become 2^63 - 1, and those below -2^63 become that. It does not take 1.0 and 1e21 for
+// integers, as JSON Schema does.
 // Precondition: nests at most kMaxJsonDepth levels. Thread safety: pure.
 void make_comparable(nlohmann::json& value);
 

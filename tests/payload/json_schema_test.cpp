@@ -58,6 +58,14 @@ TEST(JsonSchema, TakesIntegersBeyondTheSignedOnesForWhatTheyAre) {
   EXPECT_NE(refusal(R"({"maximum": 1e30})"), "");
 }
 
+TEST(JsonSchema, TakesAnIntegerOfAnySizeAndSpellingForOne) {
+  for (const std::string integer :
+       {"1e16", "1E+21", "-1e21", "12345678901234567890123", "-12345678901234567890123"}) {
+    EXPECT_EQ(violation(R"({"type": "integer"})", json::parse(integer)), "") << integer;
+    EXPECT_NE(violation(R"({"minimum": -5, "maximum": 5})", json::parse(integer)), "") << integer;
+  }
+}
+
 TEST(JsonSchema, RefusesWhatItWouldNotCheck) {
   for (const auto& [schema, place] : std::vector<std::pair<std::string, std::string>>{
            {R"({"properties": {"a": {"minLenght": 1}}})", "/properties/a/minLenght"},
@@ -72,13 +80,24 @@ TEST(JsonSchema, RefusesWhatItWouldNotCheck) {
            {R"({"type": "strin"})", "strin"},
            {R"({"pattern": "(a)\\1"})", "backtracking"},
            {R"({"pattern": "ä"})", "ASCII"},
+           {R"({"pattern": "^[\\u20ac\\u0024]$"})", "ASCII"},
+           {R"({"pattern": "\\\\\\xe9"})", "ASCII"},
            {R"x({"pattern": "a(?=b)"})x", "lookahead"},
            {R"({"pattern": "a)(b"})", "pattern"},
+           {R"({"enum": ["a", [1234567890123456788]]})",
+            "/enum\": a number must lie between -2^53"},
+           {R"({"const": 9007199254740992})", "/const\": a number must lie between -2^53"},
            {R"({"type": "number", "multipleOf": 0.01})", "whole number"},
            {R"({"type": "number", "multipleOf": 5})", "needs \"type\": \"integer\""},
            {R"([])", "a schema is an object"},
            {R"({)", "is not JSON"}})
     EXPECT_NE(refusal(schema).find(place), std::string::npos) << schema << ": " << refusal(schema);
+}
+
+TEST(JsonSchema, TakesAPatternWithEscapesOfAscii) {
+  const std::string schema = R"({"pattern": "^[\\u0041-\\x5a]\\\\ue9$"})";
+  EXPECT_EQ(violation(schema, "B\\ue9"), "");
+  EXPECT_NE(violation(schema, "b\\ue9"), "");
 }
 
 // Its author means no harm; a payload would.
