@@ -98,10 +98,7 @@ void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& span
                          steps.call_begins();
                          return may_call();
                        });
-  // The handler may have caught what a step threw.
-  if (steps.is_in_doubt() &&
-      (call.end.how == Ended::How::not_called || call.end.how == Ended::How::no_call))
-    call.end.how = Ended::How::failed;
+  heed_doubt(steps, call.end);
   const traces::Ended ended = ended_as(call.end);
   spans.end(std::span(&ended, 1), std::chrono::steady_clock::now());
 }

@@ -25,6 +25,12 @@ std::string payload_of(const key::Fingerprint& fingerprint) {
 
 }  // namespace
 
+void heed_doubt(const Steps& steps, Ended& ended) {
+  using How = Ended::How;
+  if (steps.is_in_doubt() && (ended.how == How::not_called || ended.how == How::no_call))
+    ended.how = How::failed;
+}
+
 bool are_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own) {
   return steps.payload.starts_with(own.rule + ' ') && steps.payload != payload_of(own);
 }

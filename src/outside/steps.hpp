@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "hapax/outside.hpp"
+#include "outside/policy.hpp"
 #include "store/outside/calls.hpp"
 
 namespace hapax::outside {
@@ -76,6 +77,10 @@ class Steps final : public CallSteps {
   std::set<std::string, std::less<>> in_doubt_;
   bool lost_ = false;  // another holder has the key
 };
+
+// A call with a step in doubt may have happened, though it threw NotCalled: the handler may have
+// caught what the step threw.
+void heed_doubt(const Steps& steps, Ended& ended);
 
 // False if none is kept, or if the fingerprints are by two rules and so cannot be compared.
 bool are_of_another_payload(const store::KeptSteps& steps, const key::Fingerprint& own);

@@ -107,6 +107,7 @@ Ended Caller::make(const flow::Attempt& attempt, std::int64_t token, Step step) 
     ++calls_;
     return true;
   });
+  outside::heed_doubt(steps, ended);
   if (keeper.died || happens(CallFault::dies_after)) throw Died();
   if (ended.how == Ended::How::answered && happens(CallFault::loses_answer))
     return {Ended::How::failed, "the connection broke before the answer came"};

@@ -293,6 +293,28 @@ TEST(KitOfSteps, CatchesAStepThatIsRepeatedBlindly) {
   }
 }
 
+// As a worker does: the step may have happened, though the handler throws NotCalled then.
+TEST(KitOfSteps, TakesNoCallWithAStepInDoubtForOneThatWasNotMade) {
+  Gateway gateway;
+  Parts parts;
+  parts.call = [](Gateway& to, const Call& call) -> json {
+    try {
+      return call.step("charge", [&](std::string_view key) {
+        if (to.charges > 0) return to.charge(std::string(key));
+        to.charge(std::string(key));
+        throw std::runtime_error("no answer");
+      });
+    } catch (const std::runtime_error& error) {
+      throw hapax::NotCalled(error.what());
+    }
+  };
+  Harness harness(charges(gateway, parts), declared(kNever));
+  const Outcome outcome = harness.deliver(payment());
+  EXPECT_EQ(outcome.result, Result::failed) << outcome;
+  EXPECT_EQ(outcome.reason, "outcome_unknown");
+  EXPECT_EQ(outcome.calls, 1);
+}
+
 TEST(KitOfSteps, CatchesAStepThatIsRepeated) {
   Gateway gateway;
   Parts parts;
