@@ -121,8 +121,8 @@ class Context {
 
   // Stores a result with the key, at most the route's `max_result_bytes`. The last call wins.
   // Throws: Reject if it is larger, or has the member `hapax:response`, which is that of `respond`.
-  //   nlohmann::json::type_error if a text in it is not UTF-8. std::logic_error on a route with key
-  //   "position", which keeps no results.
+  //   nlohmann::json::type_error if a text in it is not UTF-8. std::logic_error in on_duplicate,
+  //   and on a route with key "position", which keeps no results.
   // Blocks: no; the result goes out with the completion.
   [[gnu::visibility("hidden")]] void result(const nlohmann::json& value) {
     set_result(value.dump());

@@ -21,7 +21,7 @@ class LentContext final : public Context {
   // writes in a loop does not keep all of it in memory.
   static constexpr std::size_t kMaxDeferredBytes = 1 << 20;
 
-  // `publisher`: null for on_duplicate, which must not publish.
+  // `publisher`: null for on_duplicate, which must neither publish nor store a result.
   // `identity`: null for a request of the gate that has no key.
   // `by_position`: there is no row that could hold a key or a result.
   LentContext(store::Transaction& transaction, const traces::Carried& carried,
@@ -99,11 +99,17 @@ class LentContext final : public Context {
   }
 
  private:
+  bool is_of_a_duplicate() const { return publisher_ == nullptr && identity_ != nullptr; }
+
   void expect_results_are_kept() const {
     if (by_position_)
       throw std::logic_error(
           "a route with key \"position\" keeps no results: remove result() or respond(), or use "
           "another key");
+    if (is_of_a_duplicate())
+      throw std::logic_error(
+          "result, respond: not in on_duplicate, because the key keeps the result of the first "
+          "delivery");
   }
 
   // If pqxx() was lent, a subtransaction may be open. Deferred statements would outlive its end.
