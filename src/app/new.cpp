@@ -72,6 +72,10 @@ void require_name(const std::string& name) {
                "\"" + name +
                    "\" is no name for a handler: use up to 40 lower-case letters, digits and "
                    "_, a letter first, such as payments");
+  if (name == "pg" || name.starts_with("pg_"))  // the role would be pg_worker
+    throw Stop(kUsage,
+               "PostgreSQL keeps roles whose names begin with pg_ to itself; choose "
+               "another name");
   if (std::ranges::find(kTaken, name) != kTaken.end())
     throw Stop(kUsage, "CMake has a target called " + name + "; choose another name");
   // Class names that the project's test uses.

@@ -84,6 +84,7 @@ expect 0 '100% tests passed' ctest --test-dir "$work/tested/build" --output-on-f
 (cd "$work" && expect 1 'nothing was written' "$prefix/bin/hapax" new order)
 expect 2 'is no name for a handler' "$prefix/bin/hapax" new Order-1
 expect 2 'CMake has a target called test' "$prefix/bin/hapax" new test
+expect 2 'PostgreSQL keeps roles whose names begin with pg_' "$prefix/bin/hapax" new pg
 expect 2 'a class called Record; choose another name, such as records' "$prefix/bin/hapax" new record
 if grep -rn '@name@\|@Class@' "$work/order"; then fail "a mark is left in the new project"; fi
 (cd "$work/order" && CMAKE_PREFIX_PATH=$prefix cmake --workflow --preset default >"$work/output" 2>&1) ||
