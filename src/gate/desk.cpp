@@ -146,7 +146,7 @@ std::vector<std::shared_ptr<Ticket>> Desk::take(std::chrono::milliseconds at_mos
 // Whether a lane takes a ticket of `a` sooner. Precondition: in both a ticket waits.
 bool Desk::is_before(const Line* a, const Line* b) {
   const auto came = [](const Line* line) { return line->ready.front()->give_up; };
-  return std::pair(a->taken, came(a)) < std::pair(b->taken, came(b));
+  return std::pair(a->taken.size(), came(a)) < std::pair(b->taken.size(), came(b));
 }
 
 std::vector<Desk::Line*> Desk::lines_that_wait() {
@@ -161,7 +161,7 @@ std::shared_ptr<Ticket> Desk::take_from(Line& line, std::size_t at) {
   auto ticket = std::move(line.ready[at]);
   line.ready.erase(line.ready.begin() + static_cast<Tickets::difference_type>(at));
   --ready_;
-  ++line.taken;
+  line.taken.insert(ticket);
   return ticket;
 }
 
@@ -175,7 +175,7 @@ Desk::Line* Desk::next_line() {
   const bool is_last = is_last_lane();
   Line* next = nullptr;
   for (auto& [tenant, line] : lines_)
-    if (!line.ready.empty() && !(is_last && line.taken > 0) &&
+    if (!line.ready.empty() && !(is_last && !line.taken.empty()) &&
         (next == nullptr || is_before(&line, next)))
       next = &line;
   return next;
@@ -194,33 +194,47 @@ Desk::First Desk::take_first(sync::Lock& lock, std::chrono::milliseconds at_most
   return {take_from(*line, 0), by_last_lane};
 }
 
-// Precondition: a lane has taken the ticket.
-void Desk::leave_lane(const Ticket& ticket) {
+// False: the ticket was given up. Precondition: a lane has taken it.
+bool Desk::leave_lane(const std::shared_ptr<Ticket>& ticket) {
   const sync::Lock lock(mutex_);
-  const auto line = lines_.find(ticket.request.tenant);
-  if (--line->second.taken == 0 && line->second.ready.empty()) lines_.erase(line);
+  const auto line = lines_.find(ticket->request.tenant);
+  if (line == lines_.end() || line->second.taken.erase(ticket) == 0) return false;
+  if (line->second.taken.empty() && line->second.ready.empty()) lines_.erase(line);
+  return true;
 }
 
 void Desk::put_back(std::shared_ptr<Ticket> ticket) {
   const sync::Lock lock(mutex_);
-  Line& line = lines_.at(ticket->request.tenant);
-  line.ready.push_front(std::move(ticket));
-  --line.taken;
+  const auto line = lines_.find(ticket->request.tenant);
+  if (line == lines_.end() || line->second.taken.erase(ticket) == 0) return;
+  line->second.ready.push_front(std::move(ticket));
   ++ready_;
   some_.notify_one();
 }
 
 void Desk::finish(const std::shared_ptr<Ticket>& ticket, Executed executed) {
-  leave_lane(*ticket);
+  if (!leave_lane(ticket)) return;
   answer_waiting(*ticket, executed);
   give(*ticket, std::move(executed.answer));
 }
 
 void Desk::give_up(const std::shared_ptr<Ticket>& ticket, Answer answer) {
-  leave_lane(*ticket);
+  if (!leave_lane(ticket)) return;
   answer_waiting(*ticket, {answer, {}});
   const auto done = std::exchange(ticket->done, {});
   done(std::move(answer));
+}
+
+void Desk::give_up_all(const Answer& answer) {
+  Tickets all;
+  {
+    const sync::Lock lock(mutex_);
+    for (auto& [tenant, line] : lines_) {
+      while (!line.ready.empty()) take_from(line, 0);
+      all.insert(all.end(), line.taken.begin(), line.taken.end());
+    }
+  }
+  for (const auto& ticket : all) give_up(ticket, answer);
 }
 
 void Desk::answer_waiting(const Ticket& ticket, const Executed& executed) {

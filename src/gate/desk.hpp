@@ -72,14 +72,17 @@ class Desk {
   std::vector<std::shared_ptr<Ticket>> take(std::chrono::milliseconds at_most,
                                             const BatchRule& rule);
 
-  // Puts a ticket back that was taken and did not run, as the first one of its line.
+  // Puts a ticket back that was taken and did not run, as the first one of its line. Nothing
+  // happens if it has been given up.
   void put_back(std::shared_ptr<Ticket> ticket);
 
-  // Answers the ticket, and those that wait for it.
+  // Answers the ticket, and those that wait for it. Nothing happens if it has been given up.
   void finish(const std::shared_ptr<Ticket>& ticket, Executed executed);
 
   // The same for a ticket whose handler still runs and reads the request.
   void give_up(const std::shared_ptr<Ticket>& ticket, Answer answer);
+  // The same for all tickets.
+  void give_up_all(const Answer& answer);
 
   // Answers the tickets that have waited long enough. Call it often.
   void expire(Clock::time_point now);
@@ -91,14 +94,14 @@ class Desk {
  private:
   using Tickets = std::deque<std::shared_ptr<Ticket>>;
   struct Line {
-    Tickets ready = {};     // wait for a lane
-    std::size_t taken = 0;  // by lanes
+    Tickets ready = {};                            // wait for a lane
+    std::set<std::shared_ptr<Ticket>> taken = {};  // by lanes
   };
 
   static bool is_before(const Line* a, const Line* b);
 
   void answer_waiting(const Ticket& ticket, const Executed& executed);
-  void leave_lane(const Ticket& ticket);
+  bool leave_lane(const std::shared_ptr<Ticket>& ticket);
   // How the caller's lane took it.
   struct First {
     std::shared_ptr<Ticket> ticket;

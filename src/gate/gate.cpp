@@ -79,8 +79,9 @@ void Gate::start() {
   metrics_.lanes(lanes_.size());
   std::vector<HandlerTime*> times;
   for (const auto& lane : lanes_) times.push_back(&lane->handler_time());
-  watch_ = std::make_unique<HandlerWatch>(
-      HandlerWatchSetup{config_.gate, routes_, desk_, metrics_, std::move(times)});
+  probe_ = std::make_unique<PostgresProbe>(connect_);
+  watch_ = std::make_unique<HandlerWatch>(HandlerWatchSetup{config_.gate, routes_, desk_, metrics_,
+                                                            *probe_, status_, std::move(times)});
   const std::string holder = "gate " + config_.gate.name + " " + std::to_string(getpid());
   // No partition holds a gate's keys, so they are removed when they have expired.
   retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
@@ -104,8 +105,7 @@ bool Gate::drain() {
   status_.drain();
   if (hangs()) {
     desk_.stop();
-    while (const auto ticket = desk_.take({}))
-      desk_.finish(ticket, {unavailable("The gate ends. Try again with the same key."), {}});
+    desk_.give_up_all(unavailable("The gate ends. Try again with the same key."));
   }
   const bool answered = server_->drain(config_.gate.shutdown_timeout);
   return answered && watch_->lost() == 0;

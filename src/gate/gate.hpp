@@ -72,6 +72,7 @@ class Gate {
   std::unique_ptr<Reload> reload_;
   std::unique_ptr<Server> server_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // before server_ ends, which they answer through
+  std::unique_ptr<PostgresProbe> probe_;
   std::unique_ptr<HandlerWatch> watch_;
 };
 

@@ -23,6 +23,7 @@ HandlerWatch::HandlerWatch(HandlerWatchSetup setup)
       }) {}
 
 void HandlerWatch::look() {
+  look_at_postgres();
   const auto now = Clock::now();
   for (HandlerTime* const lane : setup_.lanes) break_up(*lane, now);
   for (HandlerTime* const lane : setup_.lanes)
@@ -30,6 +31,16 @@ void HandlerWatch::look() {
   lost_ = static_cast<std::size_t>(
       std::ranges::count_if(setup_.lanes, [](const auto* lane) { return lane->is_given_up(); }));
   setup_.metrics.gate_lost(lost_);
+}
+
+// A lane's COMMIT may be among what PostgreSQL has not answered.
+void HandlerWatch::look_at_postgres() {
+  const bool silent = setup_.probe.is_silent();
+  setup_.status.postgres_silent(silent);
+  if (silent)
+    setup_.desk.give_up_all(unavailable(
+        "The database does not answer. It is not known whether it took effect. Try again with the "
+        "same key."));
 }
 
 // If one handler of a batch is slow, the other requests do not wait for it.

@@ -1,4 +1,5 @@
-// Answers a request whose handler does not come back (gate.handler_timeout).
+// Answers a request whose handler does not come back (gate.handler_timeout), and all requests if
+// PostgreSQL does not answer.
 //
 // A thread cannot be ended from outside. So the request is taken from its lane: the client is
 // answered, and what the handler does later is rolled back. Its lane is lost until then. If no lane
@@ -16,6 +17,8 @@
 #include "flow/route.hpp"
 #include "gate/desk.hpp"
 #include "gate/handler_time.hpp"
+#include "gate/postgres_probe.hpp"
+#include "gate/status.hpp"
 #include "observe/metrics.hpp"
 
 namespace hapax::gate {
@@ -25,6 +28,8 @@ struct HandlerWatchSetup {
   const std::vector<flow::Route>& routes;
   Desk& desk;
   observe::Metrics& metrics;
+  const PostgresProbe& probe;
+  Status& status;
   std::vector<HandlerTime*> lanes;
 };
 
@@ -39,6 +44,7 @@ class HandlerWatch {
 
  private:
   void look();
+  void look_at_postgres();
   void give_up(const std::shared_ptr<Ticket>& ticket);
   void break_up(HandlerTime& lane, Clock::time_point now);
 

@@ -1,5 +1,7 @@
 #include "gate/status.hpp"
 
+#include <utility>
+
 #include "observe/log.hpp"
 #include "store/connect_error.hpp"
 
@@ -12,6 +14,7 @@ constexpr std::chrono::milliseconds kAskAgain{500};
 
 void Status::postgres_up() {
   const sync::Lock lock(mutex_);
+  if (silent_) return;
   if (down_) observe::log::info("postgres_up", {}, "PostgreSQL is back; requests run again");
   down_ = false;
   metrics_.postgres_came_up();
@@ -28,6 +31,14 @@ void Status::postgres_down(const std::string& sqlstate, const std::string& text)
   metrics_.postgres_went_down();
 }
 
+void Status::postgres_silent(bool is) {
+  {
+    const sync::Lock lock(mutex_);
+    if (std::exchange(silent_, is) == is) return;
+  }
+  is ? postgres_down("", "it does not answer") : postgres_up();
+}
+
 bool Status::is_postgres_down() const {
   const sync::Lock lock(mutex_);
   return down_;
@@ -35,7 +46,7 @@ bool Status::is_postgres_down() const {
 
 bool Status::is_known_away() const {
   const sync::Lock lock(mutex_);
-  return down_ && Clock::now() < ask_again_;
+  return silent_ || (down_ && Clock::now() < ask_again_);
 }
 
 void Status::kafka_missing(const std::string& why) {

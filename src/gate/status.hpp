@@ -24,6 +24,9 @@ class Status {
   // An outage is one line in the log, even if many lanes notice it.
   void postgres_down(const std::string& sqlstate, const std::string& text);
   bool is_postgres_down() const;
+  // Whether PostgreSQL keeps its connections and does not answer. While it does so, no lane's
+  // success ends the outage, because a lane may have only read. One thread.
+  void postgres_silent(bool is);
   // Whether PostgreSQL was away a moment ago. Then to ask again would only hold a lane up.
   bool is_known_away() const;
 
@@ -52,6 +55,7 @@ class Status {
   std::atomic<bool> draining_{false};
   mutable sync::Mutex mutex_;
   bool down_ HAPAX_GUARDED_BY(mutex_) = false;
+  bool silent_ HAPAX_GUARDED_BY(mutex_) = false;
   Clock::time_point ask_again_ HAPAX_GUARDED_BY(mutex_){};
   std::map<std::string, std::string> closed_ HAPAX_GUARDED_BY(mutex_);  // by path: why
   std::string missing_ HAPAX_GUARDED_BY(mutex_);                        // of Kafka; empty: nothing

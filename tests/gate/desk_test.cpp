@@ -321,5 +321,30 @@ TEST(DeskBatch, BodiesOfOneTransactionAreBounded) {
   EXPECT_EQ(taken(desk, rule), Keys({"d"}));
 }
 
+// A lane that comes back later neither answers again nor lets it run again.
+TEST(Desk, GivesUpWhatWaitsAndWhatLanesHave) {
+  Desk desk(10, std::chrono::minutes(1));
+  std::map<std::string, int> answers;
+  const auto submitted = [&](const std::string& key) {
+    auto ticket = ticket_of(key);
+    ticket->done = [&answers, key](const Answer& answer) {
+      answers[key] += answer.response.status;
+    };
+    desk.submit(ticket);
+    return ticket;
+  };
+  const auto a = submitted("a"), b = submitted("b"), c = submitted("c"), same = submitted("a");
+  ASSERT_EQ(desk.take({}), a);
+  ASSERT_EQ(desk.take({}), b);
+  desk.give_up_all(unavailable(""));
+  EXPECT_EQ(answers, (std::map<std::string, int>{{"a", 2 * 503}, {"b", 503}, {"c", 503}}));
+  EXPECT_EQ(a->request.key, "a") << "the lane reads it";
+  desk.finish(a, {drifted(), {}});
+  desk.put_back(b);
+  EXPECT_EQ(desk.take({}), nullptr);
+  const auto again = submitted("a");
+  EXPECT_EQ(desk.take({}), again);
+}
+
 }  // namespace
 }  // namespace hapax::gate

@@ -1,11 +1,8 @@
 // The watchdog times handlers, and nothing else that a message waits for.
 #include <gtest/gtest.h>
 
-#include <csignal>
-#include <fstream>
-#include <sstream>
-
 #include "support/site.hpp"
+#include "support/stands_still.hpp"
 
 namespace hapax::support {
 namespace {
@@ -30,25 +27,6 @@ TEST(Watchdog, DoesNotCountWaitingForAKeyThatAnotherTransactionHolds) {
   EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.attempts"), "0");
 }
 
-// The server's processes stand still: connections stay, and nothing answers.
-class StandsStill {
- public:
-  explicit StandsStill(test::Database& database) {
-    std::ifstream(test::postgres().folder() / "data" / "postmaster.pid") >> pids_.emplace_back();
-    std::istringstream backends(database.value("SELECT pid FROM pg_stat_activity"));
-    for (pid_t pid = 0; backends >> pid;) pids_.push_back(pid);
-    for (const pid_t pid : pids_) ::kill(pid, SIGSTOP);
-  }
-  ~StandsStill() {
-    for (const pid_t pid : pids_) ::kill(pid, SIGCONT);
-  }
-  StandsStill(const StandsStill&) = delete;
-  StandsStill& operator=(const StandsStill&) = delete;
-
- private:
-  std::vector<pid_t> pids_;
-};
-
 TEST(Watchdog, DoesNotCountTheTimeInWhichPostgresqlStandsStill) {
   Site site = Site::on_mock_cluster(1);
   site.database().run("SELECT pg_advisory_lock(1)");
@@ -59,7 +37,7 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichPostgresqlStandsStill) {
                         {"worker", {{"handler_timeout", "5s"}}}});
   site.await("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "1");
   {
-    const StandsStill frozen(site.database());
+    const test::StandsStill frozen(site.database());
     worker->await("postgres_down");  // three times the handler's time later
   }
   site.database().run("SELECT pg_advisory_unlock(1)");

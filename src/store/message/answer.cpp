@@ -40,4 +40,10 @@ void commit_synchronously(Transaction& transaction) {
       "'synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)");
 }
 
+void await_durable(Transaction& transaction) {
+  commit_synchronously(transaction);
+  transaction.run(sql::kTouch, {});
+  transaction.commit();
+}
+
 }  // namespace hapax::store

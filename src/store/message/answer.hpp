@@ -23,4 +23,9 @@ std::string begin_read_only(Transaction& transaction);
 // that. The setting `remote_apply` stays, because it waits for more. Sent with the completion.
 void commit_synchronously(Transaction& transaction);
 
+// Commits the transaction with a small write, synchronously. After that all that was committed
+// before it, by any session, is durable: on the disk, and on the synchronous standby if there is
+// one. Throws: DatabaseError. Blocks: without bound, if that standby is gone.
+void await_durable(Transaction& transaction);
+
 }  // namespace hapax::store
