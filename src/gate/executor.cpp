@@ -250,6 +250,7 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
                                              const store::Claim& claim) {
   std::optional<store::StoredAnswer> stored = claim.answer;
   // A worker's commit may not be on the disk yet. After a later synchronous COMMIT it is.
+  // PostgreSQL also shows a COMMIT of ours that it stopped before the synchronous standby had it.
   if (stored->holder.group != setup_.name) {
     std::optional<std::string> result;
     if (!store::count_duplicate(transaction, request, result)) return std::nullopt;
@@ -257,6 +258,8 @@ std::optional<Answer> Executor::answer_again(const Run& run, store::Transaction&
     if (!stored || stored->holder.status != "completed") return std::nullopt;
     store::commit_synchronously(transaction);
     store::complete(transaction, request, claim.nonce, std::nullopt);
+  } else if (run.in_doubt) {
+    store::await_durable(transaction);
   }
   return answer_with(run, *stored);
 }

@@ -116,5 +116,22 @@ TEST_F(SilentPostgres, MayWaitForAStandbyThatIsGone) {
   EXPECT_EQ(booked(), "k0:1 k1:1 k2:1");
 }
 
+// PostgreSQL then shows what it committed, though no standby has it.
+TEST_F(SilentPostgres, IsNotTakenForACommitIfTheWaitForTheStandbyIsCancelled) {
+  EXPECT_EQ(post("k0").status, 201);
+  {
+    LostStandby lost(database);
+    lost.await_waiting(1);
+    auto waiting = begin_post("k1");
+    lost.await_waiting(2);
+    database.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    expect_in_doubt(waiting.get());
+  }
+  await_back();
+  EXPECT_EQ(post("k1").header("idempotent-replayed"), "true");
+  EXPECT_EQ(booked(), "k0:1 k1:1");
+}
+
 }  // namespace
 }  // namespace hapax::gate
