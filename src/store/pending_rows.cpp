@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace hapax::store {
-namespace {
-
-void refuse_nul_in(std::span<const Parameter> row) {
-  for (const Parameter& value : row)
-    if (value.text()) store::refuse_nul(*value.text());
-}
-
-}  // namespace
 
 PendingRows::PendingRows(std::string name, std::string text, std::span<Parameter> row,
                          std::string_view table, std::span<const std::string_view> columns)
@@ -19,7 +11,6 @@ PendingRows::PendingRows(std::string name, std::string text, std::span<Parameter
       table_(table),
       columns_(columns.begin(), columns.end()),
       bytes_(text_.size()) {
-  refuse_nul_in(row);
   for (const Parameter& value : row) bytes_ += value.text() ? value.text()->size() : 0;
   first_.assign(std::move_iterator(row.begin()), std::move_iterator(row.end()));
 }
@@ -29,7 +20,6 @@ bool PendingRows::is(std::string_view table, std::span<const std::string_view> c
 }
 
 void PendingRows::add(std::span<const Parameter> row) {
-  refuse_nul_in(row);
   if (arrays_.empty()) {
     arrays_.resize(width());
     append(first_);

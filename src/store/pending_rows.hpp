@@ -19,7 +19,6 @@ class PendingRows {
  public:
   // `text`: INSERT INTO … VALUES ($1, …), prepared as `name`; `row`: its values, which are taken.
   // `table`, `columns`: of Context::insert; empty if a handler wrote the text itself.
-  // Throws: DatabaseError (22021) if a value holds a NUL byte.
   PendingRows(std::string name, std::string text, std::span<Parameter> row,
               std::string_view table = {}, std::span<const std::string_view> columns = {});
 
@@ -30,9 +29,8 @@ class PendingRows {
   std::size_t width() const { return first_.size(); }
   std::size_t bytes() const { return bytes_; }
 
-  // Adds one more row. If it throws, nothing has changed. Precondition: the row is as wide as the
-  // first one, and `name` + kSet is prepared.
-  // Throws: DatabaseError (22021) if a value holds a NUL byte.
+  // Adds one more row. Precondition: the row is as wide as the first one, and `name` + kSet is
+  // prepared.
   void add(std::span<const Parameter> row);
 
   // Returns the EXECUTE of all rows. Nothing may be added afterwards.

@@ -1,7 +1,5 @@
 #include "store/quote.hpp"
 
-#include "store/fault.hpp"
-
 namespace hapax::store {
 namespace {
 
@@ -17,14 +15,17 @@ void append_hex_escape(std::string& text, unsigned char byte) {
   append_hex(text, byte);
 }
 
-// E'…' does not depend on standard_conforming_strings, which a handler may have set. Bytes beyond
-// ASCII become \xHH, because a handler may also have set client_encoding, which would change a key.
+// Bytes that an E'…' has as \xHH. Those beyond ASCII, because a handler may have set
+// client_encoding, which would change a key. And NUL, which PostgreSQL then refuses. If hapax
+// refused it, a handler that catches the error would go on in a transaction that is not aborted.
+bool is_escaped(unsigned char byte) { return byte >= 0x80 || byte == 0; }
+
+// E'…' does not depend on standard_conforming_strings, which a handler may have set.
 void append_quoted(std::string& text, std::string_view value) {
-  refuse_nul(value);
   text += "E'";
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80) {
+    if (is_escaped(byte)) {
       append_hex_escape(text, byte);
       continue;
     }
@@ -35,13 +36,6 @@ void append_quoted(std::string& text, std::string_view value) {
 }
 
 }  // namespace
-
-void refuse_nul(std::string_view text) {
-  if (text.find('\0') != std::string_view::npos)
-    throw DatabaseError({Fault::Kind::sql, "22021",
-                         "a parameter holds a NUL byte, which PostgreSQL text cannot; pass bytes "
-                         "with hapax::Parameter::bytes to a bytea"});
-}
 
 // Appends one element of an array literal. It is quoted in any case, and the array's cast decides
 // its type.
@@ -68,7 +62,7 @@ void ArrayLiteral::add(std::string_view text) {
       case '\'': text_ += "''"; break;
       case '"': text_ += "\\\\\""; break;     // the array's backslash, doubled by the literal
       case '\\': text_ += "\\\\\\\\"; break;  // doubled by both
-      default: byte < 0x80 ? void(text_ += c) : append_hex_escape(text_, byte);
+      default: is_escaped(byte) ? append_hex_escape(text_, byte) : void(text_ += c);
     }
   }
   text_ += '"';

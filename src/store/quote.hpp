@@ -18,10 +18,7 @@
 
 namespace hapax::store {
 
-// Throws: DatabaseError (22021) if there is a NUL byte.
-void refuse_nul(std::string_view text);
-
-// "EXECUTE name(…)". Throws: DatabaseError (22021) if a value holds a NUL byte.
+// "EXECUTE name(…)".
 std::string execute_text(const std::string& name, const std::vector<Parameter>& values);
 
 // One more element of the open array literal "{…".

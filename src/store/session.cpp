@@ -149,7 +149,9 @@ UserStatement& Session::prepared(std::string_view text) {
         known.erase(state_->user_order.front());
         state_->user_order.pop_front();
       }
-      state_->prepare(statement.name, std::string(text));
+      // PostgreSQL would get, and run, what stands before a NUL byte.
+      const bool has_nul = text.find('\0') != std::string_view::npos;
+      state_->prepare(statement.name, has_nul ? "SELECT E'\\x00'" : std::string(text));
       statement.insert = plain_insert(text).value_or("");
     } catch (...) {
       rethrow(state_->connection, std::string(text));

@@ -45,7 +45,7 @@ class Session {
   bool prepare(const Statement& statement);
 
   // "EXECUTE name(…)" with the values quoted; prepares the statement the first time.
-  // Throws: DatabaseError if the statement cannot be prepared, or a value holds a NUL byte.
+  // Throws: DatabaseError if the statement cannot be prepared.
   std::string execute(const Statement& statement, const std::vector<Parameter>& values);
 
   // The same with values that are SQL literals already.

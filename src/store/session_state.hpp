@@ -40,6 +40,9 @@ struct Session::State {
   // libpqxx 6 trips over a lost connection while it reports it ("could not obtain encoding").
   if (fault.kind == Fault::Kind::other && !connection.is_open())
     fault.kind = Fault::Kind::connection;
+  if (fault.sqlstate == "22021")
+    fault.text.erase(fault.text.find_last_not_of('\n') + 1) +=
+        ". Text is UTF-8 without a NUL byte; pass other bytes with hapax::Parameter::bytes";
   throw DatabaseError(fault, std::move(statement));
 }
 

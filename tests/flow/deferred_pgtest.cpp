@@ -119,6 +119,46 @@ TEST_F(Deferred, RefusesANulByteInText) {
   EXPECT_EQ(effects(), "");
 }
 
+// Cut off there, it would be another statement.
+TEST_F(Deferred, RefusesANulByteInTheTextOfAStatement) {
+  process({.key = "a"});
+  const std::string text("DELETE FROM effects\0 WHERE key = 'b'", 36);
+  for (const Body& body :
+       std::vector<Body>{[&](const Message&, Context& context) { context.sql(text); },
+                         [&](const Message&, Context& context) { context.write(text); },
+                         [](const Message&, Context& context) {
+                           context.insert(std::string_view("effects\0s", 9), {"key"}, "k");
+                         }}) {
+    const Outcome outcome = process({.key = "b", .offset = 1}, body);
+    EXPECT_EQ(outcome.sqlstate, "22021") << outcome.detail;
+  }
+  EXPECT_EQ(count("effects"), 1);
+}
+
+// As any SQL error, which has aborted the transaction.
+TEST_F(Deferred, ANulByteWhoseErrorIsSwallowedIsAnAttempt) {
+  const std::string nul("x\0y", 3);
+  std::int64_t offset = 0;
+  for (const std::function<void(Context&)>& write : std::vector<std::function<void(Context&)>>{
+           [&](Context& context) { context.sql(kInsert, "a", nul); },
+           [&](Context& context) { context.sql("SELECT 1" + nul); },
+           [&](Context& context) { context.write(kInsert, "a", nul); },
+           [&](Context& context) {
+             for (const std::string& note : {std::string("x"), nul})
+               context.insert("effects", {"key", "note"}, "a", note);
+           }}) {
+    const Outcome outcome = process({.offset = offset++}, [&](const Message&, Context& context) {
+      try {
+        write(context);
+      } catch (const SqlError&) {
+      }
+    });
+    EXPECT_EQ(outcome.result, Result::retry) << offset;
+    EXPECT_NE(outcome.detail.find("Parameter::bytes"), std::string::npos) << outcome.detail;
+  }
+  EXPECT_EQ(effects(), "");
+}
+
 TEST_F(Deferred, RefusesSeveralStatementsInOneText) {
   for (const char* text :
        {"SELECT 1; SELECT 2", "INSERT INTO effects (key) VALUES ('a'); COMMIT"}) {
