@@ -205,6 +205,30 @@ TEST_F(Compared, TheIdentityOfAPartitionedTableIsDrawn) {
   EXPECT_TRUE(report.passed()) << report;
 }
 
+TEST_F(Compared, TablesMayBeMadeInTransactionsOfTheirOwn) {
+  const Report report = examined(
+      "BEGIN; CREATE TABLE payments (id text); COMMIT;"
+      "BEGIN; CREATE TABLE notes (id text); COMMIT;",
+      "INSERT INTO payments VALUES ($1)");
+  EXPECT_TRUE(report.passed()) << report;
+}
+
+// The kit's own writes, which put the tables back, are no effect.
+TEST_F(Compared, TriggersThatAlwaysFireSeeTheHandlersWritesOnly) {
+  const Report report = examined(
+      "CREATE TABLE audit (what text, id text); CREATE TABLE payments (id text);"
+      "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "INSERT INTO audit VALUES (TG_OP, NEW.id); RETURN NULL; END $$;"
+      "CREATE TRIGGER note AFTER INSERT OR DELETE ON payments FOR EACH ROW "
+      "EXECUTE FUNCTION note(); ALTER TABLE payments ENABLE ALWAYS TRIGGER note;"
+      "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION 'it is append-only'; END $$;"
+      "CREATE TRIGGER keep BEFORE DELETE ON payments EXECUTE FUNCTION keep();"
+      "ALTER TABLE payments ENABLE REPLICA TRIGGER keep;",
+      "INSERT INTO payments VALUES ($1)");
+  EXPECT_TRUE(report.passed()) << report;
+}
+
 TEST_F(Compared, KeysOfCoordinatesAreNotSentAgainByTheProducer) {
   Options options = ledger();
   options.route["key"] = "coordinates";

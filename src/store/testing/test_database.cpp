@@ -35,6 +35,11 @@ CREATE TABLE hapax_saved.tables AS
          (SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
           WHERE attrelid = r.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') AS columns
   FROM hapax_saved.relations r WHERE r.relkind = 'r';
+CREATE TABLE hapax_saved.triggers AS
+  SELECT tgrelid AS relation, tgname AS name,
+         CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END AS fires
+  FROM pg_trigger JOIN hapax_saved.relations r ON r.oid = tgrelid
+  WHERE tgenabled IN ('A', 'R');
 CREATE TABLE hapax_saved.sequences AS
   SELECT r.oid, s.start_value, pg_sequence_last_value(r.oid) AS last_value
   FROM hapax_saved.relations r JOIN pg_sequences s
@@ -46,8 +51,8 @@ DO $$ DECLARE t record; BEGIN
   END LOOP;
 END $$)";
 
-// As a replica: neither triggers nor foreign keys mind the order. DELETE: quicker than TRUNCATE
-// if there is little.
+// As a replica: neither triggers nor foreign keys mind the order. Triggers that fire there, too,
+// are off meanwhile. DELETE: quicker than TRUNCATE if there is little.
 constexpr const char* kRestore = R"(
 SET LOCAL session_replication_role = replica;
 DO $$ DECLARE t record; BEGIN
@@ -55,10 +60,16 @@ DO $$ DECLARE t record; BEGIN
              AND NOT EXISTS (SELECT FROM hapax_saved.tables s WHERE s.oid = r.oid) LOOP
     EXECUTE format('DROP TABLE %s CASCADE', t.oid::regclass);
   END LOOP;
+  FOR t IN SELECT * FROM hapax_saved.triggers LOOP
+    EXECUTE format('ALTER TABLE %s DISABLE TRIGGER %I', t.relation::regclass, t.name);
+  END LOOP;
   FOR t IN SELECT * FROM hapax_saved.tables LOOP
     EXECUTE format('DELETE FROM ONLY %s', t.oid::regclass);
     EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM %s',
                    t.oid::regclass, t.columns, t.copy);
+  END LOOP;
+  FOR t IN SELECT * FROM hapax_saved.triggers LOOP
+    EXECUTE format('ALTER TABLE %s ENABLE %s TRIGGER %I', t.relation::regclass, t.fires, t.name);
   END LOOP;
   PERFORM setval(oid, coalesce(last_value, start_value), last_value IS NOT NULL)
   FROM hapax_saved.sequences;
@@ -138,8 +149,12 @@ void make_test_role(Session& owner, const std::string& role) {
 }
 
 void run_schema(Session& owner, const std::string& sql, const std::string& role) {
+  {
+    Transaction outside(owner);  // the text may have transactions of its own
+    outside.run_outside("SET default_transaction_read_only TO off");
+    outside.run_outside(sql);
+  }
   Transaction transaction(owner);
-  transaction.run(sql);
   for (const Row schema : transaction.run(kUserSchemas)) {
     const std::string name = schema[0].text();
     transaction.run("GRANT USAGE ON SCHEMA " + name + " TO " + role +
