@@ -68,6 +68,8 @@ struct Operation {
 //   text, so hapax does not see it. The next message may see what that function leaves.
 // - What only the server process knows: setseed, connections of dblink, variables of PL/Perl,
 //   PL/Python and PL/Tcl.
+// - What only libpqxx's connection knows, such as its verbosity. With libpqxx 6 that is also a
+//   statement that was given to its prepare() and never ran.
 //
 // Thread safety: none. A context belongs to the thread that called `handle`, until `handle`
 // returns.
