@@ -177,6 +177,7 @@ Segment::Effects Segment::run_handlers(std::span<const std::optional<std::size_t
     LentContext context(transaction, carried, route.max_result_bytes, &publisher,
                         &requests[*ours[i]].identity, requests[*ours[i]].by_position);
     try {
+      store::add_look(transaction, nonce);
       const Watched watched(setup_.watch, job.task, now);
       handle(i, transaction, context);
       if (context.stored_result()) {

@@ -45,6 +45,21 @@ class BatchNeighbours : public FlowCase {
   }
 };
 
+// Their effect would stand without its key.
+TEST_F(BatchNeighbours, WriteNothingBehindAHandlerThatHasEndedTheTransaction) {
+  EXPECT_EQ(take({"a", "b"},
+                 [](const Message& message, Context& context) {
+                   if (*message.header("id") == "a") {
+                     context.sql("ROLLBACK");
+                     context.sql("SET default_transaction_read_only TO off");
+                   } else {
+                     context.sql("INSERT INTO effects (key, note) VALUES ('b', 'stray')");
+                   }
+                 }),
+            "halt_route handler_ended_transaction, waits");
+  EXPECT_EQ(count("effects"), 0);
+}
+
 // For example, all together slept past a timeout. Half of them will not.
 TEST_F(BatchNeighbours, GoOnInHalvesIfTheConnectionWasLostAtTheSeal) {
   bool killed = false;

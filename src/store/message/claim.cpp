@@ -206,6 +206,11 @@ bool gave_up_on_record(Transaction& transaction, const KeyHolder& holder, std::s
       .as<bool>();
 }
 
+void add_look(Transaction& transaction, const std::string& nonce) {
+  if (transaction.is_watched())
+    transaction.add(transaction.session().execute(sql::kLookAtClaim, {nonce}));
+}
+
 void refuse_ended(Transaction& transaction, const std::string& nonce) {
   transaction.drop_pending();
   try {

@@ -148,6 +148,10 @@ std::optional<TakenKey> complete_and_take(Transaction& transaction, const ClaimR
 void seal(Transaction& transaction, const std::string& nonce,
           Durability durability = Durability::synchronous);
 
+// Called before the next handler of a batch: what it writes fails with HX002 if a handler before it
+// has ended the transaction. Otherwise it could stand without its key. Throws: DatabaseError.
+void add_look(Transaction& transaction, const std::string& nonce);
+
 // Called after a handler has thrown: looks whether the transaction that claimed is still there. If
 // a handler committed an effect by itself and then threw, each attempt would add that effect again.
 // Throws: DatabaseError HX002 if the transaction or the connection is gone; nothing else.
