@@ -70,7 +70,7 @@ Outcome account_for_call(Attempt& attempt, const store::TakenCall& taken, const 
   const Task& task = attempt.task;
   const bool uncalled = ended.how == Ended::How::not_called || ended.how == Ended::How::not_begun;
   const config::Outside& rules = *task.route.outside;
-  Then then = outside::after(rules, ended.how, taken.calls, false);
+  Then then = outside::after(rules, ended, taken.calls, false);
   int attempts = task.attempts;
   if (then == Then::put_back) {
     store::give_call_back(*attempt.session, attempt.request(), taken.token, true);
@@ -100,7 +100,7 @@ Outcome account_for_call(Attempt& attempt, const store::TakenCall& taken, const 
               .attempts = attempts,
               .to_call = true};
     }
-    then = outside::after(rules, ended.how, taken.calls, true);
+    then = outside::after(rules, ended, taken.calls, true);
   }
   const auto end = [&](CallEnd how, const char* reason, const std::string& why, int runs) {
     return end_call(attempt, taken.token, how, reason, why, runs);

@@ -118,7 +118,7 @@ std::optional<store::ReplayNote> Replayer::settle_call(Run& current, const store
   const auto give_back = [&] {
     tell([&] { store::give_call_back(*session_, current.request(), taken.token, uncalled); });
   };
-  switch (outside::after(*current.route.outside, ended.how, taken.calls, exhausted)) {
+  switch (outside::after(*current.route.outside, ended, taken.calls, exhausted)) {
     case outside::Then::refuse: return end_call(current, taken.token, CallEnd::refused, ended.text);
     case outside::Then::reject:
     case outside::Then::fail: return end_call(current, taken.token, CallEnd::uncalled, ended.text);

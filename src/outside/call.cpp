@@ -14,6 +14,23 @@ void append_field(std::string& text, std::string_view field) {
 
 std::string text_of(const std::exception_ptr& error) { return store::fault_of(error).text; }
 
+Ended call_now(OutsideHandler& handler, const Message& message, const Call& call) {
+  using How = Ended::How;
+  try {
+    return {How::answered, handler.call_for_text(message, call)};
+  } catch (const NotCalled&) {
+    return {How::not_called, text_of(std::current_exception())};
+  } catch (const BadPayload&) {
+    return {How::no_call, text_of(std::current_exception())};
+  } catch (const Reject&) {
+    return {How::refused, text_of(std::current_exception())};
+  } catch (const Retry& retry) {
+    return {How::failed, text_of(std::current_exception()), retry.after()};
+  } catch (...) {
+    return {How::failed, text_of(std::current_exception())};
+  }
+}
+
 }  // namespace
 
 std::string key_to_hand_on(const std::string& scope, const key::Identity& identity) {
@@ -39,19 +56,9 @@ Ended make_call(OutsideHandler& handler, const Message& message, const Call& cal
     }
   }
   if (!may_call()) return {How::not_begun};
-  try {
-    return {How::answered, handler.call_for_text(message, call)};
-  } catch (const NotCalled&) {
-    return {How::not_called, text_of(std::current_exception())};
-  } catch (const BadPayload&) {
-    return {How::no_call, text_of(std::current_exception())};
-  } catch (const Reject&) {
-    return {How::refused, text_of(std::current_exception())};
-  } catch (const Retry& retry) {
-    return {How::failed, text_of(std::current_exception()), retry.after()};
-  } catch (...) {
-    return {How::failed, text_of(std::current_exception())};
-  }
+  Ended ended = call_now(handler, message, call);
+  ended.none_before = step == Step::reconcile;
+  return ended;
 }
 
 Ended not_kept(const std::string& why) {

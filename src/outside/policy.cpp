@@ -33,15 +33,16 @@ Plan plan(const config::Outside& outside, const History& history, int max_crashe
           "repeated"};
 }
 
-Then after(const config::Outside& outside, Ended::How how, int calls, bool exhausted) {
-  switch (how) {
+Then after(const config::Outside& outside, const Ended& ended, int calls, bool exhausted) {
+  const bool is_first = calls <= 1 || ended.none_before;
+  switch (ended.how) {
     case Ended::How::answered: return Then::keep_answer;
     case Ended::How::refused: return Then::refuse;
     case Ended::How::not_begun: return Then::put_back;
     case Ended::How::not_called:
       if (!exhausted) return Then::try_again;
-      return calls <= 1 ? Then::fail : Then::give_up;
-    case Ended::How::no_call: return calls <= 1 ? Then::reject : Then::give_up;
+      return is_first ? Then::fail : Then::give_up;
+    case Ended::How::no_call: return is_first ? Then::reject : Then::give_up;
     case Ended::How::failed:
       if (outside.repeat == Repeat::never) return Then::give_up;
       break;

@@ -52,6 +52,7 @@ struct Ended {
   How how = How::answered;
   std::string text = {};                                // answered: JSON; else the error
   std::optional<std::chrono::milliseconds> after = {};  // that a Retry asks for
+  bool none_before = false;  // reconcile has told of each earlier call that it is not done
 };
 
 enum class Then {
@@ -65,6 +66,6 @@ enum class Then {
 };
 
 // `calls`: as in History. `exhausted`: the route's retry allows no further attempt.
-Then after(const config::Outside& outside, Ended::How how, int calls, bool exhausted);
+Then after(const config::Outside& outside, const Ended& ended, int calls, bool exhausted);
 
 }  // namespace hapax::outside

@@ -73,8 +73,11 @@ TEST_F(MakeCall, TellsWhatTheEndMeans) {
 }
 
 TEST_F(MakeCall, CallsWhatIsNotDone) {
-  EXPECT_EQ(make(Step::reconcile).how, How::answered);
-  EXPECT_EQ(handler.calls, 1);
+  const Ended ended = make(Step::reconcile);
+  EXPECT_EQ(ended.how, How::answered);
+  EXPECT_TRUE(ended.none_before);
+  EXPECT_FALSE(make().none_before);
+  EXPECT_EQ(handler.calls, 2);
 }
 
 TEST_F(MakeCall, CallsNothingThatIsDoneOrNotKnown) {

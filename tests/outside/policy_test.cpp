@@ -68,10 +68,20 @@ TEST(CallPolicy, NeverFailsAKeyThatMayHaveBeenCalled) {
                           How::not_begun, How::failed, How::unknown})
       for (const int calls : {1, 2})
         for (const bool exhausted : {false, true}) {
-          const Then then = after(rules(repeat), how, calls, exhausted);
+          const Then then = after(rules(repeat), {how}, calls, exhausted);
           EXPECT_EQ(then == Then::fail, how == How::not_called && calls == 1 && exhausted);
           EXPECT_EQ(then == Then::reject, how == How::no_call && calls == 1);
         }
+}
+
+// reconcile has told of the earlier ones.
+TEST(CallPolicy, FailsAKeyWhoseEarlierCallsAreNotDone) {
+  const auto then = [](How how, bool exhausted) {
+    return after(rules(Repeat::queryable), {.how = how, .none_before = true}, 2, exhausted);
+  };
+  EXPECT_EQ(then(How::not_called, true), Then::fail);
+  EXPECT_EQ(then(How::no_call, false), Then::reject);
+  EXPECT_EQ(then(How::failed, true), Then::give_up);
 }
 
 TEST(CallPolicy, DoesAfterACallWhatItsEndAllows) {
@@ -97,7 +107,7 @@ TEST(CallPolicy, DoesAfterACallWhatItsEndAllows) {
                        {Repeat::queryable, How::unknown, 2, false, Then::try_again},
                        {Repeat::queryable, How::unknown, 2, true, Then::give_up}};
   for (const Row& row : table)
-    EXPECT_EQ(after(rules(row.repeat), row.how, row.calls, row.exhausted), row.then)
+    EXPECT_EQ(after(rules(row.repeat), {row.how}, row.calls, row.exhausted), row.then)
         << static_cast<int>(row.repeat) << " " << static_cast<int>(row.how);
 }
 

@@ -11,6 +11,8 @@ namespace {
 using Counts = std::map<std::string, int>;
 using testing::HasSubstr;
 
+const Counts kOnceEach = {{"p0/charge", 1}, {"p0/fee", 1}};
+
 struct SteppedShop : Shop {
   explicit SteppedShop(const nlohmann::json& rules) : Shop(rules, false, Site::on_mock_cluster) {}
   std::unique_ptr<WorkerProcess> stepped(
@@ -23,9 +25,17 @@ struct SteppedShop : Shop {
     changed["route"]["options"].update(options);
     return site.worker(name, changed, crash_at);
   }
+  // The first payment, by a worker whose fees arrive.
+  void replay() {
+    const auto worker = stepped("w2");
+    const Said said = hapax({"dead", "replay", "1", "--why", "it is back", "--yes", "--url",
+                             site.database().owner().url},
+                            worker->config());
+    EXPECT_EQ(said.code, 0) << said.text;
+    site.await("SELECT count(*) FROM charges", "1");
+    EXPECT_EQ(gateway.charges(), kOnceEach);
+  }
 };
-
-const Counts kOnceEach = {{"p0/charge", 1}, {"p0/fee", 1}};
 
 TEST(Steps, ThatAreKeptAreNotRepeatedAfterADeathOfTheirWorker) {
   SteppedShop shop(kIdempotent);
@@ -67,13 +77,20 @@ TEST(Steps, BehindWhichNothingCouldBeSentGoOnByAReplay) {
     shop.site.await("SELECT max(next_offset) FROM hapax.checkpoints", "1");
   }
   EXPECT_EQ(shop.value("SELECT status || calls FROM hapax.idempotency_keys"), "started0");
-  const auto worker = shop.stepped("w2");
-  const Said said = hapax({"dead", "replay", "1", "--why", "it is back", "--yes", "--url",
-                           shop.site.database().owner().url},
-                          worker->config());
-  EXPECT_EQ(said.code, 0) << said.text;
-  shop.await_charges(1);
-  EXPECT_EQ(shop.gateway.charges(), kOnceEach);
+  shop.replay();
+}
+
+// The other side can tell that what was in doubt has not happened.
+TEST(Steps, WhoseDoubtIsOverGoOnByAReplay) {
+  SteppedShop shop(kQueryable);
+  shop.send(0);
+  {
+    const auto worker = shop.stepped("w", {}, {{"fee_is_cut", true}, {"fee_is_away", true}});
+    shop.site.await("SELECT count(*) FROM hapax.dead_letters", "1");
+  }
+  EXPECT_EQ(shop.value("SELECT reason FROM hapax.dead_letters"), "attempts_exhausted");
+  EXPECT_EQ(shop.value("SELECT status FROM hapax.idempotency_keys"), "started");
+  shop.replay();
 }
 
 // A relay that dies sends records again. The one before it was given up.

@@ -1,17 +1,22 @@
 // A handler whose call has two steps: it charges the payment, and a fee. With the option
-// "fee_is_away" the second one cannot be sent, with "is_away" none.
+// "fee_is_away" the second one cannot be sent, with "is_away" none. With "fee_is_cut" the first one
+// of the process fails, and the other side can tell that it did not happen.
 #include <httplib.h>
 
+#include <atomic>
 #include <hapax/outside.hpp>
 #include <hapax/plugin.hpp>
 
 namespace {
+
+std::atomic<bool> was_cut{false};
 
 class Stepped final : public hapax::OutsideHandler {
  public:
   void on_start(const hapax::Setup& setup) override {
     gateway_ = setup.options().at("gateway");
     fee_is_away_ = setup.options().contains("fee_is_away");
+    fee_is_cut_ = setup.options().contains("fee_is_cut");
     is_away_ = setup.options().contains("is_away");
   }
 
@@ -21,10 +26,16 @@ class Stepped final : public hapax::OutsideHandler {
     const auto charged =
         call.step("charge", [&](std::string_view key) { return charge(payment, "/charge", key); });
     call.step("fee", [&](std::string_view key) {
+      if (fee_is_cut_ && !was_cut.exchange(true)) throw std::runtime_error("cut");
       if (fee_is_away_) throw hapax::NotCalled("the fee's gateway does not accept connections");
       return charge(payment, "/fee", key);
     });
     return charged;
+  }
+
+  hapax::Verdict reconcile(const hapax::Message& /*message*/,
+                           const hapax::Call& /*call*/) override {
+    return hapax::Verdict::not_done();
   }
 
   void book(const hapax::Message& message, const nlohmann::json& answer,
@@ -45,7 +56,7 @@ class Stepped final : public hapax::OutsideHandler {
   }
 
   std::string gateway_;
-  bool fee_is_away_ = false, is_away_ = false;
+  bool fee_is_away_ = false, fee_is_cut_ = false, is_away_ = false;
 };
 
 }  // namespace
