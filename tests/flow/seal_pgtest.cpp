@@ -122,6 +122,21 @@ TEST_F(Seal, HaltsIfAHandlerCommittedAnEffectInATransactionOfItsOwn) {
   EXPECT_EQ(key_row(), "");
 }
 
+// The seal is a prepared statement, and so it cannot look. Run again, the effect would be doubled.
+TEST_F(Seal, HaltsIfAHandlerCommittedAnEffectAndDroppedOurPreparedStatements) {
+  for (const std::vector<const char*>& texts : std::vector<std::vector<const char*>>{
+           {"DEALLOCATE ALL", "ROLLBACK", "BEGIN READ WRITE", kWrite, "COMMIT"},
+           {"ROLLBACK", "BEGIN READ WRITE", kWrite, "COMMIT", "DISCARD ALL"}}) {
+    database.run("TRUNCATE effects");
+    const Outcome outcome = settle({}, [&](const Message&, Context& context) {
+      for (const char* const text : texts) context.pqxx().exec(text);
+    });
+    EXPECT_EQ(outcome.result, Result::halt_route) << outcome.reason;
+    EXPECT_EQ(effects(), "stray=1");
+    EXPECT_EQ(key_row(), "");
+  }
+}
+
 // Counted as an attempt, each further one would double the effect that stands alone.
 TEST_F(Seal, HaltsIfAHandlerEndedItsTransactionAndThenThrew) {
   const Body ends[] = {

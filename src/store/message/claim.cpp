@@ -254,7 +254,9 @@ void seal(Transaction& transaction, const std::string& nonce, Durability durabil
   try {
     transaction.commit();
   } catch (const DatabaseError& error) {
-    if (is_aborted(error.fault())) transaction.refuse_ended();
+    // A session that has lost our statements has not run the seal.
+    if (is_aborted(error.fault()) || is_of_a_shared_session(error.sqlstate()))
+      transaction.refuse_ended();
     throw;
   }
 }
