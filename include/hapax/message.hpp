@@ -132,6 +132,8 @@ class Message {
   //   the member's place (JSON pointer), for which T's from_json is called again and again. Above
   //   1 MiB, and in maps of thousands, it may name none, because that takes too long. Also what
   //   else T's from_json throws.
+  // An enum of NLOHMANN_JSON_SERIALIZE_ENUM takes each text that its list lacks for the first entry
+  // of the list. So begin the list with an entry for these, and reject it.
   template <class T>
   [[gnu::visibility("hidden")]] T as() const {
     static_assert(
