@@ -178,6 +178,11 @@ bool is_too_much(const Fault& fault) {
       kStates, [&](std::string_view state) { return fault.sqlstate.starts_with(state); });
 }
 
+bool is_refusal(const Fault& fault) {
+  const FailureClass failure = classify(Phase::account, fault);
+  return fault.kind == Fault::Kind::sql && (failure == busy || failure == halt);
+}
+
 namespace {
 
 // libpqxx 7 adds the name of the prepared statement, which is hapax's own.

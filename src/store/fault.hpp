@@ -84,6 +84,10 @@ bool may_have_committed(const Fault& fault);
 // Whether PostgreSQL refuses the values, not the statement: they are too large, or not storable.
 bool is_too_much(const Fault& fault);
 
+// Whether PostgreSQL works, and refuses what was asked in Phase::account. It may take what others
+// ask.
+bool is_refusal(const Fault& fault);
+
 // Whether PostgreSQL cut the connection because its transaction was idle, or open, for too long.
 bool is_of_a_transaction_that_took_long(const Fault& fault);
 

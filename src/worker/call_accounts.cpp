@@ -4,6 +4,7 @@
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
 #include "observe/log.hpp"
+#include "worker/after_refusal.hpp"
 
 namespace hapax::worker {
 
@@ -13,7 +14,6 @@ using outside::Ended;
 namespace {
 
 constexpr std::chrono::milliseconds kCountUnknownAgain{5'000};
-constexpr std::chrono::milliseconds kAccountAgain{1'000};
 constexpr std::chrono::milliseconds kKeyLocked{250};  // by a transaction that is about to end
 constexpr const char* kLockNotAvailable = "55P03";
 
@@ -40,20 +40,21 @@ void CallAccounts::finish_all() {
 
 void CallAccounts::keep_ended(const std::function<void()>& meanwhile) {
   collect_ended();
-  keep_answers();
+  keep_answers(meanwhile);
   for (auto flight = done_.begin(); flight != done_.end();) {
     if (flight->end.how == Ended::How::answered || Clock::now() < flight->account_at) {
       ++flight;
       continue;
     }
     meanwhile();
+    const auto began = Clock::now();
     try {
       flow::Attempt attempt(flight->task, session_, random_, flight->identity);
       Outcome outcome = flow::account_for_call(attempt, flight->taken, flight->end, flight->failed);
       flight = ends_.settle(done_, flight, std::move(outcome));
     } catch (const store::DatabaseError& error) {
       if (error.fault().kind != store::Fault::Kind::sql) throw;
-      flight->account_at = Clock::now() + kAccountAgain;  // the others need not wait for it
+      flight->account_at = after_refusal(began);          // the others need not wait
       if (error.sqlstate() == kLockNotAvailable) return;  // calls are taken meanwhile
       throw;
     }
@@ -90,7 +91,7 @@ void CallAccounts::count_unknown() {
     metrics.unknown(store::count_unknown(*session_, {routes_[route].key.scope}));
 }
 
-void CallAccounts::keep_answers() {
+void CallAccounts::keep_answers(const std::function<void()>& meanwhile) {
   std::vector<Flight*> with_answer;
   const auto now = Clock::now();
   const auto is_due = [now](const Flight& flight) {
@@ -99,7 +100,8 @@ void CallAccounts::keep_answers() {
   for (Flight& flight : done_)
     if (is_due(flight)) with_answer.push_back(&flight);
   if (with_answer.empty()) return;
-  const std::vector<store::Kept> kept = keep(with_answer);
+  std::exception_ptr refused;
+  const std::vector<store::Kept> kept = keep(with_answer, meanwhile, refused);
   flow::crash_point("call_answered");
   auto next = kept.begin();
   for (auto flight = done_.begin(); flight != done_.end();) {
@@ -121,6 +123,7 @@ void CallAccounts::keep_answers() {
                             flow::to_call("superseded", flight->task.attempts, flow::kKeyHeldWait));
     }
   }
+  if (refused) std::rethrow_exception(refused);
 }
 
 void CallAccounts::log_not_kept(const Flight& flight) {
@@ -146,26 +149,38 @@ void CallAccounts::log_not_kept(const Flight& flight) {
             "with log.error_text it is shown here");
 }
 
-// Keeps the answers, and returns what became of each call that is still `answered`. If PostgreSQL
-// cannot keep an answer (too large, nested too deep), that call becomes `failed`, and the others
-// are kept.
-std::vector<store::Kept> CallAccounts::keep(const std::vector<Flight*>& answered) {
+// Keeps the answers, and returns what became of each call that is still `answered` and due. If
+// PostgreSQL cannot keep an answer (too large, nested too deep), that call becomes `failed`. If it
+// refuses for another reason, such as statement_timeout, that call is not due for a while, and
+// `refused` tells why. The others are kept.
+std::vector<store::Kept> CallAccounts::keep(const std::vector<Flight*>& answered,
+                                            const std::function<void()>& meanwhile,
+                                            std::exception_ptr& refused) {
   std::vector<store::KeptAnswer> answers;
   for (const Flight* const flight : answered)
     answers.push_back(
         {flight->identity, flight->task.route.key.scope, flight->taken.token, flight->end.text});
+  const auto began = Clock::now();
   try {
     return store::keep_answers(*session_, answers);
   } catch (const store::DatabaseError& error) {
-    if (!store::is_too_much(error.fault())) throw;
+    const bool is_too_much = store::is_too_much(error.fault());
+    if (!is_too_much && !store::is_refusal(error.fault())) throw;
     if (answers.size() == 1) {
-      answered.front()->end = outside::not_kept(error.fault().text);
+      if (is_too_much) {
+        answered.front()->end = outside::not_kept(error.fault().text);
+      } else {
+        answered.front()->account_at = after_refusal(began);
+        refused = std::current_exception();
+      }
       return {};
     }
   }
   std::vector<store::Kept> kept;
-  for (Flight* const flight : answered)
-    for (const store::Kept how : keep({flight})) kept.push_back(how);
+  for (Flight* const flight : answered) {
+    meanwhile();
+    for (const store::Kept how : keep({flight}, meanwhile, refused)) kept.push_back(how);
+  }
   return kept;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,8 +24,8 @@ class CallAccounts {
                CallsInFlight& in_flight, FlightEnds& ends, std::uint64_t seed);
 
   // Accounts for the calls that came back: first the answers, in one transaction. If a call's key
-  // is locked, that call waits, and holds up no other. `meanwhile`: called before each of the
-  // others, which may be a thousand.
+  // is locked, or PostgreSQL refuses it, that call waits, and holds up no other. `meanwhile`:
+  // called before each of the others, which may be a thousand.
   void keep_ended(const std::function<void()>& meanwhile);
 
   // Counts the calls whose outcome is unknown, for metrics, if it is time to.
@@ -46,9 +47,11 @@ class CallAccounts {
 
  private:
   void collect_ended();
-  void keep_answers();
+  void keep_answers(const std::function<void()>& meanwhile);
   void log_not_kept(const Flight& flight);
-  std::vector<store::Kept> keep(const std::vector<Flight*>& answered);
+  std::vector<store::Kept> keep(const std::vector<Flight*>& answered,
+                                const std::function<void()>& meanwhile,
+                                std::exception_ptr& refused);
   void count(const Flight& ended);
 
   const bool log_error_text_;

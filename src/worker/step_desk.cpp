@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flow/crash_point.hpp"
+#include "worker/after_refusal.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -60,7 +61,9 @@ void StepDesk::serve(store::Session& session) {
     asked = questions_;
   }
   Questions keeps;
+  const auto now = std::chrono::steady_clock::now();
   for (const auto& question : asked) {
+    if (question->due > now) continue;
     if (question->steps) {
       keeps.push_back(question);
       continue;
@@ -69,12 +72,16 @@ void StepDesk::serve(store::Session& session) {
                                         question->owner.token);
     end(*question);
   }
-  answer_keeps(session, keeps);
+  std::exception_ptr refused;
+  answer_keeps(session, keeps, refused);
+  if (refused) std::rethrow_exception(refused);
 }
 
 // All in one transaction; one by one if PostgreSQL refuses one of them.
-void StepDesk::answer_keeps(store::Session& session, Questions& asked) {
+void StepDesk::answer_keeps(store::Session& session, Questions& asked,
+                            std::exception_ptr& refused) {
   if (asked.empty()) return;
+  const auto began = std::chrono::steady_clock::now();
   std::vector<store::StepsToKeep> wanted;
   for (const auto& question : asked)
     wanted.push_back({question->owner.identity, question->owner.scope, question->owner.token,
@@ -88,15 +95,20 @@ void StepDesk::answer_keeps(store::Session& session, Questions& asked) {
       if (*how++ != store::Kept::locked) end(*question);
     }
   } catch (const store::DatabaseError& error) {
-    const std::exception_ptr refused = refusal_of(error);
-    if (!refused) throw;
-    if (asked.size() == 1) {
-      asked.front()->refused = refused;
+    const std::exception_ptr for_good = refusal_of(error);
+    if (!for_good && !store::is_refusal(error.fault())) throw;
+    if (asked.size() == 1 && for_good) {
+      asked.front()->refused = for_good;
       return end(*asked.front());
+    }
+    if (asked.size() == 1) {
+      asked.front()->due = after_refusal(began);
+      refused = std::current_exception();
+      return;
     }
     for (const auto& question : asked) {
       Questions one = {question};
-      answer_keeps(session, one);
+      answer_keeps(session, one, refused);
     }
   }
 }

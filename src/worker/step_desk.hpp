@@ -4,6 +4,7 @@
 // Thread safety: all of it, from any thread; one thread serves.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -27,6 +28,7 @@ class StepDesk final : public outside::StepKeeper {
             const store::KeptSteps& before) override;
 
   // Answers what is asked. If another transaction has a key, its question stays for the next time.
+  // If PostgreSQL refuses one, the others are answered, and that one waits for a while.
   // Throws: DatabaseError. What is not answered stays asked.
   void serve(store::Session& session);
 
@@ -38,12 +40,13 @@ class StepDesk final : public outside::StepKeeper {
     std::optional<store::KeptSteps> found = {};
     bool is_ours = false;
     std::exception_ptr refused = {};
+    std::chrono::steady_clock::time_point due = {};  // later, if PostgreSQL has refused it
     bool done = false;
   };
   using Questions = std::list<std::shared_ptr<Asked>>;
 
   std::shared_ptr<Asked> ask(Asked asked);
-  void answer_keeps(store::Session& session, Questions& asked);
+  void answer_keeps(store::Session& session, Questions& asked, std::exception_ptr& refused);
   void end(Asked& asked);
 
   const std::function<void()> wake_;

@@ -35,6 +35,13 @@ struct SteppedShop : Shop {
     site.await("SELECT count(*) FROM charges", "1");
     EXPECT_EQ(gateway.charges(), kOnceEach);
   }
+  void refuse_updates(const std::string& when) {
+    site.database().run(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE 'canceling statement due to statement timeout' USING ERRCODE = '57014'; END $$;"
+        "CREATE TRIGGER refuse BEFORE UPDATE ON hapax.idempotency_keys FOR EACH ROW WHEN (" +
+        when + ") EXECUTE FUNCTION refuse()");
+  }
 };
 
 TEST(Steps, ThatAreKeptAreNotRepeatedAfterADeathOfTheirWorker) {
@@ -91,6 +98,23 @@ TEST(Steps, WhoseDoubtIsOverGoOnByAReplay) {
   EXPECT_EQ(shop.value("SELECT reason FROM hapax.dead_letters"), "attempts_exhausted");
   EXPECT_EQ(shop.value("SELECT status FROM hapax.idempotency_keys"), "started");
   shop.replay();
+}
+
+// As if it took longer than statement_timeout to keep that answer.
+TEST(Steps, WhoseAnswersPostgresRefusesHoldUpNoOtherCall) {
+  for (const char* const answer : {"NEW.steps IS NOT NULL", "NEW.answer IS NOT NULL"}) {
+    SteppedShop shop(kIdempotent);
+    shop.refuse_updates("NEW.key = 'p0' AND " + std::string(answer));
+    shop.send(0);
+    shop.send(1);
+    const auto worker = shop.stepped("w");
+    shop.site.await("SELECT string_agg(payment, ' ') FROM charges", "p1");
+    worker->await("calls_delayed");
+    shop.site.database().run("DROP TRIGGER refuse ON hapax.idempotency_keys");
+    shop.await_charges(2);
+    EXPECT_EQ(shop.gateway.charges(),
+              (Counts{{"p0/charge", 1}, {"p0/fee", 1}, {"p1/charge", 1}, {"p1/fee", 1}}));
+  }
 }
 
 // A relay that dies sends records again. The one before it was given up.
