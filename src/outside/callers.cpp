@@ -85,7 +85,8 @@ void Callers::make(OutsideHandler& handler, CallToMake& call, traces::Runs& span
                .scope = call.scope,
                .token = call.token,
                .stop = call.stop.get_token(),
-               .deadline = now + call.max_duration},
+               .deadline = now + call.max_duration,
+               .message = call.message},
               call.key, steps_, may_go_on);
   call.end = make_call(handler, *call.message,
                        Call({.key = call.key,

@@ -30,6 +30,7 @@ struct StepOwner {
   std::int64_t token = 0;
   std::stop_token stop = {};
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  const Message* message = nullptr;  // outlives each question
 };
 
 class StepKeeper {

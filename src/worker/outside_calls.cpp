@@ -52,6 +52,19 @@ void OutsideCalls::give_up() {
   setup_.dispatcher.wake_calls();
 }
 
+void OutsideCalls::tell_running() const {
+  for (const CallsInFlight::Running& running : in_flight_.running())
+    log::warning("still_calls",
+                 {{"handler", running.handler},
+                  {"topic", running.source.topic},
+                  {"partition", running.source.partition},
+                  {"offset", running.source.offset},
+                  {"seconds", (Clock::now() - running.since) / std::chrono::seconds(1)}},
+                 "a call to the outside has not come back; another worker takes its key over once "
+                 "this one's lease is over");
+  steps_.tell_not_kept(setup_.log_error_text);
+}
+
 void OutsideCalls::run(const std::stop_token& stop) {
   for (;;) {
     const bool takes = !stop.stop_requested();

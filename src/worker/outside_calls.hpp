@@ -49,6 +49,9 @@ class OutsideCalls {
   CallsInFlight& in_flight() { return in_flight_; }
   const CallsInFlight& in_flight() const { return in_flight_; }
 
+  // Logs the calls that run, and the answers of their steps that are not kept. Any thread.
+  void tell_running() const;
+
   // The holder under which replays call. Any thread.
   outside::Holder& holder() { return holder_; }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flow/crash_point.hpp"
+#include "observe/log.hpp"
 #include "worker/after_refusal.hpp"
 
 namespace hapax::worker {
@@ -110,6 +111,25 @@ void StepDesk::answer_keeps(store::Session& session, Questions& asked,
       Questions one = {question};
       answer_keeps(session, one, refused);
     }
+  }
+}
+
+void StepDesk::tell_not_kept(bool with_answers) const {
+  const sync::Lock lock(mutex_);
+  for (const auto& question : questions_) {
+    if (!question->steps || question->owner.message == nullptr) continue;
+    for (const auto& [name, answer] : question->steps->answers)
+      if (!question->before.answers.contains(name))
+        observe::log::warning(
+            "step_not_kept",
+            {{"topic", question->owner.message->topic()},
+             {"partition", question->owner.message->partition()},
+             {"offset", question->owner.message->offset()},
+             {"token", question->owner.token},
+             {"step", name},
+             {"answer", with_answers ? std::optional<std::string_view>(answer) : std::nullopt}},
+            "a step of a call was answered, and PostgreSQL has not kept the answer yet. If the "
+            "process ends now, the step is in doubt; with log.error_text the answer is shown here");
   }
 }
 

@@ -32,6 +32,9 @@ class StepDesk final : public outside::StepKeeper {
   // Throws: DatabaseError. What is not answered stays asked.
   void serve(store::Session& session);
 
+  // Logs the steps that were answered and whose answers PostgreSQL does not have yet.
+  void tell_not_kept(bool with_answers) const;
+
  private:
   struct Asked {
     outside::StepOwner owner;
@@ -50,7 +53,7 @@ class StepDesk final : public outside::StepKeeper {
   void end(Asked& asked);
 
   const std::function<void()> wake_;
-  sync::Mutex mutex_;
+  mutable sync::Mutex mutex_;
   std::condition_variable_any answered_;
   Questions questions_ HAPAX_GUARDED_BY(mutex_);
 };

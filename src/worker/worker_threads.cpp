@@ -78,16 +78,7 @@ void WorkerThreads::tell_running() const {
                           running->since ? "its handler has not come back"
                                          : "its handler does not run; it waits for PostgreSQL");
   }
-  if (!calls_) return;
-  for (const CallsInFlight::Running& running : calls_->in_flight().running())
-    observe::log::warning("still_calls",
-                          {{"handler", running.handler},
-                           {"topic", running.source.topic},
-                           {"partition", running.source.partition},
-                           {"offset", running.source.offset},
-                           {"seconds", (Clock::now() - running.since) / std::chrono::seconds(1)}},
-                          "a call to the outside has not come back; another worker takes its key "
-                          "over once this one's lease is over");
+  if (calls_) calls_->tell_running();
 }
 
 bool WorkerThreads::handlers_run() const {

@@ -23,6 +23,7 @@ struct SteppedShop : Shop {
     changed["route"]["plugin"] = HAPAX_BINARY_DIR "/lib/libstepped.so";
     changed["route"]["retry"] = {{"max_attempts", 2}, {"first", "10ms"}};
     changed["route"]["options"].update(options);
+    changed["worker"].update({{"revoke_timeout", "1s"}, {"shutdown_timeout", "3s"}});
     return site.worker(name, changed, crash_at);
   }
   // The first payment, by a worker whose fees arrive.
@@ -115,6 +116,19 @@ TEST(Steps, WhoseAnswersPostgresRefusesHoldUpNoOtherCall) {
     EXPECT_EQ(shop.gateway.charges(),
               (Counts{{"p0/charge", 1}, {"p0/fee", 1}, {"p1/charge", 1}, {"p1/fee", 1}}));
   }
+}
+
+TEST(Steps, WhoseAnswerIsLostWithTheProcessAreNamed) {
+  SteppedShop shop(kIdempotent);
+  shop.refuse_updates("NEW.steps IS NOT NULL");
+  shop.send(0);
+  const auto worker = shop.stepped("w");
+  worker->await("calls_delayed");
+  worker->terminate();
+  worker->ended();
+  EXPECT_EQ(worker->count("still_calls"), 1U);
+  EXPECT_EQ(worker->count("step_not_kept", {{"step", "charge"}, {"offset", 0}}), 1U)
+      << worker->output();
 }
 
 // A relay that dies sends records again. The one before it was given up.
