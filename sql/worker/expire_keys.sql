@@ -1,17 +1,19 @@
 -- One step of the removal of expired keys: looks at keys, oldest first, and removes those that may go.
 -- $1 at so many keys, and at those that expired in the same microsecond as the last of them; $2 at none that
--- expired before that. $3 scopes and $4 of each until when a key must have expired; $5 the same for each
--- scope without a checkpoint whose start was agreed (as read_held_scopes.sql), NULL: keeps these.
+-- expired before that. $3 scopes, and of each $6 since when and $4 until when a key must have expired; $5
+-- until when for each scope without a checkpoint whose start was agreed (as read_held_scopes.sql), NULL:
+-- keeps these. All scopes at once, because the keys of one lie between those of others.
 -- One row: how many were removed, how many were looked at, and the place to go on at (NULL: the end).
 -- Keys that are held may be many, and stand before those that may go. So the limit counts what is looked at.
 -- Locks only what it removes. A claim on one of these keys waits for this short transaction. SKIP LOCKED
 -- leaves alone what a claim holds.
 WITH due AS MATERIALIZED (
-  SELECT * FROM unnest($3::text[], $4::timestamptz[]) AS given (scope, until)
-  UNION ALL SELECT NULL, $5::timestamptz WHERE $5::timestamptz IS NOT NULL
+  SELECT * FROM unnest($3::text[], $6::timestamptz[], $4::timestamptz[]) AS given (scope, since, until)
+  UNION ALL SELECT NULL, '-infinity', $5::timestamptz WHERE $5::timestamptz IS NOT NULL
 ), looked AS MATERIALIZED (
   SELECT k.ctid AS place, k.scope, k.expires_at FROM hapax.idempotency_keys k
-  WHERE k.expires_at < (SELECT max(until) FROM due) AND k.expires_at >= $2::timestamptz
+  WHERE k.expires_at < (SELECT max(until) FROM due)
+    AND k.expires_at >= greatest($2::timestamptz, (SELECT min(since) FROM due))
   ORDER BY k.expires_at FETCH FIRST $1 ROWS WITH TIES
 ), removed AS (
   DELETE FROM hapax.idempotency_keys

@@ -108,6 +108,7 @@ void Retention::remove_expired(const std::stop_token& stop, store::Session& sess
   for (const store::HeldScope& scope : held) behind = std::max(behind, scope.since);
   setup_.metrics.retention_behind(behind);
   const bool looks_at_all = steady_clock::now() >= look_at_all_;
+  std::vector<store::HeldScope> moved;
   for (const store::HeldScope& scope : held) {
     say_held(scope);
     const auto [known, is_new] = removed_until_.try_emplace(scope.scope, kOldest);
@@ -115,16 +116,19 @@ void Retention::remove_expired(const std::stop_token& stop, store::Session& sess
     if (is_new && looks_at_all && looked_until_ == kOldest) known->second = scope.until;
     // A partition of the scope was taken, and has not been looked at yet.
     if (scope.until == kOldest || known->second == scope.until) continue;
-    if (!remove(stop, session, known->second, {scope})) return;
-    known->second = scope.until;
+    moved.push_back(scope);
+    moved.back().removed_until = known->second;
   }
+  std::string from = kOldest;
+  if (!moved.empty() && !remove(stop, session, from, moved)) return;
+  for (const store::HeldScope& scope : moved) removed_until_[scope.scope] = scope.until;
   if (!looks_at_all || !remove(stop, session, looked_until_, held, now)) return;
   looked_until_ = kOldest;
   look_at_all_ = steady_clock::now() + kLookAtAll;
 }
 
-// Removes keys from `from` on. `from` moves with the keys that were looked at, so if an error ends
-// the round, the next one continues there. False if it ended early.
+// Removes keys from `from` on, which moves with the keys that were looked at. False if it ended
+// early.
 bool Retention::remove(const std::stop_token& stop, store::Session& session, std::string& from,
                        const std::vector<store::HeldScope>& scopes,
                        const std::optional<std::string>& others) {

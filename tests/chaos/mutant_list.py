@@ -123,8 +123,8 @@ MUTANTS = {
         "worker-pause", soak=True),
     "keys-wait-for-their-own-partition-alone": of("retention", [
         ("sql/worker/read_held_scopes.sql", "least(until, $1::timestamptz)", "$1::timestamptz"),
-        ("sql/worker/expire_keys.sql", "AND k.expires_at >= $2::timestamptz\n",
-         "AND k.expires_at >= $2::timestamptz\n"
+        ("sql/worker/expire_keys.sql", "(SELECT min(since) FROM due))\n",
+         "(SELECT min(since) FROM due))\n"
          "      AND NOT EXISTS (SELECT FROM hapax.checkpoints c WHERE c.group_id = k.group_id\n"
          "        AND c.topic = k.topic AND c.partition = k.partition\n"
          "        AND c.next_offset <= k.kafka_offset)\n")]),

@@ -64,7 +64,8 @@ Removed expire_keys(Session& session, std::size_t limit, const std::string& from
   const Rows rows = transaction.run(
       sql::kExpireKeys,
       {limit, from, array_of(scopes, [](const auto& one) { return one.scope; }),
-       array_of(scopes, [](const auto& one) { return one.until; }), Parameter(others)});
+       array_of(scopes, [](const auto& one) { return one.until; }), Parameter(others),
+       array_of(scopes, [](const auto& one) { return one.removed_until; })});
   const Removed removed{rows[0]["removed"].as<std::size_t>(), rows[0]["looked"].as<std::size_t>(),
                         rows[0]["next"].as<std::optional<std::string>>().value_or(from)};
   transaction.commit();

@@ -59,6 +59,7 @@ struct HeldScope {
   std::string group;
   TopicPartition partition;
   std::chrono::seconds since{0};
+  std::string removed_until = "-infinity";  // by the caller: those that expired before are removed
 };
 
 // One for each scope with a checkpoint. `now`: as read_clock() told.

@@ -119,5 +119,43 @@ TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
   EXPECT_EQ(keys_of("held"), kHeldKeys);
 }
 
+// Each scope has a time of its own, before which its keys may go. Keys of all scopes lie between
+// each other.
+TEST_F(ExpireKeys, OfManyScopesAreLookedAtOnce) {
+  constexpr int kScopes = 20, kEach = 2'000;
+  const std::string scopes = std::to_string(kScopes);
+  database.run(
+      "ALTER TABLE hapax.idempotency_keys SET (autovacuum_enabled = off);"
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, epoch, key_spec, scope, "
+      "next_offset) SELECT 'g', n, 0, 1, '', n, 0 FROM generate_series(1, " +
+      scopes +
+      ") n; INSERT INTO hapax.passed (group_id, topic, partition, epoch, until) SELECT 'g', n, 0, "
+      "1, now() - interval '1 hour' FROM generate_series(1, " +
+      scopes + ") n");
+  Session session(database.worker());
+  observe::Metrics metrics({});
+  worker::Retention retention(
+      {.connect = [&] { return Session(database.worker()); },
+       .group = "g",
+       .worker_name = "w",
+       .held = [] { return std::map<TopicPartition, std::int64_t>(); },
+       .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); },
+       .metrics = metrics});
+  // The first round looks at all keys, and goes on from there later.
+  database.wait_until("SELECT count(*) FROM hapax.leases WHERE name = 'retention'", "1");
+  const int before = read_so_far(session);
+  database.run(
+      "INSERT INTO hapax.idempotency_keys (key, scope, status, group_id, topic, generation, "
+      "partition, kafka_offset, expires_at) SELECT n, n % " +
+      scopes +
+      " + 1, 'completed', 'g', 't', 1, 0, n, now() - interval '50 minutes' + n * interval '1 "
+      "microsecond' FROM generate_series(1, " +
+      std::to_string(kScopes * kEach) +
+      ") n; UPDATE hapax.passed SET until = now() - interval '1 minute' + topic::int * interval "
+      "'1 second'");
+  database.wait_until("SELECT EXISTS (SELECT FROM hapax.idempotency_keys)", "f");
+  EXPECT_LE(read_so_far(session) - before, 3 * kScopes * kEach);
+}
+
 }  // namespace
 }  // namespace hapax::store
