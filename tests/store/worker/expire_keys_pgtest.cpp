@@ -119,6 +119,26 @@ TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
   EXPECT_EQ(keys_of("held"), kHeldKeys);
 }
 
+// Workers of a partition that lags write checkpoints, and it may change hands.
+TEST_F(ExpireKeys, AreHeldSinceTheirPartitionWasPassedThoughItsCheckpointMoves) {
+  database.run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, epoch, key_spec, scope, "
+      "next_offset, updated_at) VALUES ('g', 'moves', 0, 2, '', 'moves', 5, now()), ('g', 'taken', "
+      "0, 3, '', 'taken', 5, now()), ('g', 'taken', 1, 3, '', 'taken', 5, now() - interval '1 "
+      "minute'), ('g', 'new', 0, 1, '', 'new', 5, now() - interval '3 hours');"
+      "INSERT INTO hapax.passed (group_id, topic, partition, epoch, until) VALUES ('g', 'moves', "
+      "0, 2, now() - interval '5 hours'), ('g', 'taken', 0, 2, now() - interval '7 hours'), ('g', "
+      "'taken', 1, 2, now() - interval '1 hour')");
+  Session session(database.worker());
+  std::map<std::string, std::int64_t> hours;
+  for (const HeldScope& scope : read_held_scopes(session, database.value("SELECT now()::text"))) {
+    hours[scope.scope] = scope.since.count() / 3600;
+    EXPECT_EQ(scope.partition.second, 0);
+    EXPECT_EQ(scope.until == "-infinity", scope.scope != "moves");
+  }
+  EXPECT_EQ(hours, (std::map<std::string, std::int64_t>{{"moves", 5}, {"new", 3}, {"taken", 7}}));
+}
+
 // Each scope has a time of its own, before which its keys may go. Keys of all scopes lie between
 // each other.
 TEST_F(ExpireKeys, OfManyScopesAreLookedAtOnce) {
