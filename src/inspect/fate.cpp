@@ -46,6 +46,12 @@ Verdict without_record(const Standing& standing, const Facts& facts) {
   return left_out ? Verdict::skipped : Verdict::deleted;
 }
 
+// Its key shows that it was given up on, and no dead letter keeps it.
+bool lost_its_letter(const Standing& standing, const Facts& facts) {
+  return is_this(standing, facts) && !facts.dead &&
+         (facts.key->holder.status == "failed" || facts.key->holder.status == "unknown");
+}
+
 // A record that the checkpoint has passed and that left neither an effect nor a dead letter.
 Verdict passed(const Standing& standing, const Facts& facts) {
   if (standing.left_out.at(facts.offset) != nullptr) return Verdict::skipped;
@@ -72,13 +78,10 @@ std::string end_of(const store::DeadRow& dead) {
 }
 
 std::string tell_dead(const Standing& standing, const Facts& facts) {
-  if (!facts.dead && facts.key->refused)
+  if (!facts.dead)
     return "its call was ended at " + time_cell(facts.key->updated_at) +
            " and nothing was booked: an operator gave it up, or the other side refused "
            "(hapax keys show has the reason)";
-  if (!facts.dead)
-    return "its key was given up on at " + time_cell(facts.key->updated_at) +
-           "; the dead letter has been deleted";
   const store::DeadRow& dead = *facts.dead;
   std::string text = "given up on at " + time_cell(dead.created_at) + ": dead letter " +
                      std::to_string(dead.id) + ", " + dead.reason + " (" + dead.error + ")" +
@@ -145,8 +148,11 @@ std::string tell_ahead(const Standing& standing, const Facts& facts, Verdict ver
 }
 
 std::string tell_passed(const Standing& standing, const Facts& facts, Verdict verdict) {
-  std::string text = "the checkpoint " + std::to_string(*standing.checkpoint) + " has passed it, " +
-                     tell_key(standing, facts) + ", and it is no dead letter";
+  std::string text = "the checkpoint " + std::to_string(*standing.checkpoint) + " has passed it, ";
+  if (lost_its_letter(standing, facts))
+    return text + "it was given up on at " + time_cell(facts.key->updated_at) +
+           ", and its dead letter has been deleted";
+  text += tell_key(standing, facts) + ", and it is no dead letter";
   if (facts.attempt) text += "; it failed " + std::to_string(facts.attempt->count) + " times";
   if (verdict == Verdict::expired)
     text += "; it is older than the route's retention, so hapax cannot tell any more";
@@ -227,6 +233,9 @@ bool is_called(const store::KeyRow& key) {
 }
 
 Verdict classify(const Standing& standing, const Facts& facts) {
+  const bool passed_by = below_checkpoint(standing, facts);
+  if (lost_its_letter(standing, facts))
+    return passed_by ? Verdict::unaccounted : Verdict::in_flight;
   if (is_this(standing, facts) && !is_called(*facts.key)) {
     const std::string& status = facts.key->holder.status;
     if (took_effect(*facts.key) && (status == "completed" || !facts.dead))
@@ -235,7 +244,6 @@ Verdict classify(const Standing& standing, const Facts& facts) {
   }
   if (facts.dead) return Verdict::dead_letter;
   if (facts.in_kafka != InKafka::record) return without_record(standing, facts);
-  const bool passed_by = below_checkpoint(standing, facts);
   if (facts.key && facts.same_payload &&
       (facts.key->holder.status == "completed" || (passed_by && took_effect(*facts.key))))
     return Verdict::duplicate;

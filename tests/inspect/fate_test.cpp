@@ -121,8 +121,9 @@ const Case kTable[] = {
     {"failed by itself, then forgotten", dead(retaken(held("forgotten", 50))), dead_letter,
      dead_letter},
     {"failed by itself", dead(held("failed", 50)), dead_letter, dead_letter},
-    {"failed by itself, and somebody deleted the dead letter", held("failed", 50), dead_letter,
-     dead_letter},
+    {"failed by itself, and somebody deleted the dead letter", held("failed", 50), unaccounted,
+     in_flight},
+    {"the same of a call whose outcome is unknown", held("unknown", 50), unaccounted, in_flight},
     {"a dead letter without a key row", dead(record()), dead_letter, dead_letter},
     {"a drifted one", dead(held("completed", 40, other)), dead_letter, dead_letter},
     {"a dead letter whose operation another message completed", dead(held("completed", 60)),
@@ -186,6 +187,7 @@ TEST(Fate, ByPositionTheCheckpointTells) {
   EXPECT_EQ(verdict(kOffset, settled(record())), completed);
   EXPECT_EQ(verdict(kOffset, tried(record())), waiting);
   EXPECT_EQ(verdict(kOffset + 1, dead(held("failed", kOffset))), dead_letter);
+  EXPECT_EQ(verdict(kOffset + 1, held("failed", kOffset)), unaccounted);  // the letter was deleted
   EXPECT_EQ(verdict(kOffset + 1, derived(key::SkippedTombstone{})), skipped);
 }
 
@@ -217,6 +219,9 @@ TEST(Fate, TellsWhatIsKnown) {
   EXPECT_EQ(told(standing(), record()),
             "the checkpoint 100 has passed it, PostgreSQL does not know its key \"k\", and it is "
             "no dead letter");
+  EXPECT_EQ(told(standing(), held("failed", 50)),
+            "the checkpoint 100 has passed it, it was given up on at then, and its dead letter has "
+            "been deleted");
   Facts ended = dead(record());
   ended.dead->ended_as = "discarded";
   ended.dead->ended_by = "anna";
