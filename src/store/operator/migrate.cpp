@@ -100,11 +100,14 @@ bool take_back(Session& session, const Migration& migration, const Waits& waits)
   Transaction transaction(session);
   take_turn(transaction, waits);
   const auto applied = read_applied(transaction);
-  if (!applied.empty() && applied.rbegin()->first > kSchema)
+  if (!applied.empty() && applied.rbegin()->first > migration.number)
     throw std::runtime_error("migration " + std::to_string(applied.rbegin()->first) + " (" +
-                             applied.rbegin()->second.name +
-                             ") is newer than this binary and builds on what it would take back; "
-                             "run the hapax that applied it");
+                             applied.rbegin()->second.name + ") " +
+                             (applied.rbegin()->first > kSchema
+                                  ? "is newer than this binary and builds on what it would take "
+                                    "back; run the hapax that applied it"
+                                  : "was applied meanwhile and builds on what would be taken back "
+                                    "next; is another operator migrating?"));
   const auto found = applied.find(migration.number);
   if (found == applied.end()) return false;
   refuse_changed(migration, found->second);
@@ -184,6 +187,10 @@ std::optional<std::string> schema_problem(Session& session, int oldest) {
   const auto applied = read_applied(transaction);
   const int found = applied.empty() ? 0 : applied.rbegin()->first;
   if (found == 0) return "the schema hapax is not there: run `hapax migrate up`";
+  for (int number = 1; number < found; ++number)
+    if (!applied.contains(number))
+      return "migration " + std::to_string(number) +
+             " is missing, and newer ones are there: run `hapax migrate up`";
   if (found < oldest)
     return "the schema is at " + std::to_string(found) + ", this needs at least " +
            std::to_string(oldest) + ": run `hapax migrate up`";

@@ -139,6 +139,29 @@ TEST_F(Migrate, TakesNothingBackFromUnderANewerOne) {
   EXPECT_EQ(database.count("SELECT count(*) FROM hapax.schema_migrations"), kSchema + 1);
 }
 
+// As if `migrate up` of another operator came between two migrations that this one takes back.
+TEST_F(Migrate, TakesNothingBackFromUnderOneThatWasAppliedMeanwhile) {
+  migrate_up(session);
+  database.run(
+      "CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO "
+      "hapax.schema_migrations SELECT OLD.*; RETURN NULL; END $$; CREATE TRIGGER again AFTER "
+      "DELETE "
+      "ON hapax.schema_migrations FOR EACH ROW EXECUTE FUNCTION again()");
+  EXPECT_NE(message_of([&] { migrate_down(session, kSchema - 2); }).find("was applied meanwhile"),
+            std::string::npos);
+  EXPECT_EQ(migration_states(session).size(), static_cast<std::size_t>(kSchema));
+}
+
+TEST_F(Migrate, NamesAMigrationThatIsMissingBelowOthers) {
+  migrate_up(session);
+  migrate_down(session, kSchema - 2);
+  database.run("INSERT INTO hapax.schema_migrations (number, name, checksum) VALUES (" +
+               std::to_string(kSchema) + ", 'alone', '')");
+  EXPECT_EQ(schema_problem(session, kSchema),
+            "migration " + std::to_string(kSchema - 1) +
+                " is missing, and newer ones are there: run `hapax migrate up`");
+}
+
 // What Kafka has of a batch that an operator has retried is not known yet.
 TEST_F(Migrate, KeepsTheMarkOfABatchThatWasHalted) {
   migrate_up(session);
