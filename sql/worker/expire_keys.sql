@@ -1,8 +1,8 @@
 -- One step of the removal of expired keys: looks at keys, oldest first, and removes those that may go.
 -- $1 at so many keys, and at those that expired in the same microsecond as the last of them; $2 at none that
--- expired before that. $3 scopes, and of each $6 since when and $4 until when a key must have expired; $5
--- until when for each scope without a checkpoint whose start was agreed (as read_held_scopes.sql), NULL:
--- keeps these. All scopes at once, because the keys of one lie between those of others.
+-- expired before that. $3 scopes, and of each $6 since when and $4 until when a key must have expired. $5
+-- is that time for each scope without a checkpoint whose start was agreed (as read_held_scopes.sql).
+-- NULL keeps these. All scopes at once, because the keys of one lie between those of others.
 -- One row: how many were removed, how many were looked at, and the place to go on at (NULL: the end).
 -- Keys that are held may be many, and stand before those that may go. So the limit counts what is looked at.
 -- Locks only what it removes. A claim on one of these keys waits for this short transaction. SKIP LOCKED
