@@ -19,8 +19,9 @@ using namespace std::chrono_literals;
 constexpr auto kServerPatience = 180s;
 constexpr const char* kFolderName = "kafka-4.3.0";  // as in get_kafka.sh
 
-// The folder in which get_kafka.sh puts the jars.
-fs::path jars() { return test::cache_folder() / kFolderName / "lib"; }
+// The folder into which get_kafka.sh puts the jars, and the archive of their classes.
+fs::path kafka_folder() { return test::cache_folder() / kFolderName; }
+fs::path jars() { return kafka_folder() / "lib"; }
 
 // Every server is a cluster of its own, as two environments are.
 std::string random_cluster_id() {
@@ -100,6 +101,9 @@ sandbox::Program KafkaServer::java(const std::string& main_class,
       // For the one line that tells that it has started.
       "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info", "-cp",
       (jars() / "*").string(), main_class};
+  // A file that is not there would switch off Java's own archive, too.
+  if (const auto classes = kafka_folder() / "classes.jsa"; fs::exists(classes))
+    argv.insert(argv.begin() + 1, "-XX:SharedArchiveFile=" + classes.string());
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return {std::move(argv), {}, folder_.path(), folder_.path() / "kafka.log"};
 }
