@@ -7,7 +7,7 @@ namespace {
 
 using key::FingerprintRule;
 using key::Source;
-using Kind = Source::Kind;
+using SourceKind = Source::Kind;
 
 key::KeySpec spec(const std::string& member, const std::string& value) {
   const auto loaded =
@@ -25,21 +25,23 @@ std::string problem(const std::string& member, const std::string& value,
 
 TEST(KeySection, ReadsEveryFormOfASource) {
   for (const auto& [text, source] : std::vector<std::pair<std::string, Source>>{
-           {R"({"header": "Id"})", {Kind::header, {"Id"}, false}},
-           {R"({"header": "${HEADER}", "unquote": true})", {Kind::header, {"id"}, true}},
-           {R"({"header": ["ce_source", "ce_id"]})", {Kind::header, {"ce_source", "ce_id"}, false}},
-           {R"({"json": "/id"})", {Kind::json, {"/id"}, false}},
-           {R"({"json": ["/a", "/b~1c"]})", {Kind::json, {"/a", "/b~1c"}, false}},
-           {R"("record_key")", {Kind::record_key, {}, false}},
-           {R"("coordinates")", {Kind::coordinates, {}, false}},
-           {R"("content_hash")", {Kind::content_hash, {}, false}}}) {
+           {R"({"header": "Id"})", {SourceKind::header, {"Id"}, false}},
+           {R"({"header": "${HEADER}", "unquote": true})", {SourceKind::header, {"id"}, true}},
+           {R"({"header": ["ce_source", "ce_id"]})",
+            {SourceKind::header, {"ce_source", "ce_id"}, false}},
+           {R"({"json": "/id"})", {SourceKind::json, {"/id"}, false}},
+           {R"({"json": ["/a", "/b~1c"]})", {SourceKind::json, {"/a", "/b~1c"}, false}},
+           {R"("record_key")", {SourceKind::record_key, {}, false}},
+           {R"("coordinates")", {SourceKind::coordinates, {}, false}},
+           {R"("content_hash")", {SourceKind::content_hash, {}, false}}}) {
     EXPECT_EQ(spec("key", text).sources, std::vector{source}) << text;
     EXPECT_EQ(spec("key", "[" + text + "]").sources, std::vector{source}) << text;
   }
 }
 
 TEST(KeySection, APositionStandsAloneAndKeepsNothingBeside) {
-  EXPECT_EQ(spec("key", R"("position")").sources, (std::vector{Source{Kind::position, {}, false}}));
+  EXPECT_EQ(spec("key", R"("position")").sources,
+            (std::vector{Source{SourceKind::position, {}, false}}));
   EXPECT_TRUE(has(problem("key", R"(["position"])", "[0]"), R"(write "key": "position")"));
   EXPECT_TRUE(has(problem("key", R"([{"json": "/id"}, "position"])", "[1]"), "stands alone"));
   const std::string typo = problem("key", R"("positon")");
@@ -60,9 +62,9 @@ TEST(KeySection, APositionStandsAloneAndKeepsNothingBeside) {
 TEST(KeySection, KeepsTheOrderOfSources) {
   const auto sources = spec("key", R"([{"json": "/id"}, "record_key", "coordinates"])").sources;
   ASSERT_EQ(sources.size(), 3u);
-  EXPECT_EQ(sources[0].kind, Kind::json);
-  EXPECT_EQ(sources[1].kind, Kind::record_key);
-  EXPECT_EQ(sources[2].kind, Kind::coordinates);
+  EXPECT_EQ(sources[0].kind, SourceKind::json);
+  EXPECT_EQ(sources[1].kind, SourceKind::record_key);
+  EXPECT_EQ(sources[2].kind, SourceKind::coordinates);
 }
 
 TEST(KeySection, RefusesWhatIsNoSource) {
@@ -93,8 +95,8 @@ TEST(KeySection, RefusesOneNameTwiceInAKey) {
 }
 
 TEST(KeySection, ReadsTheTenantFromWhatMessagesShare) {
-  EXPECT_EQ(spec("tenant", R"({"json": "/t"})").tenant, (Source{Kind::json, {"/t"}, false}));
-  EXPECT_EQ(spec("tenant", R"("record_key")").tenant, (Source{Kind::record_key, {}, false}));
+  EXPECT_EQ(spec("tenant", R"({"json": "/t"})").tenant, (Source{SourceKind::json, {"/t"}, false}));
+  EXPECT_EQ(spec("tenant", R"("record_key")").tenant, (Source{SourceKind::record_key, {}, false}));
   EXPECT_TRUE(
       has(problem("tenant", R"("coordinates")"), R"(allowed: "record_key", {"header": "tenant"})"));
   EXPECT_FALSE(has(problem("tenant", "{}"), "coordinates"));

@@ -14,7 +14,7 @@
 namespace hapax::support {
 namespace {
 
-constexpr int kPartitions = 4;  // of the topic of dead letters
+constexpr int kLetterPartitions = 4;  // of the topic of dead letters
 // Those that wait for the relay, and those that it has not sent.
 constexpr const char* kUnpublished =
     "SELECT (SELECT count(*) FROM hapax.dead_letters WHERE published_at IS NULL) + "
@@ -25,7 +25,7 @@ using Headers = std::vector<std::pair<std::string, std::optional<std::string>>>;
 class DeadLetterTopic : public testing::Test {
  protected:
   std::unique_ptr<WorkerProcess> worker(const std::string& name, const std::string& crash_at = {}) {
-    if (!std::exchange(is_made_, true)) Site::mock_cluster().create_topic(topic, kPartitions);
+    if (!std::exchange(is_made_, true)) Site::mock_cluster().create_topic(topic, kLetterPartitions);
     return site.worker(name, {{"route", {{"dead_letter_topic", topic}}}}, crash_at);
   }
 
@@ -38,7 +38,7 @@ class DeadLetterTopic : public testing::Test {
   // What stands in the topic; records of one key are in one partition.
   std::vector<Incoming> published() const {
     std::vector<Incoming> all;
-    for (int partition = 0; partition < kPartitions; ++partition)
+    for (int partition = 0; partition < kLetterPartitions; ++partition)
       for (Incoming& record : read_records(site.bootstrap(), topic, partition))
         all.push_back(std::move(record));
     return all;
