@@ -76,7 +76,9 @@ class Broker:
         self.down = True  # on purpose
 
     def java(self, main_class):
-        return ["java", "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", "-XX:TieredStopAtLevel=1",
+        classes = jars().parent / "classes.jsa"  # a file that is not there would switch off Java's own archive
+        archive = [f"-XX:SharedArchiveFile={classes}"] if classes.exists() else []
+        return ["java", *archive, "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", "-XX:TieredStopAtLevel=1",
                 "-XX:+UseSerialGC", "-Xshare:auto",
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                 "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
