@@ -48,7 +48,17 @@ class ExpireKeys : public testing::Test {
         "'idempotency_keys'");
   }
 
+  worker::RetentionSetup setup() {
+    return {.connect = [this] { return Session(database.worker()); },
+            .group = "g",
+            .worker_name = "w",
+            .held = [] { return std::map<TopicPartition, std::int64_t>(); },
+            .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); },
+            .metrics = metrics};
+  }
+
   test::Database database;
+  observe::Metrics metrics{{}};
 };
 
 TEST_F(ExpireKeys, LooksAtABoundedNumberOfKeysInEachStep) {
@@ -107,14 +117,7 @@ TEST_F(ExpireKeys, ExpireByTheSameTimeInEachStyleOfDatesAndEachZone) {
 
 TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
   fill("1 microsecond");
-  observe::Metrics metrics({});
-  worker::Retention retention(
-      {.connect = [&] { return Session(database.worker()); },
-       .group = "g",
-       .worker_name = "w",
-       .held = [] { return std::map<TopicPartition, std::int64_t>(); },
-       .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); },
-       .metrics = metrics});
+  const worker::Retention retention(setup());
   database.wait_until("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = 'free'", "0");
   EXPECT_EQ(keys_of("held"), kHeldKeys);
 }
@@ -153,14 +156,7 @@ TEST_F(ExpireKeys, OfManyScopesAreLookedAtOnce) {
       "1, now() - interval '1 hour' FROM generate_series(1, " +
       scopes + ") n");
   Session session(database.worker());
-  observe::Metrics metrics({});
-  worker::Retention retention(
-      {.connect = [&] { return Session(database.worker()); },
-       .group = "g",
-       .worker_name = "w",
-       .held = [] { return std::map<TopicPartition, std::int64_t>(); },
-       .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); },
-       .metrics = metrics});
+  const worker::Retention retention(setup());
   // The first round looks at all keys, and goes on from there later.
   database.wait_until("SELECT count(*) FROM hapax.leases WHERE name = 'retention'", "1");
   const int before = read_so_far(session);
