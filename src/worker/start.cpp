@@ -177,20 +177,30 @@ bool is_anothers(const StartFacts& facts) {
          provenance->store_id != facts.store_id;
 }
 
+// Which position of PostgreSQL must not be behind one that was seen. If that was in an earlier run
+// of the server, others may have written since this run began.
+const store::WalPosition& has_to_hold(const StartFacts& facts, bool was_seen_before) {
+  return was_seen_before && facts.began_wal ? *facts.began_wal : *facts.wal;
+}
+
 // A sentence that tells how one sees that PostgreSQL lost commits. Nothing if it has not.
 std::optional<std::string> loss(const StartFacts& facts) {
   if (!facts.wal) return std::nullopt;
-  auto here = facts.found_wal ? facts.found_wal : facts.wal;
-  auto seen = facts.seen_wal;
   const auto in_kafka =
       is_ours(facts) ? store::WalPosition::parse(facts.provenance->wal) : std::nullopt;
-  if (in_kafka && (!seen || seen->is_older_than(*in_kafka) || facts.wal->may_lack(*in_kafka))) {
-    here = facts.wal;
+  const store::WalPosition& for_kafka =
+      has_to_hold(facts, in_kafka && facts.row && facts.row->is_of_earlier_run &&
+                             facts.row->epoch == facts.provenance->epoch);
+  const store::WalPosition* here = &has_to_hold(facts, facts.was_seen_before);
+  auto seen = facts.seen_wal;
+  if (in_kafka && (!seen || seen->is_older_than(*in_kafka) || for_kafka.may_lack(*in_kafka))) {
+    here = &for_kafka;
     seen = in_kafka;
   }
   if (seen && here->may_lack(*seen))
-    return "PostgreSQL is at " + here->text() + " (database/timeline/position), and was seen at " +
-           seen->text() + " before";
+    return (here == &*facts.wal ? "PostgreSQL is at " : "PostgreSQL began to run at ") +
+           here->text() + " (database/timeline/position), and was seen at " + seen->text() +
+           " before";
   // Kafka gets an offset only after its checkpoint, which is written synchronously. But for a start
   // that an operator decided, Kafka gets the offset first. If the worker died before it told
   // PostgreSQL, that looks like a loss, so the operator is asked once more.

@@ -34,8 +34,9 @@ struct StartFacts {
   std::optional<store::CheckpointRow> row;
   std::string store_id;
   std::optional<store::WalPosition> wal;        // PostgreSQL's position now
+  std::optional<store::WalPosition> began_wal;  // the beginning of its run of now, or later
   std::optional<store::WalPosition> seen_wal;   // the last one that this process saw
-  std::optional<store::WalPosition> found_wal;  // the first one of PostgreSQL's run of now
+  bool was_seen_before = false;                 // in an earlier run of PostgreSQL
   store::Doubt doubt;
   // the configuration's
   std::string key_spec;

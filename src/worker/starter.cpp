@@ -179,10 +179,12 @@ std::optional<Starter::Starting> Starter::decide(const std::shared_ptr<Partition
   StartFacts facts = questions_.facts_of(*partition, answers);
   facts.cluster_id = cluster_id();
   facts.store_id = store_id();
-  if (facts.repeat) facts.wal = store_.position;
-  // This partition may have waited for its calls to end, while others went on to write.
-  if (const auto& seen = partition->handover.seen_wal; seen && facts.wal)
-    facts.found_wal = seen->incarnation == store_.incarnation ? facts.wal : found_.position;
+  if (facts.repeat) {
+    facts.wal = store_.position;
+    facts.began_wal = found_.began;
+  }
+  if (const auto& seen = partition->handover.seen_wal)
+    facts.was_seen_before = seen->incarnation != store_.incarnation;
   // Otherwise hapax would not notice that the topic is another one.
   if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
     throw std::runtime_error("Kafka does not tell the id of topic " + id.first);

@@ -121,20 +121,29 @@ class CallsChecker(Checker):
         decided = "--did-not-happen" in self.site.world.decided.get(op, ())
         repeat = self.site.world.repeat
         # `queryable` asks first after a loss, unless PostgreSQL lost a decision, too.
-        if self.is_lost(op) and (self.may_call(op) if repeat == "never" else self.site.world.decided.get(op)):
+        if self.is_lost(op) and (self.may_call(op) if repeat == "never" else
+                                 self.site.world.decided.get(op) or self.is_unseen(op)):
             self.predicted["lost tail"] += 1
         elif self.stood_still(op) and (repeat == "queryable" or (repeat == "never" and decided)):
             self.predicted["stood still"] += 1
         else:
             self.complain(f"operation {op}: CHARGED {len(charges)} TIMES, {repeat}: {self.told(op)}")
 
+    def places(self, op):
+        return [m.at for m in self.messages if m.op == op]
+
+    def is_unseen(self, op):
+        """Whether the docs name its lost tail as one that hapax does not see: it came again elsewhere, or was
+        replayed."""
+        at = self.places(op)
+        return len({partition for partition, _ in at}) > 1 or any(
+            self.letters[place].ended_as == "replayed" for place in at if place in self.letters)
+
     def may_call(self, op):
         """Whether it may be called again after a lost tail, though no call may be repeated: somebody decided so,
-        or it is one of those that the docs name: it came again elsewhere, or was replayed."""
-        at = [m.at for m in self.messages if m.op == op]
-        partitions = {partition for partition, _ in at}
-        return len(partitions) > 1 or "--did-not-happen" in self.site.world.decided.get(op, ()) or any(
-            self.letters[place].ended_as == "replayed" for place in at if place in self.letters) or any(
+        or hapax does not see the loss."""
+        partitions = {partition for partition, _ in self.places(op)}
+        return self.is_unseen(op) or "--did-not-happen" in self.site.world.decided.get(op, ()) or any(
             decision == "call" and code not in (1, 2) and halt.partition in partitions
             for halt, decision, code in self.site.world.operator.decided)
 

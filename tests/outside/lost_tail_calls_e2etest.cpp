@@ -289,11 +289,23 @@ TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughNoCheckpointHasMoved) {
   shop.expect_all_asked_about();
 }
 
+// A program that is back before the worker, such as another service.
+TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughOthersWriteFirst) {
+  HAPAX_NEEDS_KAFKA();
+  StuckCheckpoint shop;
+  shop.worker->freeze();
+  shop.lose();
+  write(shop, "even_more", 200000);
+  shop.worker->thaw();
+  shop.expect_all_asked_about();
+}
+
 TEST(LostCalls, ThatNoCheckpointHasPassedAreToldToTheNextOwner) {
   HAPAX_NEEDS_KAFKA();
   StuckCheckpoint shop;
   expect_leaves(*shop.worker);
   shop.lose();
+  write(shop, "even_more", 200000);
   shop.worker->start_again();
   shop.expect_all_asked_about();
 }

@@ -50,12 +50,29 @@ TEST(Start, TheNewestPositionThatWasSeenCounts) {
 TEST(Start, WhatPostgresWroteSinceItCameBackHidesNoLoss) {
   StartFacts all = calling(config::Repeat::never, "1/0/10", "1/0/30");
   all.seen_wal = store::WalPosition{1, 0x20};
+  all.began_wal = store::WalPosition{1, 0x1F};
   EXPECT_EQ(halt(all), "started");
-  all.found_wal = store::WalPosition{1, 0x1F};
+  all.was_seen_before = true;
   EXPECT_EQ(halt(all), "tail_in_doubt");
-  all.found_wal = store::WalPosition{1, 0x20};
+  all.began_wal = store::WalPosition{1, 0x20};
   EXPECT_EQ(halt(all), "started");
   all.provenance->wal = "1/0/28";  // another worker has had it meanwhile
+  EXPECT_EQ(halt(all), "started");
+}
+
+// The worker that told Kafka is gone. No run of the partition has begun since PostgreSQL came back.
+TEST(Start, WhatPostgresWroteSinceItCameBackHidesNoLossFromTheNextOwner) {
+  StartFacts all = calling(config::Repeat::never, "1/0/20", "1/0/30");
+  all.began_wal = store::WalPosition{1, 0x1F};
+  all.row->is_of_earlier_run = true;
+  EXPECT_EQ(halt(all), "tail_in_doubt");
+  StartFacts kept = all;
+  kept.began_wal = store::WalPosition{1, 0x20};
+  EXPECT_EQ(halt(kept), "started");
+  StartFacts begun = all;  // it told Kafka behind PostgreSQL's return
+  begun.row->is_of_earlier_run = false;
+  EXPECT_EQ(halt(begun), "started");
+  all.row->epoch += 1;  // an earlier run of the partition told Kafka, and a later one has begun
   EXPECT_EQ(halt(all), "started");
 }
 

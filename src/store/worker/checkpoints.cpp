@@ -43,6 +43,7 @@ StoreIdentity read_store(Session& session, bool with_position) {
                    stored_system.value_or("unknown") + ", now found in oid " + row["oid"].text() +
                    " of system " + system.value_or("unknown");
   if (with_position) identity.position = read_wal_position(transaction);
+  if (identity.position) identity.began = identity.position->at(row["began"].text());
   transaction.commit();
   return identity;
 }
@@ -70,6 +71,7 @@ std::map<TopicPartition, CheckpointRow> read_checkpoints(
     checkpoint.start_as = row["start_as"].as<OptionalText>();
     checkpoint.last_record = row["last_record"].as<OptionalText>();
     checkpoint.same_topic = row["same_topic"].as<std::int64_t>();
+    checkpoint.is_of_earlier_run = row["is_of_earlier_run"].as<bool>();
   }
   return rows;
 }

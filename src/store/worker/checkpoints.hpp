@@ -31,6 +31,9 @@ struct StoreIdentity {
   bool copied = false;
   std::string facts;                    // for people: what the row holds and what PostgreSQL shows
   std::optional<WalPosition> position;  // if it was asked for, and PostgreSQL tells
+  // Then also that of its last checkpoint. If it has written none since this run of the server
+  // began, the run began here.
+  std::optional<WalPosition> began;
 };
 
 struct CheckpointRow {
@@ -49,6 +52,7 @@ struct CheckpointRow {
   std::optional<std::string> last_record;  // below next_offset (worker::ReadRecord)
   // the last halt that an operator ended as `same_topic`; 0: none
   std::int64_t same_topic = 0;
+  bool is_of_earlier_run = false;  // was last written before this run of the server began
 
   // Whether a start under this key spec may go on here: nothing was settled under another spec, or
   // an operator has accepted the change. (If key_spec is empty, the start begins a log.)

@@ -45,6 +45,13 @@ std::optional<WalPosition> WalPosition::parse(std::string_view text) {
   return position;
 }
 
+WalPosition WalPosition::at(std::string_view place) const {
+  WalPosition position = *this;
+  if (const auto parsed = parse("0/" + std::string(place)))
+    position.lsn = std::min(lsn, parsed->lsn);
+  return position;
+}
+
 std::optional<WalPosition> read_wal_position(Transaction& transaction) {
   const Rows rows = transaction.run(sql::kReadWalPosition, {});
   return rows.empty() ? std::nullopt : WalPosition::parse(rows[0][0].text());

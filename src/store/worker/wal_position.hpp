@@ -24,6 +24,9 @@ struct WalPosition {
   // Nothing if it is no such text.
   static std::optional<WalPosition> parse(std::string_view text);
 
+  // On the same timeline, at an earlier place: "0/16B3748". A later one counts as this.
+  WalPosition at(std::string_view place) const;
+
   // Whether a server that is here may lack what one at `seen` had.
   bool may_lack(const WalPosition& seen) const {
     const bool is_another =
