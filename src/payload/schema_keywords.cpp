@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "hapax/message.hpp"
 
@@ -87,16 +89,34 @@ const std::map<std::string, Keyword>& keywords() {
   throw std::runtime_error("at \"" + at + "\": " + why);
 }
 
-// \u20ac and \xe9. A backslash that is escaped itself escapes nothing.
-bool escapes_more_than_ascii(const std::string& pattern) {
-  for (std::size_t at = 0; at + 1 < pattern.size(); ++at) {
-    if (pattern[at] != '\\') continue;
-    const char kind = pattern[++at];
-    const std::size_t digits = kind == 'u' ? 4 : kind == 'x' ? 2 : 0;
-    const std::string code = pattern.substr(at + 1, digits);
-    if (digits > 0 && std::strtoul(code.c_str(), nullptr, 16) >= 0x80) return true;
+// What libstdc++ would match in another way than JavaScript does, whose patterns JSON Schema has.
+// Null: nothing. A backslash that is escaped itself escapes nothing.
+const char* matched_otherwise(const std::string& pattern) {
+  constexpr const char* kBytes = "a pattern is matched byte by byte, so it must be ASCII";
+  bool in_class = false;
+  char before = ' ';  // outside of classes; ' ' for what is escaped
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char c = pattern[at];
+    const char behind = std::exchange(before, c == '\\' || in_class ? ' ' : c);
+    if (static_cast<unsigned char>(c) >= 0x80) return kBytes;
+    if (c == '\\' && at + 1 < pattern.size()) {
+      const char kind = pattern[++at];
+      const std::size_t digits = kind == 'u' ? 4 : kind == 'x' ? 2 : 0;  // \u20ac and \xe9
+      const std::string code = pattern.substr(at + 1, digits);
+      if (digits > 0 && std::strtoul(code.c_str(), nullptr, 16) >= 0x80) return kBytes;
+      if (kind == 'c') return "write a control character as \\x03, not as \\cC";
+      continue;
+    }
+    if (in_class && c == '[' && std::string_view(":.=").find(pattern[at + 1]) != std::string::npos)
+      return "JSON Schema has no classes such as [:alpha:]; write [A-Za-z]";
+    if (!in_class && (c == '+' || c == '*') &&
+        std::string_view("+*?}").find(behind) != std::string_view::npos)
+      return "JSON Schema has no quantifier behind a quantifier, such as a++";
+    in_class = c == '[' || (in_class && c != ']');
   }
-  return false;
+  if (pattern.find("(?=") != std::string::npos || pattern.find("(?!") != std::string::npos)
+    return "a lookahead takes a pass for each byte; write the pattern without it";
+  return nullptr;
 }
 
 std::string below(const std::string& at, std::string name) {
@@ -241,11 +261,7 @@ class Walk {
     if (!value.is_string()) refuse_schema(at, "must be a string");
     const std::string& text = value.get_ref<const std::string&>();
     if (name == "pattern") {
-      if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }) ||
-          escapes_more_than_ascii(text))
-        refuse_schema(at, "a pattern is matched byte by byte, so it must be ASCII");
-      if (text.find("(?=") != std::string::npos || text.find("(?!") != std::string::npos)
-        refuse_schema(at, "a lookahead takes a pass for each byte; write the pattern without it");
+      if (const char* const why = matched_otherwise(text)) refuse_schema(at, why);
       into_.patterns.push_back(text);
     } else if (text != "#" && !(text.starts_with("#/") && text.find('%') == std::string::npos)) {
       refuse_schema(at, "a reference must lead into this file, such as \"#/definitions/amount\"");

@@ -82,6 +82,9 @@ TEST(JsonSchema, RefusesWhatItWouldNotCheck) {
            {R"({"pattern": "ä"})", "ASCII"},
            {R"({"pattern": "^[\\u20ac\\u0024]$"})", "ASCII"},
            {R"({"pattern": "\\\\\\xe9"})", "ASCII"},
+           {R"({"pattern": "^a\\cC$"})", "as \\x03, not as \\cC"},
+           {R"({"pattern": "^[[:alpha:]]+$"})", "no classes such as [:alpha:]"},
+           {R"({"pattern": "^[0-9]++$"})", "no quantifier behind a quantifier"},
            {R"x({"pattern": "a(?=b)"})x", "lookahead"},
            {R"({"pattern": "a)(b"})", "pattern"},
            {R"({"enum": ["a", [1234567890123456788]]})",
@@ -92,6 +95,12 @@ TEST(JsonSchema, RefusesWhatItWouldNotCheck) {
            {R"([])", "a schema is an object"},
            {R"({)", "is not JSON"}})
     EXPECT_NE(refusal(schema).find(place), std::string::npos) << schema << ": " << refusal(schema);
+}
+
+TEST(JsonSchema, TakesAPatternThatOnlyLooksLikeOneThatItRefuses) {
+  for (const char* const pattern : {R"(\\c+)", R"([*+]+)", R"(\++)", R"([+*])", R"(a+?[:=.])",
+                                    R"(\[[:]+)", R"([a[]+)", R"((?:a+)+)"})
+    EXPECT_EQ(refusal(json{{"pattern", pattern}}.dump()), "") << pattern;
 }
 
 TEST(JsonSchema, TakesAPatternWithEscapesOfAscii) {
