@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <random>
+#include <regex>
 
 #include "store/connect_error.hpp"
 #include "store/conninfo.hpp"
@@ -55,6 +56,19 @@ constexpr const char* kClean =
 constexpr const char* kOthersStatements =
     ";SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements "
     "WHERE left(name, 6) <> 'hapax_')";
+
+// In place of a COPY whose rows hapax would have to send or read. PostgreSQL raises the error, so
+// that it aborts the transaction, as any other error does.
+constexpr const char* kRefuseCopy =
+    "DO $$ BEGIN RAISE 'COPY FROM STDIN and TO STDOUT need a stream of libpqxx on "
+    "context.pqxx()' USING ERRCODE = '42601'; END $$";
+
+bool copies_through_client(std::string_view text) {
+  static const std::regex kCopy(R"(\s*copy\b[\s\S]*\b(from|to)\s+(stdin|stdout)\b[\s\S]*)",
+                                std::regex::icase | std::regex::optimize);
+  constexpr std::size_t kLongest = 4096;  // std::regex needs stack for each byte
+  return text.size() <= kLongest && std::regex_match(text.begin(), text.end(), kCopy);
+}
 
 // Behind the settings: whether epochs stand in a table of their own.
 constexpr const char* kHasEpochs =
@@ -151,7 +165,9 @@ UserStatement& Session::prepared(std::string_view text) {
       }
       // PostgreSQL would get, and run, what stands before a NUL byte.
       const bool has_nul = text.find('\0') != std::string_view::npos;
-      state_->prepare(statement.name, has_nul ? "SELECT E'\\x00'" : std::string(text));
+      state_->prepare(statement.name, has_nul                       ? "SELECT E'\\x00'"
+                                      : copies_through_client(text) ? kRefuseCopy
+                                                                    : std::string(text));
       statement.insert = plain_insert(text).value_or("");
     } catch (...) {
       rethrow(state_->connection, std::string(text));

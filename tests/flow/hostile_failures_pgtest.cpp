@@ -118,6 +118,27 @@ TEST_F(Hostile, WhoseSqlIsWrongForEachMessageHaltsItsRouteAtOnce) {
   EXPECT_EQ(effects(), "");
 }
 
+TEST_F(Hostile, WhoseCopyIsAPlainStatementIsToldHowToCopy) {
+  database.run("GRANT SELECT, INSERT ON effects TO hapax_worker");
+  std::int64_t offset = 0;
+  for (const char* text : {"COPY effects (key, note) FROM STDIN", "copy (SELECT 1) TO stdout"})
+    for (const bool swallowed : {false, true})
+      for (const bool deferred : {false, true}) {
+        const Outcome outcome = settle({.key = std::to_string(++offset), .offset = offset},
+                                       [&](const Message& message, Context& context) {
+                                         book(message, context);
+                                         const auto copy = [&] {
+                                           deferred ? context.write(text) : void(context.sql(text));
+                                         };
+                                         swallowed ? swallow(copy) : copy();
+                                       });
+        EXPECT_EQ(outcome.result, swallowed ? Result::failed : Result::halt_route)
+            << text << outcome.reason << outcome.detail;
+        EXPECT_THAT(outcome.detail, HasSubstr("a stream of libpqxx on context.pqxx()")) << text;
+      }
+  EXPECT_EQ(effects(), "");
+}
+
 // libpqxx 6 keeps the error of the destructor, and throws it at hapax's next statement.
 TEST_F(Hostile, WhoseCopyFailsIsCounted) {
   database.run(
