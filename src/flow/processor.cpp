@@ -28,8 +28,11 @@ std::string why_halted(const Decision& decision, const Route& route, const store
            fault.text;
   if (decision.reason == "handler_ended_transaction")
     return "handler \"" + route.handler.name +
-           "\" ended hapax's transaction (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET ALL). Part of "
-           "its effect may stand alone, so it is not run again: " +
+           "\" ended hapax's transaction (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET ALL), or left "
+           "a "
+           "stream or pipeline of libpqxx open. Part of its effect may stand alone, so it is not "
+           "run "
+           "again: " +
            fault.text;
   return fault.text;
 }

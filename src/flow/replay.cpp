@@ -337,7 +337,8 @@ store::ReplayNote Replayer::count_run(const Run& current, const store::Fault& fa
 store::ReplayNote Replayer::ended_transaction(const Run& current, const store::Fault& fault) const {
   const std::string text = "handler \"" + current.route.handler.name +
                            "\" ended hapax's transaction in a replay (COMMIT, ROLLBACK, SET "
-                           "CONSTRAINTS or RESET ALL). Part of its effect may stand alone: " +
+                           "CONSTRAINTS or RESET ALL), or left a stream or pipeline of libpqxx "
+                           "open. Part of its effect may stand alone: " +
                            fault.text;
   // Without an offset: there is no message in Kafka to skip.
   return {.what = What::failed,

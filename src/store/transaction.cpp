@@ -150,9 +150,8 @@ bool Transaction::prepare_set(const std::string& text) {
   UserStatement& statement = session_.prepared(text);
   if (statement.insert.empty()) return false;
   if (!statement.types.empty()) return true;
-  // format_type with -1 gives bpchar and "bit". A cast to text would give `character` and `bit`,
-  // which have length 1. Arrays and composites are left out, because unnest would take them apart.
-  // So are the few types that do not separate elements by a comma.
+  // format_type with -1 gives bpchar and "bit". A cast to text would give types of length 1. Arrays
+  // and composites are left out: unnest would take them apart. So are types without commas.
   const Rows found = send(
       "SELECT CASE WHEN typcategory IN ('A', 'C') OR typdelim <> ',' THEN NULL "
       "ELSE format_type(t, -1) END FROM pg_prepared_statements, unnest(parameter_types) "
@@ -253,6 +252,7 @@ void Transaction::rethrow_named(std::string statement) {
     rethrow(session_.state_->connection, std::move(statement));
   } catch (const DatabaseError& error) {
     Fault fault = error.fault();
+    if (fault.kind == Fault::Kind::aborted && first_error_.empty()) throw;  // a stream is open
     if (!is_aborted(fault)) {
       if (first_error_.empty()) first_error_ = fault.text;
       throw;
@@ -369,6 +369,7 @@ void Transaction::refuse_ended() {
   drop_pending();
   if (!is_watched()) return;
   const std::string text = "ROLLBACK TO SAVEPOINT " + savepoint_;
+  std::string said;  // by libpqxx, for example which stream is open
   try {
     try {
       exchange_text(text);
@@ -381,6 +382,7 @@ void Transaction::refuse_ended() {
       try {
         pqxx::nontransaction(session_.state_->connection).exec(text);
       } catch (...) {
+        said = std::string(" (") + error.what() + ")";
         roll_back_by_hand();
         rethrow(session_.state_->connection, text);
       }
@@ -390,9 +392,7 @@ void Transaction::refuse_ended() {
   } catch (const DatabaseError& error) {
     if (classify(Phase::handler, error.fault()) == FailureClass::outage) throw;
     throw DatabaseError({Fault::Kind::sql, "HX002",
-                         "the handler failed outside of the transaction that it was lent, which is "
-                         "gone: " +
-                             std::string(error.what())},
+                         "it failed outside of hapax's transaction: " + (error.what() + said)},
                         error.statement());
   }
 }

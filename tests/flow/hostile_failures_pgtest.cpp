@@ -158,6 +158,40 @@ TEST_F(Hostile, WhoseCopyFailsIsCounted) {
   EXPECT_EQ(effects(), "");
 }
 
+// Nothing takes effect: libpqxx sends no further statement.
+TEST_F(Hostile, ThatLeavesAStreamOfLibpqxxOpenIsToldSo) {
+  database.run("CREATE TABLE once (id int); GRANT SELECT, INSERT ON once TO hapax_worker");
+  static std::vector<std::shared_ptr<void>> left;  // whose transaction is gone: never destroyed
+  const Body bodies[] = {[](const Message& message, Context& context) {
+                           book(message, context);
+#if PQXX_VERSION_MAJOR < 7
+                           auto* const rows = new pqxx::stream_to(context.pqxx(), "once",
+                                                                  std::vector<std::string>{"id"});
+#else
+                           auto* const rows = new pqxx::stream_to(
+                               pqxx::stream_to::table(context.pqxx(), {"once"}, {"id"}));
+#endif
+                           *rows << std::make_tuple(1);
+                           left.emplace_back(rows, [](void*) {});
+                         },
+                         [](const Message& message, Context& context) {
+                           book(message, context);
+                           auto* const pipeline = new pqxx::pipeline(context.pqxx());
+                           pipeline->insert("INSERT INTO once VALUES (1)");
+                           left.emplace_back(pipeline, [](void*) {});
+                         }};
+  std::int64_t offset = 0;
+  for (const Body& body : bodies) {
+    const Outcome outcome = settle({.key = std::to_string(++offset), .offset = offset}, body);
+    EXPECT_EQ(outcome.result, Result::halt_route) << outcome.reason << ": " << outcome.detail;
+    EXPECT_THAT(outcome.detail,
+                testing::AllOf(HasSubstr("left a stream or pipeline of libpqxx open"),
+                               HasSubstr("still open")));
+  }
+  EXPECT_EQ(effects(), "");
+  EXPECT_EQ(count("once"), 0);
+}
+
 TEST_F(Hostile, IsAnsweredWithWhatItSwallowed) {
   const Outcome outcome = process({}, [](const Message& message, Context& context) {
     book(message, context);
