@@ -53,7 +53,8 @@ struct Record {
 // `topic`: only those of this topic, if the file holds several.
 // Throws: std::runtime_error with the line and what is wrong in it, if there is none, or if there
 //   are several topics and `topic` is empty. A dead letter that was kept without its message is
-//   wrong: it would look like a tombstone.
+//   wrong: it would look like a tombstone. So are letters of two generations of one topic, because
+//   their offsets mean different messages.
 std::vector<Record> read_records(const std::string& file, const std::string& topic = {});
 
 // The handler `name` of a plugin, such as the build that runs in production.

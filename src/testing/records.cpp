@@ -61,13 +61,17 @@ std::vector<Record> read_records(const std::string& file, const std::string& top
   if (!in) throw std::runtime_error("cannot read the records of " + file);
   std::vector<Record> records;
   std::set<std::string> topics;
+  std::set<std::int64_t> generations;  // of dead letters
   std::string text;
   for (std::size_t number = 1; std::getline(in, text); ++number) {
     try {
       const json line = json::parse(text);
       const auto its = line.at("topic").get<std::string>();
       topics.insert(its);
-      if (topic.empty() || its == topic) records.push_back(record_of(line));
+      if (!topic.empty() && its != topic) continue;
+      records.push_back(record_of(line));
+      if (line.contains("generation"))
+        generations.insert(line.at("generation").get<std::int64_t>());
     } catch (const std::exception& error) {
       throw std::runtime_error(
           file + ", line " + std::to_string(number) +
@@ -81,6 +85,11 @@ std::vector<Record> read_records(const std::string& file, const std::string& top
                              (topics.empty() ? "" : " of topic " + topic + ", but of " + found));
   if (topic.empty() && topics.size() > 1)
     throw std::runtime_error(file + " holds records of several topics: name one of " + found);
+  if (generations.size() > 1)
+    throw std::runtime_error(
+        file + " holds dead letters of generations " + std::to_string(*generations.begin()) +
+        " to " + std::to_string(*generations.rbegin()) +
+        ": the topic was made again, and equal offsets are other messages. Keep the lines of one");
   // `hapax dead export` writes the newest first.
   std::ranges::stable_sort(
       records, {}, [](const Record& record) { return std::pair(record.partition, record.offset); });

@@ -183,6 +183,19 @@ TEST_F(RecordsInAFile, AreOfOneTopic) {
               ThrowsMessage<std::runtime_error>(HasSubstr("no record of topic c, but of a, b")));
 }
 
+// Else a record of the new log would pass for a redelivery of the old one's.
+TEST_F(RecordsInAFile, AreOfOneGeneration) {
+  const auto letter = [](int generation, const std::string& payload) {
+    nlohmann::json record = nlohmann::json::parse(line("t", R"({"text": ")" + payload + "\"}"));
+    record["generation"] = generation;
+    return record.dump() + "\n";
+  };
+  EXPECT_THAT(read_records(write(letter(2, "1") + letter(2, "1") + line("t", "null"))), SizeIs(3));
+  write(letter(2, "1") + letter(1, "2"));
+  EXPECT_THAT([&] { read_records(file_); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("letters of generations 1 to 2")));
+}
+
 TEST_F(RecordsInAFile, AreRefusedWithTheLineThatIsWrong) {
   write(line("t", "null") + R"({"topic": "t"})");
   EXPECT_THAT([&] { read_records(file_); },
