@@ -1,6 +1,7 @@
 #include "testing/database.hpp"
 
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -50,6 +51,26 @@ Server& server() {
   return server;
 }
 
+// Takes back what is done there, with the roles that are made meanwhile, though it was committed.
+struct CopyOfDatabase {
+  explicit CopyOfDatabase(const std::string& original) : name(original + "_copy") {
+    server().databases.copy(name, original);
+  }
+  ~CopyOfDatabase() {
+    try {
+      server().databases.drop(name);
+      server().databases.drop_roles_but(roles);
+    } catch (const std::exception&) {
+      // The next file that makes such a role is told that it is there.
+    }
+  }
+  CopyOfDatabase(const CopyOfDatabase&) = delete;
+  CopyOfDatabase& operator=(const CopyOfDatabase&) = delete;
+
+  const std::string name;
+  const std::set<std::string> roles = server().databases.roles();
+};
+
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -90,7 +111,8 @@ void Database::restrict_worker(const TestedRoute& route) {
 
 void Database::check_role(const std::string& path, const TestedRoute& route) {
   const std::string text = text_of(path);
-  store::Session session = connect(server().postgres.url(name_));
+  const CopyOfDatabase copy(name_);
+  store::Session session = connect(server().postgres.url(copy.name));
   std::vector<std::string> missing;
   try {
     missing = store::ungranted(session, text, kWorker, route.rights);

@@ -117,6 +117,11 @@ TEST_F(KitOptions, AFileThatGrantsTheWorkersLessThanTheRouteDeclaresIsRefused) {
               HasSubstr("role.sql grants no role SELECT on entries, which Options::route, tables "
                         "declares: correct one of them"));
   EXPECT_EQ(with("GRANT INSERT ON payments TO w; GRANT ALL ON entries TO w"), "none");
+  // As psql runs it, and it is taken back all the same.
+  EXPECT_EQ(with("BEGIN; GRANT INSERT ON payments TO w; GRANT ALL ON entries TO w; COMMIT"),
+            "none");
+  EXPECT_THAT(with("COMMIT; GRANT INSERT ON bookings TO w"), HasSubstr("bookings"));
+  EXPECT_EQ(with("COMMIT; GRANT INSERT ON payments TO w; GRANT ALL ON entries TO w"), "none");
   EXPECT_THAT(with("GRANT INSERT ON bookings TO w"),
               AllOf(HasSubstr("role.sql fails: "), HasSubstr("bookings")));
 }

@@ -96,6 +96,13 @@ constexpr const char* kOutbox =
     "'key', encode(record_key, 'escape'), 'payload', encode(payload, 'escape'), "
     "'headers', headers::text, 'idempotency_key', idempotency_key) FROM hapax.outbox";
 
+// It may have transactions of its own.
+void run_file(Session& owner, const std::string& sql) {
+  Transaction outside(owner);
+  outside.run_outside("SET default_transaction_read_only TO off");
+  outside.run_outside(sql);
+}
+
 TableRows rows_of(const Rows& objects) {
   TableRows table;
   for (const Row row : objects) {
@@ -136,6 +143,25 @@ void TestServer::drop(const std::string& name) {
   run("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)");
 }
 
+std::set<std::string> TestServer::roles() {
+  std::set<std::string> names;
+  try {
+    for (const auto& row : pqxx::nontransaction(connection_->connection)
+                               .exec("SELECT quote_ident(rolname) FROM pg_roles"))
+      names.insert(row[0].c_str());
+  } catch (...) {
+    rethrow(connection_->connection, "reading roles");
+  }
+  return names;
+}
+
+void TestServer::drop_roles_but(const std::set<std::string>& kept) {
+  std::string made;
+  for (const std::string& name : roles())
+    if (!kept.contains(name)) made += (made.empty() ? "" : ", ") + name;
+  if (!made.empty()) run("DROP OWNED BY " + made + "; DROP ROLE " + made);
+}
+
 void make_test_role(Session& owner, const std::string& role) {
   {
     Transaction transaction(owner);
@@ -149,11 +175,7 @@ void make_test_role(Session& owner, const std::string& role) {
 }
 
 void run_schema(Session& owner, const std::string& sql, const std::string& role) {
-  {
-    Transaction outside(owner);  // the text may have transactions of its own
-    outside.run_outside("SET default_transaction_read_only TO off");
-    outside.run_outside(sql);
-  }
+  run_file(owner, sql);
   Transaction transaction(owner);
   for (const Row schema : transaction.run(kUserSchemas)) {
     const std::string name = schema[0].text();
@@ -184,8 +206,8 @@ std::vector<std::string> restrict_role(Session& owner, const std::string& role,
 
 std::vector<std::string> ungranted(Session& owner, const std::string& sql, const std::string& role,
                                    const TableRights& rights) {
+  run_file(owner, sql);
   Transaction transaction(owner);
-  transaction.run(sql);
   const auto lacking = [&](const std::string& other) {
     std::vector<std::string> missing;
     for (const auto& [table, granted] : rights)

@@ -31,6 +31,10 @@ class TestServer {
   // Ends every session that is connected to it.
   void drop(const std::string& name);
 
+  std::set<std::string> roles();
+  // Drops the other roles. Precondition: no database but this server's own has anything of theirs.
+  void drop_roles_but(const std::set<std::string>& kept);
+
  private:
   struct Connection;
   void run(const std::string& sql);
@@ -51,9 +55,9 @@ using TableRights = std::map<std::string, std::vector<std::string>>;
 std::vector<std::string> restrict_role(Session& owner, const std::string& role,
                                        const TableRights& rights);
 
-// The rights that `sql` gives to none of the other roles, as "SELECT on payments". If several roles
-// lack some, those of the role that lacks the fewest. Takes back what `sql` did. Throws:
-// DatabaseError if `sql` fails.
+// Runs `sql`. Returns the rights that it gives to none of the other roles, as "SELECT on payments".
+// If several roles lack some, those of the role that lacks the fewest. Throws: DatabaseError if
+// `sql` fails.
 std::vector<std::string> ungranted(Session& owner, const std::string& sql, const std::string& role,
                                    const TableRights& rights);
 
