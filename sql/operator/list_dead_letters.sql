@@ -17,8 +17,12 @@ SELECT to_json(r) FROM (
   FROM hapax.dead_letters d
   WHERE id >= $2 AND id < $3 AND group_id = $1 AND ($4::text IS NULL OR topic = $4)
     AND ($5::text IS NULL OR handler = $5) AND ($6::text IS NULL OR reason = $6)
-    AND ($7::double precision IS NULL OR created_at >= now() - make_interval(secs => $7))
-    AND ($9::double precision IS NULL OR created_at <= now() - make_interval(secs => $9))
+    AND ($7::double precision IS NULL AND $9::double precision IS NULL OR (
+      SELECT coalesce(given_up >= now() - make_interval(secs => $7), true)
+         AND coalesce(given_up <= now() - make_interval(secs => $9), true)
+      FROM (SELECT greatest(d.created_at, max(a.last_at)) AS given_up FROM hapax.attempts a
+            WHERE a.group_id = d.group_id AND a.topic = d.topic AND a.generation = d.generation
+              AND a.partition = d.partition AND a.kafka_offset = d.kafka_offset) f))
     AND ($10::text IS NULL OR position($10 IN error) > 0)
     AND ($11::text IS NULL OR coalesce(ended_as, 'open') = $11)
     AND ($12::text IS NULL OR scope = $12) AND ($13::text IS NULL OR tenant = $13)

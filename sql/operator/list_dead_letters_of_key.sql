@@ -16,8 +16,12 @@ SELECT to_json(r) FROM (
   FROM hapax.dead_letters d
   WHERE key = $2 AND group_id = $1 AND ($3::text IS NULL OR topic = $3)
     AND ($4::text IS NULL OR handler = $4) AND ($5::text IS NULL OR reason = $5)
-    AND ($6::double precision IS NULL OR created_at >= now() - make_interval(secs => $6))
-    AND ($8::double precision IS NULL OR created_at <= now() - make_interval(secs => $8))
+    AND ($6::double precision IS NULL AND $8::double precision IS NULL OR (
+      SELECT coalesce(given_up >= now() - make_interval(secs => $6), true)
+         AND coalesce(given_up <= now() - make_interval(secs => $8), true)
+      FROM (SELECT greatest(d.created_at, max(a.last_at)) AS given_up FROM hapax.attempts a
+            WHERE a.group_id = d.group_id AND a.topic = d.topic AND a.generation = d.generation
+              AND a.partition = d.partition AND a.kafka_offset = d.kafka_offset) f))
     AND ($9::text IS NULL OR position($9 IN error) > 0)
     AND ($11::bigint IS NULL OR id < $11)
     AND ($12::text IS NULL OR scope = $12) AND ($13::text IS NULL OR tenant = $13)

@@ -13,8 +13,12 @@ SELECT to_json(r) FROM (
     AND ($4::bigint[] IS NULL OR d.id = ANY ($4)) AND ($5::text IS NULL OR d.topic = $5)
     AND ($6::text IS NULL OR d.handler = $6) AND ($7::text IS NULL OR d.reason = $7)
     AND ($8::text IS NULL OR position($8 IN d.error) > 0)
-    AND ($9::double precision IS NULL OR d.created_at >= now() - make_interval(secs => $9))
-    AND ($10::double precision IS NULL OR d.created_at <= now() - make_interval(secs => $10))
+    AND ($9::double precision IS NULL AND $10::double precision IS NULL OR (
+      SELECT coalesce(given_up >= now() - make_interval(secs => $9), true)
+         AND coalesce(given_up <= now() - make_interval(secs => $10), true)
+      FROM (SELECT greatest(d.created_at, max(a.last_at)) AS given_up FROM hapax.attempts a
+            WHERE a.group_id = d.group_id AND a.topic = d.topic AND a.generation = d.generation
+              AND a.partition = d.partition AND a.kafka_offset = d.kafka_offset) f))
     AND ($11::text IS NULL OR d.key = $11) AND ($12::text IS NULL OR d.scope = $12)
     AND ($13::text IS NULL OR d.tenant = $13)
     AND ($14::boolean OR d.reason <> 'skipped_by_operator')

@@ -17,8 +17,10 @@ void add_filter(CLI::App& command, LetterFilter& filter) {
   command.add_option("--handler", filter.handler, "Only of this handler");
   command.add_option("--reason", filter.reason, "Only for this reason, such as rejected");
   command.add_option("--error", filter.error, "Only with this text in the error");
-  command.add_option("--since", filter.since, "Not older than: 15m, 1h, 7d");
-  command.add_option("--until", filter.until, "At least so old: 15m, 1h, 7d");
+  command.add_option("--since", filter.since,
+                     "Given up on, the last time, not longer ago than: 15m, 1h, 7d");
+  command.add_option("--until", filter.until,
+                     "Given up on, the last time, at least so long ago: 15m, 1h, 7d");
   command.add_option("--key", filter.key, "Only of this idempotency key");
   command.add_option("--scope", filter.scope, "Only of this scope");
   command.add_option("--tenant", filter.tenant, "Only of this tenant; '' for none");

@@ -136,6 +136,27 @@ TEST_F(DeadCommands, OrdersLeaveOutWhatAnOperatorSkippedUnlessTheyNameIt) {
   EXPECT_EQ(changed(), "1 2|-");
 }
 
+// Its key was forgotten, or its replay taken back, and it was run and given up on once more.
+TEST_F(DeadCommands, GoByTheLastTimeThatAMessageWasGivenUpOn) {
+  letter("old", "");
+  letter("again", "");
+  database.run(
+      "UPDATE hapax.dead_letters SET created_at = now() - interval '9 days';"
+      "INSERT INTO hapax.attempts (group_id, topic, generation, partition, kafka_offset, count,"
+      " last_error, handler, next_try) VALUES ('g', 't', 1, 0, 1, 1, 'no', 'h', now())");
+  for (const std::vector<std::string>& by : {std::vector<std::string>{}, {"--key", "again"}}) {
+    std::vector<std::string> list = {"list", "--since", "1h", "--json"};
+    list.insert(list.end(), by.begin(), by.end());
+    EXPECT_THAT(dead(list).text, HasSubstr("\"again\""));
+    list[1] = "--until";
+    EXPECT_THAT(dead(list).text, Not(HasSubstr("\"again\"")));
+  }
+  order({"discard", "--until", "7d"});
+  EXPECT_EQ(changed(), "1|-");
+  order({"replay", "--since", "2h", "--no-wait"});
+  EXPECT_EQ(changed(), "1|2");
+}
+
 TEST_F(DeadCommands, ListsAndDryRunsTellTheTenantIfThereIsOne) {
   letter("pay-1", "");
   EXPECT_THAT(dead({"list"}).text, AllOf(HasSubstr("pay-1"), Not(HasSubstr("TENANT"))));
