@@ -85,8 +85,7 @@ void Gate::start() {
   const std::string holder = "gate " + config_.gate.name + " " + std::to_string(getpid());
   // No partition holds a gate's keys, so they are removed when they have expired.
   retention_ = std::make_unique<worker::Retention>(worker::RetentionSetup{
-      connect_, config_.gate.name, holder,
-      [] { return std::map<store::TopicPartition, std::int64_t>(); },
+      connect_, config_.gate.name, holder, [] { return store::HeldLogs(); },
       [](const auto&) { return std::map<store::TopicPartition, std::int64_t>(); }, metrics_});
   if (executor_setup_.operations != nullptr)
     outcomes_ = std::make_unique<Outcomes>(

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "store/worker/retention.hpp"
 #include "sync/mutex.hpp"
 #include "worker/partition.hpp"
 
@@ -54,10 +55,11 @@ class HeldPartitions {
     return partitions;
   }
 
-  std::map<TopicPartition, std::int64_t> epochs() const {
-    std::map<TopicPartition, std::int64_t> epochs;
-    for (const auto& partition : all()) epochs[partition->id()] = partition->beginning().epoch;
-    return epochs;
+  store::HeldLogs logs() const {
+    store::HeldLogs logs;
+    for (const auto& partition : all())
+      logs[partition->id()] = {partition->beginning().epoch, partition->checkpointed()};
+    return logs;
   }
 
  private:

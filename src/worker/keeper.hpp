@@ -56,8 +56,8 @@ class Keeper final : public KeeperInterface {
   // How long the thread that writes checkpoints has had no answer from PostgreSQL. Any thread.
   std::chrono::steady_clock::duration silence() const { return checkpointer_.silence(); }
 
-  // The started partitions, with the epochs under which they were taken. Any thread.
-  std::map<TopicPartition, std::int64_t> held_epochs() const { return held_.epochs(); }
+  // The started partitions. Any thread.
+  store::HeldLogs held_logs() const { return held_.logs(); }
 
  private:
   const KeeperSetup setup_;

@@ -82,15 +82,18 @@ void Retention::note_passed(store::Session& session, const std::string& now) {
   const auto held = setup_.held();
   std::erase_if(asked_, [&](const auto& one) {
     const auto found = held.find(one.first);
-    return found == held.end() || found->second != one.second.epoch;
+    return found == held.end() || found->second.epoch != one.second.epoch;
   });
   std::vector<store::TopicPartition> ask;
-  for (const auto& [id, epoch] : held)
+  for (const auto& [id, log] : held)
     if (!asked_.contains(id)) ask.push_back(id);
   if (!ask.empty()) {
     try {
+      // `now` was read before the question. If the log ends below what the group has read, Kafka
+      // has lost its end. Other records may stand below the checkpoint, and it proves nothing.
       for (const auto& [id, end] : setup_.ends(ask))
-        asked_[id] = {id, held.at(id), end, now};  // `now` was read before the question
+        if (const store::HeldLog& log = held.at(id); end >= log.checkpoint)
+          asked_[id] = {id, log.epoch, end, now};
     } catch (const std::exception&) {
       // Kafka does not answer. The poll thread reports that. Until Kafka answers, keys are held.
     }

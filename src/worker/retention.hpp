@@ -23,8 +23,7 @@ struct RetentionSetup {
   std::function<store::Session()> connect;
   std::string group;
   std::string worker_name;
-  // The partitions that this worker has started, with their epochs.
-  std::function<std::map<store::TopicPartition, std::int64_t>()> held;
+  std::function<store::HeldLogs()> held;
   // Asks for the ends of logs now. Leaves out those that Kafka does not tell. Throws:
   // std::exception.
   std::function<std::map<store::TopicPartition, std::int64_t>(

@@ -53,7 +53,7 @@ void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
   setup_.metrics.lanes(lanes_.size());
   keeper.start();
   retention_ = std::make_unique<Retention>(RetentionSetup{
-      setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_epochs(); },
+      setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_logs(); },
       [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); },
       setup_.metrics});
   if (std::ranges::any_of(routes_, [](const auto& route) { return route.outside.has_value(); }))

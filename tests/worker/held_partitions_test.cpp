@@ -21,8 +21,8 @@ TEST_F(HeldPartitionsTest, HoldsTheNewestAssignmentOfEach) {
   for (const auto& partition : {older, newer, other}) held.add(partition);
   EXPECT_EQ(held.all(), (HeldPartitions::List{newer, other}));
   EXPECT_FALSE(held.has(older));
-  EXPECT_EQ(held.epochs(),
-            (std::map<TopicPartition, std::int64_t>{{newer->id(), 4}, {other->id(), 7}}));
+  other->checkpointed(12);
+  EXPECT_EQ(held.logs(), (store::HeldLogs{{newer->id(), {4, 0}}, {other->id(), {7, 12}}}));
 }
 
 TEST_F(HeldPartitionsTest, RemovesTheVeryAssignmentOnly) {

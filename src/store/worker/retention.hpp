@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,6 +38,14 @@ struct ClockReading {
 // `tolerance`.
 ClockReading read_clock(Session& session, std::chrono::system_clock::time_point own,
                         std::chrono::seconds tolerance);
+
+// Partitions that a worker has started.
+struct HeldLog {
+  std::int64_t epoch = 0;
+  std::int64_t checkpoint = 0;
+  bool operator==(const HeldLog&) const = default;
+};
+using HeldLogs = std::map<TopicPartition, HeldLog>;
 
 // The end of a partition's log, for which a worker asked at `at` or later.
 struct LogEnd {

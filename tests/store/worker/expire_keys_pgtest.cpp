@@ -52,7 +52,7 @@ class ExpireKeys : public testing::Test {
     return {.connect = [this] { return Session(database.worker()); },
             .group = "g",
             .worker_name = "w",
-            .held = [] { return std::map<TopicPartition, std::int64_t>(); },
+            .held = [] { return HeldLogs(); },
             .ends = [](const auto&) { return std::map<TopicPartition, std::int64_t>(); },
             .metrics = metrics};
   }
@@ -120,6 +120,25 @@ TEST_F(ExpireKeys, OfAScopeGoThoughThoseOfAnotherAreHeld) {
   const worker::Retention retention(setup());
   database.wait_until("SELECT count(*) FROM hapax.idempotency_keys WHERE scope = 'free'", "0");
   EXPECT_EQ(keys_of("held"), kHeldKeys);
+}
+
+// Kafka has lost the end of partition 0, and the worker has not noticed yet. What producers have
+// sent since stands below the checkpoint.
+TEST_F(ExpireKeys, AreHeldByAPartitionWhoseLogEndsBelowItsCheckpoint) {
+  database.run(
+      "INSERT INTO hapax.checkpoints (group_id, topic, partition, epoch, key_spec, scope, "
+      "next_offset) SELECT 'h', 't', n, 3, '', 's', 10 FROM generate_series(0, 1) n");
+  worker::RetentionSetup both = setup();
+  both.group = "h";
+  both.held = [] { return HeldLogs{{{"t", 0}, {3, 10}}, {{"t", 1}, {3, 9}}}; };
+  both.ends = [](const auto&) {
+    return std::map<TopicPartition, std::int64_t>{{{"t", 0}, 7}, {{"t", 1}, 9}};
+  };
+  const worker::Retention retention(both);
+  database.wait_until("SELECT count(*) FROM hapax.leases WHERE name = 'retention'", "1");
+  EXPECT_EQ(database.value("SELECT string_agg(partition::text, ' ') FROM hapax.passed "
+                           "WHERE group_id = 'h'"),
+            "1");
 }
 
 // Workers of a partition that lags write checkpoints, and it may change hands.
