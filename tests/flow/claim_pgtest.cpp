@@ -178,6 +178,16 @@ TEST_F(Claim, RunsAForgottenKeyAgain) {
   EXPECT_EQ(key_row(), "completed@1");
 }
 
+// docs/operating.md tells it.
+TEST_F(Claim, OfAForgottenKeyMayBeADriftedDeadLetters) {
+  process({.offset = 1});
+  EXPECT_EQ(process({.payload = "12", .offset = 2}).reason, "payload_drift");
+  database.run("UPDATE hapax.idempotency_keys SET status = 'forgotten'");
+  EXPECT_EQ(process({.payload = "12", .offset = 2}).result, Result::completed);
+  EXPECT_EQ(process({.offset = 1}).reason, "payload_drift");
+  EXPECT_EQ(effects(), "k1=10 k1=12");
+}
+
 // Another route of the scope calls to the outside for it.
 TEST_F(Claim, WaitsForACallThatIsNotDone) {
   process({.offset = 1});
