@@ -5,6 +5,7 @@
 
 #include "observe/log.hpp"
 #include "outbox/letter_record.hpp"
+#include "store/advice.hpp"
 #include "store/message/publications.hpp"
 
 namespace hapax::outbox {
@@ -61,9 +62,9 @@ bool LetterMover::move(store::Session& session, milliseconds longest, const std:
     return count > 0;
   } catch (const store::DatabaseError& error) {
     if (store::may_be_a_lost_session(error.sqlstate())) throw;
-    failed(portion, error.what());
+    failed(portion, error.what(), "PostgreSQL refuses" + store::advice_on(error.sqlstate()));
   } catch (const std::exception& error) {  // a row that was edited by hand
-    failed(portion, error.what());
+    failed(portion, error.what(), "a letter cannot be read");
   }
   return false;
 }
@@ -79,7 +80,7 @@ void LetterMover::moved(const Portion& portion, std::size_t count) {
 
 // One of these letters cannot be moved. So the next look moves each topic alone, and at first one
 // letter. Then letters of other topics, and letters before that one, go on.
-void LetterMover::failed(const Portion& portion, const char* why) {
+void LetterMover::failed(const Portion& portion, const char* why, const std::string& sentence) {
   const bool is_alone = portion.consumed.size() == 1;
   move_at_ = std::chrono::steady_clock::now() + kAskLetters;  // records wait for the relay
   for (const std::string& topic : portion.consumed) {
@@ -88,8 +89,7 @@ void LetterMover::failed(const Portion& portion, const char* why) {
     if (!is_alone || failed.failures++ > 0) continue;
     observe::log::warning(
         "dead_letters_delayed", {{"topic", topic}, {"error", why}},
-        "PostgreSQL refuses (does the worker's role have its rights? See `hapax check`), or a "
-        "letter cannot be read: it and later ones of its topic are not published while this lasts");
+        sentence + ": it and later ones of its topic are not published while this lasts");
   }
   if (!is_alone) look_again();
 }

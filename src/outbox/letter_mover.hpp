@@ -47,7 +47,7 @@ class LetterMover {
   bool move(store::Session& session, std::chrono::milliseconds longest, const std::string& store_id,
             const Portion& portion);
   void moved(const Portion& portion, std::size_t count);
-  void failed(const Portion& portion, const char* why);
+  void failed(const Portion& portion, const char* why, const std::string& sentence);
 
   const std::string group_;
   const std::map<std::string, std::string> letters_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "observe/log.hpp"
+#include "store/advice.hpp"
 #include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
@@ -140,8 +141,8 @@ void OutsideCalls::delayed(const store::DatabaseError& error) {
   }
   if (std::exchange(said_, error.what()) == error.what()) return;
   log::warning("calls_delayed", {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
-               "PostgreSQL refuses what calls to the outside need (does the worker's role have its "
-               "rights? See `hapax check`); trying again");
+               "PostgreSQL refuses what calls to the outside need" +
+                   store::advice_on(error.sqlstate()) + "; trying again");
 }
 
 // If PostgreSQL has lost the end of a call (a failover), it keeps the key for this holder, which

@@ -1,6 +1,7 @@
 #include "worker/replays.hpp"
 
 #include "observe/log.hpp"
+#include "store/advice.hpp"
 #include "worker/stoppable_wait.hpp"
 
 namespace hapax::worker {
@@ -71,10 +72,10 @@ bool Replays::turn() {
   if (replayed.result == Result::outage) {
     // The lanes log an outage. This thread logs only what PostgreSQL refuses.
     if (!store::may_be_a_lost_session(replayed.sqlstate) && replayed.detail != said_)
-      observe::log::warning(
-          "replays_delayed", {{"sqlstate", replayed.sqlstate}, {"error", replayed.detail}},
-          "PostgreSQL refuses to tell which replays are wanted (does the worker's "
-          "role have its rights? See `hapax check`); trying again");
+      observe::log::warning("replays_delayed",
+                            {{"sqlstate", replayed.sqlstate}, {"error", replayed.detail}},
+                            "PostgreSQL refuses to tell which replays are wanted" +
+                                store::advice_on(replayed.sqlstate) + "; trying again");
     said_ = replayed.detail;
     return false;
   }

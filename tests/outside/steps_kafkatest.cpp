@@ -110,7 +110,9 @@ TEST(Steps, WhoseAnswersPostgresRefusesHoldUpNoOtherCall) {
     shop.send(1);
     const auto worker = shop.stepped("w");
     shop.site.await("SELECT string_agg(payment, ' ') FROM charges", "p1");
-    worker->await("calls_delayed");
+    EXPECT_THAT(worker->await("calls_delayed").at("sentence").get<std::string>(),
+                testing::AllOf(HasSubstr("longer than statement_timeout"),
+                               testing::Not(HasSubstr("rights"))));
     shop.site.database().run("DROP TRIGGER refuse ON hapax.idempotency_keys");
     shop.await_charges(2);
     EXPECT_EQ(shop.gateway.charges(),

@@ -1,9 +1,11 @@
 // The table of failures: phase and SQLSTATE, or exception, to meaning.
 #include "store/fault.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <pqxx/pqxx>
+
+#include "store/advice.hpp"
 
 namespace hapax::store {
 namespace {
@@ -88,6 +90,13 @@ TEST(Fault, OfALostSessionIsOneThatANewSessionMayNotMeet) {
     EXPECT_TRUE(may_be_a_lost_session(state)) << state;
   for (const char* state : {"08006", "57014", "53300", "58030", "25006", "42501"})
     EXPECT_FALSE(may_be_a_lost_session(state)) << state;
+}
+
+TEST(Fault, OfATimeOutIsNotToldAsARightThatIsMissing) {
+  for (const char* state : {"42501", "42P01"})
+    EXPECT_THAT(advice_on(state), testing::HasSubstr("have its rights?")) << state;
+  for (const char* state : {"57014", "55P03", "40001", "22000", ""})
+    EXPECT_THAT(advice_on(state), testing::Not(testing::HasSubstr("rights"))) << state;
 }
 
 template <class Exception>
