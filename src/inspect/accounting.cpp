@@ -17,6 +17,13 @@ constexpr std::int64_t kMaxStretch = 100'000;
 // How old an answer about a log may be: Kafka deletes its beginning meanwhile.
 constexpr std::chrono::seconds kFresh{5};
 
+// If a range begins at a time.
+std::optional<std::int64_t> begin_ms(const std::string& from, std::int64_t now) {
+  if (from.empty()) return std::nullopt;
+  const Bound bound = bound_of("--from", from, now);
+  return bound.is_time ? std::optional(bound.value) : std::nullopt;
+}
+
 }  // namespace
 
 Json json_of(const Account& account) {
@@ -49,6 +56,7 @@ Accounting::Accounting(const config::Config& config, store::Session& session,
       group_(group_of(config)),
       route_(route_of(config, wanted.topic)),
       started_ms_(now_ms()),
+      from_ms_(begin_ms(wanted.from, started_ms_)),
       session_(session),
       reader_(config) {}
 
@@ -82,8 +90,26 @@ std::int64_t Accounting::lost() const {
 
 std::int64_t Accounting::unstarted() const {
   return std::ranges::count_if(accounts_, [](const Account& account) {
-    return !account.standing.checkpoint && account.from < account.to;
+    return !account.standing.checkpoint && account.log.low < account.log.high;
   });
+}
+
+std::int64_t Accounting::looked_at() const {
+  std::int64_t sum = 0;
+  for (const Account& account : accounts_) sum += account.to - account.from;
+  return sum;
+}
+
+std::string Accounting::why_nothing() const {
+  if (looked_at() > 0) return {};
+  if (std::ranges::none_of(accounts_,
+                           [](const Account& one) { return one.standing.checkpoint.has_value(); }))
+    return "group " + group_ + " has never started on this topic";
+  const auto deleted =
+      std::ranges::find_if(accounts_, [](const Account& one) { return one.log.low > 0; });
+  if (wanted_.to.empty() || deleted == accounts_.end()) return {};
+  return "Kafka has deleted what was there: the log of partition " +
+         std::to_string(deleted->partition) + " begins at " + std::to_string(deleted->log.low);
 }
 
 Account Accounting::opened(const kafka::TopicPartition& partition) {
@@ -95,16 +121,23 @@ Account Accounting::opened(const kafka::TopicPartition& partition) {
   account.standing = read_standing(session_, group_, route_, partition.second, started_ms_);
   const std::int64_t from = froms_ ? froms_->at(partition) : 0;
   const std::int64_t to = tos_ ? tos_->at(partition) : log.high;
-  account.asked_from = from;
+  // What Kafka has deleted may be younger than the time at which the range begins.
+  const bool is_cut = from_ms_ && from == log.low;
+  account.asked_from = is_cut ? 0 : from;
   account.from = std::clamp(from, log.low, log.high);
   account.to = std::clamp(to, account.from, log.high);
+  account.log = log;
+  const auto lost = [&](std::int64_t begin, std::int64_t end) {
+    return std::max<std::int64_t>(
+        0, std::min({end, to, log.low}) - std::max(begin, account.asked_from));
+  };
   if (const auto& checkpoint = account.standing.checkpoint)
-    account.lost = std::max<std::int64_t>(0, std::min(to, log.low) - std::max(*checkpoint, from));
+    account.lost = lost(*checkpoint, log.low);
   // And what it had deleted when the partition went on behind it, without a decision.
   for (const LeftOut::Gap& gap : account.standing.left_out.gaps())
-    if (gap.by.cause == store::name_of(store::Jump::log_start))
-      account.lost +=
-          std::max<std::int64_t>(0, std::min({gap.to, to, log.low}) - std::max(gap.from, from));
+    if (gap.by.cause == store::name_of(store::Jump::log_start) &&
+        !(is_cut && gap.by.at_ms < *from_ms_))
+      account.lost += lost(gap.from, gap.to);
   return account;
 }
 

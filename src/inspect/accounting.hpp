@@ -37,7 +37,8 @@ struct Account {
   std::int32_t partition = 0;
   std::int64_t asked_from = 0;  // the first offset to audit; Kafka may have deleted up to `from`
   std::int64_t from = 0;
-  std::int64_t to = 0;    // each offset of [from, to) is counted once
+  std::int64_t to = 0;  // each offset of [from, to) is counted once
+  kafka::OffsetRange log;
   std::int64_t lost = 0;  // that Kafka deleted before anybody settled them
   Standing standing;
   std::array<std::int64_t, kVerdicts> counts{};
@@ -70,7 +71,14 @@ class Accounting {
   std::int64_t lost() const;
   // Partitions with messages that the group has never started on: it may be another's.
   std::int64_t unstarted() const;
-  bool proven() const { return sum(Verdict::unaccounted) == 0 && lost() == 0 && unstarted() == 0; }
+  std::int64_t looked_at() const;  // offsets
+  // If there was no offset to look at: why that proves nothing. Empty if Kafka has never had one
+  // there.
+  std::string why_nothing() const;
+  bool proven() const {
+    return sum(Verdict::unaccounted) == 0 && lost() == 0 && unstarted() == 0 &&
+           why_nothing().empty();
+  }
 
  private:
   // One partition that is read.
@@ -89,7 +97,8 @@ class Accounting {
   const AuditWanted& wanted_;
   const std::string& group_;
   const config::Route& route_;
-  const std::int64_t started_ms_;  // since 1970
+  const std::int64_t started_ms_;              // since 1970
+  const std::optional<std::int64_t> from_ms_;  // if the range begins at a time
   store::Session& session_;
   KafkaReader reader_;
   std::vector<kafka::TopicPartition> partitions_;   // all that are meant

@@ -68,7 +68,7 @@ void print_remarks(const Accounting& audit, const std::string& topic) {
     if (account.standing.halt)
       print_line(place + ": halted since " + account.standing.halt->since + ": " +
                  account.standing.halt->reason);
-    if (!account.standing.checkpoint && account.from < account.to)
+    if (!account.standing.checkpoint && account.log.low < account.log.high)
       print_line(place + ": group " + audit.group() +
                  " has never started here, so this proves nothing; is group.id right, and "
                  "postgres.url?");
@@ -85,7 +85,11 @@ void print_verdict(const Accounting& audit, const std::string& topic) {
   const std::int64_t total = audit.sum(Verdict::unaccounted);
   const auto told = static_cast<std::int64_t>(audit.unaccounted().size());
   if (total > told) print_line("… and " + std::to_string(total - told) + " more (--limit)");
-  if (audit.proven()) {
+  if (const std::string why = audit.why_nothing(); !why.empty()) {
+    print_line("nothing was looked at, so this proves nothing: " + why);
+  } else if (audit.proven() && audit.looked_at() == 0) {
+    print_line("Kafka has no offset there, so there is nothing to account for");
+  } else if (audit.proven()) {
     const std::int64_t expired = audit.sum(Verdict::expired);
     print_line("every offset is accounted for" +
                (expired == 0
@@ -97,6 +101,17 @@ void print_verdict(const Accounting& audit, const std::string& topic) {
         std::to_string(total) + " unaccounted, " + std::to_string(audit.lost()) +
         " deleted by Kafka before they were settled; `hapax explain` tells what is known of one");
   }
+}
+
+// A day without its signs, 20261101, is an offset that no log has.
+template <class Accounts>
+void expect_to_reach(const AuditWanted& wanted, const Accounts& accounts) {
+  const auto first = parse_bound(wanted.from);
+  if (first && !first->is_time &&
+      std::ranges::all_of(accounts, [&](const auto& one) { return one.from < first->value; }))
+    throw Stop(kUsage, "--from " + wanted.from +
+                           " is an offset, and each log ends below it. A day is written as "
+                           "2026-11-01");
 }
 
 // What the topic is to the group: at least one of both.
@@ -121,9 +136,14 @@ void run(Audit& audit, const config::Config& config, store::Session& session,
       std::ranges::any_of(audit.sums.topics,
                           [&](const Json& row) { return row.at("topic") == topic; });
   asking_kafka([&] {
-    if (publishes) audit.outbound.emplace(config, wanted, audit.sums.sent(topic)).run();
-    if (!publishes || std::ranges::count(config.routes, topic, &config::Route::topic) > 0)
+    if (publishes) {
+      audit.outbound.emplace(config, wanted, audit.sums.sent(topic)).run();
+      expect_to_reach(wanted, audit.outbound->accounts());
+    }
+    if (!publishes || std::ranges::count(config.routes, topic, &config::Route::topic) > 0) {
       audit.inbound.emplace(config, session, wanted).run();
+      expect_to_reach(wanted, audit.inbound->accounts());
+    }
   });
 }
 
@@ -148,6 +168,7 @@ ExitCode audit(AuditOptions options) {
   const config::Config config = load_worker_or_gate(options.config);
   observe::log::set_up(observe::log::Level::error, observe::log::Format::text);
   options.wanted.progress = !options.json;
+  expect_a_range(options.wanted.from, options.wanted.to, now_ms());
   const std::string& topic = options.wanted.topic;
   const std::string& group = group_of(config);
   store::Session session = open_store(config);
@@ -198,7 +219,8 @@ void add_audit(CLI::App& app, CommandLine& line) {
       "decision\n"
       "  of an operator explains it.\n"
       "- Kafka deleted an offset before it was settled.\n"
-      "- The group has never started on a partition with messages.\n"
+      "- The group has never started on a partition with messages, or not on the topic at all.\n"
+      "- Kafka has deleted all that the range asks for.\n"
       "- A published record was neither sent nor skipped, and does not wait.\n"
       "- In a topic that handlers publish to, a sent record is missing or comes again with other\n"
       "  contents.\n"

@@ -1,6 +1,9 @@
 // audit and explain on a real Kafka: a topic that holds all that can become of a message.
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <sstream>
+
 #include "support/command.hpp"
 #include "support/kafka_admin.hpp"
 #include "support/site.hpp"
@@ -140,6 +143,31 @@ TEST_F(AuditOfATopic, ProvesNothingOfAGroupThatNeverStartedThere) {
   const Said said = audit({});
   EXPECT_EQ(said.code, 1);
   EXPECT_NE(said.text.find("has never started here"), std::string::npos) << said.text;
+  const Said before = audit({"--partition", "1", "--to", "2001-01-01"});
+  EXPECT_EQ(before.code, 1) << "the range is empty, the partition is not: " << before.text;
+}
+
+TEST_F(AuditOfATopic, ProvesNothingIfThereIsNothingToLookAt) {
+  for (const char* const range : {"--from 20261101", "--from 5 --to 5", "--from 1h --to 2h",
+                                  "--from 2999-01-01", "--from 1h --to 2001-01-01"}) {
+    std::istringstream words(range);
+    const Said said = audit({std::istream_iterator<std::string>(words), {}});
+    EXPECT_EQ(said.code, 2) << range << ": " << said.text;
+  }
+  const Said quiet = audit({"--to", "2001-01-01"});
+  EXPECT_EQ(quiet.code, 0) << quiet.text;
+  EXPECT_NE(quiet.text.find("there is nothing to account for"), std::string::npos) << quiet.text;
+  EXPECT_EQ(quiet.text.find("every offset"), std::string::npos) << quiet.text;
+  delete_records(site_->bootstrap(), site_->topic(), 0, kTombstone);
+  const Said deleted = audit({"--partition", "0", "--to", "4"});
+  EXPECT_EQ(deleted.code, 1) << deleted.text;
+  EXPECT_NE(deleted.text.find("the log of partition 0 begins at 8"), std::string::npos)
+      << deleted.text;
+  EXPECT_EQ(audit({"--partition", "0", "--to", "9"}).code, 0);
+  site_->database().run("DELETE FROM hapax.checkpoints");
+  const Said never = audit({"--to", "2001-01-01"});
+  EXPECT_EQ(never.code, 1);
+  EXPECT_NE(never.text.find("has never started on this topic"), std::string::npos) << never.text;
 }
 
 TEST_F(AuditOfATopic, FindsTheOneOffsetWhoseKeyIsGone) {
@@ -173,6 +201,7 @@ TEST_F(AuditOfATopic, IsProofAsLongAsKafkaDeletesOnlyWhatWasSettled) {
   EXPECT_EQ(unsettled.code, 1) << unsettled.text;
   EXPECT_EQ(json_of(unsettled).at("partitions")[0].at("deleted_unsettled"), 1);
   EXPECT_NE(audit({}).text.find("Kafka has deleted 1 offsets"), std::string::npos);
+  EXPECT_EQ(audit({"--from", "2001-01-01"}).code, 1) << "a time does not hide what was deleted";
 }
 
 TEST_F(AuditOfATopic, EndsBeforeATransactionThatIsStillOpen) {
@@ -211,7 +240,11 @@ TEST_F(AuditOfATopic, CountsWhatKafkaDeletedBeforeItWasReadThoughTheGroupWentOn)
   const Said said = audit();
   EXPECT_EQ(said.code, 1) << said.text;
   EXPECT_EQ(json_of(said).at("partitions")[0].at("deleted_unsettled"), 1);
-  EXPECT_EQ(audit({"--partition", "0", "--to", "11"}).code, 0) << "before it all was settled";
+  const Said before = audit({"--json", "--partition", "0", "--to", "11"});
+  EXPECT_EQ(json_of(before).at("partitions")[0].at("deleted_unsettled"), 0);
+  EXPECT_EQ(audit({"--from", "2001-01-01"}).code, 1) << "a time does not hide what was deleted";
+  site_->database().run("UPDATE hapax.position_changes SET at = '2000-01-01'");
+  EXPECT_EQ(audit({"--partition", "0", "--from", "2001-01-01"}).code, 0) << "that was before";
 }
 
 TEST_F(AuditOfATopic, IsNotHiddenFromStatusByATopicThatWasDeleted) {

@@ -81,7 +81,7 @@ std::vector<JumpRow> read_jumps(Session& session, const std::string& group,
        transaction.run(sql::kReadJumps, {group, partition.first, partition.second, generation}))
     found.push_back({row["from_offset"].as<std::optional<std::int64_t>>(),
                      row["to_offset"].as<std::int64_t>(), text(row, "cause"), text(row, "who"),
-                     text(row, "why"), text(row, "at")});
+                     text(row, "why"), text(row, "at"), row["at_ms"].as<std::int64_t>()});
   return found;
 }
 

@@ -44,6 +44,7 @@ struct JumpRow {
   std::optional<std::int64_t> from;  // nothing: the first start
   std::int64_t to = 0;
   std::string cause, who, why, at;
+  std::int64_t at_ms = 0;  // since 1970
 };
 
 // Offsets [from, to) of a partition, as one group knows them.
