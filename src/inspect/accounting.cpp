@@ -39,15 +39,19 @@ Json json_of(const Account& account) {
                         {"why", gap.by.why},
                         {"at", gap.by.at}});
   const auto& checkpoint = account.standing.checkpoint;
-  return {{"partition", account.partition},
-          {"from", account.from},
-          {"to", account.to},
-          {"generation", account.standing.generation},
-          {"checkpoint", checkpoint ? Json(*checkpoint) : Json()},
-          {"counts", counts},
-          {"deleted_unsettled", account.lost},
-          {"left_out", left_out},
-          {"other_keys", account.standing.other_keys}};
+  const auto& decided = account.standing.same_topic;
+  return {
+      {"partition", account.partition},
+      {"from", account.from},
+      {"to", account.to},
+      {"generation", account.standing.generation},
+      {"checkpoint", checkpoint ? Json(*checkpoint) : Json()},
+      {"counts", counts},
+      {"deleted_unsettled", account.lost},
+      {"left_out", left_out},
+      {"same_topic",
+       decided ? Json{{"who", decided->who}, {"why", decided->why}, {"at", decided->at}} : Json()},
+      {"other_keys", account.standing.other_keys}};
 }
 
 Accounting::Accounting(const config::Config& config, store::Session& session,

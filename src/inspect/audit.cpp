@@ -65,6 +65,7 @@ void print_remarks(const Accounting& audit, const std::string& topic) {
         print_line(place + ": " + std::to_string(gap.from) + " to " + std::to_string(gap.to) +
                    " left out by " + gap.by.who + " at " + time_cell(gap.by.at) + " (" +
                    gap.by.cause + "): " + gap.by.why);
+    if (account.standing.same_topic) print_line(place + ": " + tell_same_topic(account.standing));
     if (account.standing.halt)
       print_line(place + ": halted since " + account.standing.halt->since + ": " +
                  account.standing.halt->reason);

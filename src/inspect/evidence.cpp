@@ -79,6 +79,9 @@ Standing read_standing(store::Session& session, const std::string& group,
   }
   standing.left_out =
       LeftOut(store::read_jumps(session, group, standing.partition, standing.generation));
+  if (standing.by_position)
+    standing.same_topic =
+        store::read_same_topic(session, group, standing.partition, standing.generation);
   for (const store::Halt& halt : store::read_halts(session, group))
     if (halt.stops(standing.partition)) standing.halt = halt;
   return standing;

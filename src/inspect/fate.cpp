@@ -98,10 +98,11 @@ std::string tell_dead(const Standing& standing, const Facts& facts) {
 
 std::string tell_completed(const Standing& standing, const Facts& facts) {
   if (!facts.key)
-    return facts.settled ? "settled, ahead of the checkpoint"
-                         : "settled: the checkpoint " + std::to_string(*standing.checkpoint) +
-                               " has passed it, and it is no dead letter. The route's key is the "
-                               "position, so nothing else is kept of it";
+    return (facts.settled ? "settled, ahead of the checkpoint"
+                          : "settled: the checkpoint " + std::to_string(*standing.checkpoint) +
+                                " has passed it, and it is no dead letter. The route's key is the "
+                                "position, so nothing else is kept of it") +
+           (standing.same_topic ? "; " + tell_same_topic(standing) : std::string());
   std::string text = "took effect at " + time_cell(facts.key->updated_at);
   if (facts.key->holder.status == "forgotten")
     text = "took effect; an operator had its key forgotten at " + time_cell(facts.key->updated_at) +
@@ -179,6 +180,14 @@ const char* name_of(Verdict verdict) {
     case Verdict::unaccounted: return "unaccounted";
   }
   return "unknown";
+}
+
+std::string tell_same_topic(const Standing& standing) {
+  const store::Decided& decided = standing.same_topic.value();
+  return "the log had lost its end, or seemed to, and " + decided.who + " decided same_topic at " +
+         time_cell(decided.at) + ": " + decided.why +
+         ". If Kafka had written other records at offsets that were settled before, they were left "
+         "out, and count as completed";
 }
 
 std::string name_of(const Standing& standing, const store::KeyHolder& holder) {

@@ -73,7 +73,10 @@ struct Standing {
   std::optional<store::Halt> halt;         // the open one that stops it
   LeftOut left_out;
   bool by_position = false;  // the route keeps offsets, and no keys
-  bool other_keys = false;   // the group ran under another key spec than the configuration's
+  // By position: an operator had it go on in a log that may have lost its end. What Kafka wrote
+  // again at offsets that were settled before seems completed.
+  std::optional<store::Decided> same_topic = {};
+  bool other_keys = false;  // the group ran under another key spec than the configuration's
   std::chrono::milliseconds retention{0};
   std::int64_t now_ms = 0;  // since 1970
   // Decodes the route's payloads; null: it has no payload.format.
@@ -99,6 +102,9 @@ Verdict classify(const Standing& standing, const Facts& facts);
 
 // The same in a sentence for people, without a full stop. May quote the message.
 std::string tell(const Standing& standing, const Facts& facts, Verdict verdict);
+
+// What of that decision, without a full stop. Precondition: there is one.
+std::string tell_same_topic(const Standing& standing);
 
 // "topic/partition/offset", with group and generation if they are not this standing's.
 std::string name_of(const Standing& standing, const store::KeyHolder& holder);

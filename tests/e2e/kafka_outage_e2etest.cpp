@@ -78,37 +78,58 @@ TEST(KafkaOutage, ARestartIsWaitedOut) {
 // As after an unclean election: the end of the log is gone, and producers wrote more before the
 // worker asked. If all was settled, it would go on at its offset, and leave out the new records
 // below.
+struct LostLog {
+  explicit LostLog(const nlohmann::json& patch) : worker(site.worker("w", patch)) {
+    Producer before(site.bootstrap());
+    site.pay(before, 0, 20);
+    site.await_booked(20);
+    site.await_no_lag();
+    {
+      KafkaAway stopped(&KafkaServer::stop, &KafkaServer::start);
+      shared_kafka().lose_log(site.topic(), 0);
+    }
+    worker->await("start_doubted", {{"partition", 0}});
+    Producer after(site.bootstrap());
+    site.pay(after, 20, 40);
+    worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}, {"offset", 19}});
+    EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
+    expect_leaves(*worker);
+  }
+
+  // The worker then goes on.
+  void decide(const char* decision) {
+    const Said decided = hapax({"resume", site.topic() + "/0", "--decision", decision, "--why",
+                                "disk lost", "--yes", "--url", site.database().owner().url},
+                               worker->config());
+    EXPECT_EQ(decided.code, 0) << decided.text;
+    worker->start_again();
+  }
+
+  Site site{1};
+  std::unique_ptr<WorkerProcess> worker;
+};
+
 TEST(KafkaOutage, ALogThatLostItsEndAndGrewAgainHalts) {
   HAPAX_NEEDS_KAFKA();
-  Site site(1);
-  Producer before(site.bootstrap());
-  site.pay(before, 0, 20);
-  const auto worker = site.worker("w");
-  site.await_no_lag();
-  {
-    KafkaAway stopped(&KafkaServer::stop, &KafkaServer::start);
-    shared_kafka().lose_log(site.topic(), 0);
-  }
-  worker->await("start_doubted", {{"partition", 0}});
-  Producer after(site.bootstrap());
-  site.pay(after, 20, 40);
-  worker->await("halted", {{"partition", 0}, {"reason", "offset_above_end"}, {"offset", 19}});
-  EXPECT_EQ(site.database().value("SELECT count(*) FROM payments"), "20");
-  expect_leaves(*worker);
+  LostLog lost(nlohmann::json::object());
+  lost.decide("recreated");
+  lost.site.await_booked(60);
+  lost.site.expect_exact(60);
+  expect_leaves(*lost.worker);
+}
 
-  const auto run = [&](std::vector<std::string> arguments) {
-    for (const std::string& more :
-         {std::string("--why"), std::string("disk lost"), std::string("--yes"),
-          std::string("--url"), site.database().owner().url})
-      arguments.push_back(more);
-    return hapax(std::move(arguments), worker->config());
-  };
-  const Said decided = run({"resume", site.topic() + "/0", "--decision", "recreated"});
-  EXPECT_EQ(decided.code, 0) << decided.text;
-  worker->start_again();
-  site.await_booked(60);
-  site.expect_exact(60);
-  expect_leaves(*worker);
+// By position nothing tells the twenty that were written again from those that took effect.
+TEST(KafkaOutage, WhatIsLeftOutOfSuchALogIsToldWithTheDecisionByPosition) {
+  HAPAX_NEEDS_KAFKA();
+  LostLog lost(nlohmann::json{{"route", {{"key", "position"}}}});
+  lost.decide("same_topic");
+  lost.site.await_booked(40);
+  lost.site.await_no_lag();
+  expect_leaves(*lost.worker);
+  const Said audit = hapax({"audit", "--topic", lost.site.topic()}, lost.worker->config());
+  EXPECT_NE(audit.text.find("decided same_topic"), std::string::npos) << audit.text;
+  const Said story = hapax({"explain", lost.site.topic() + "/0/3"}, lost.worker->config());
+  EXPECT_NE(story.text.find("decided same_topic"), std::string::npos) << story.text;
 }
 
 }  // namespace

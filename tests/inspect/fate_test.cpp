@@ -191,6 +191,19 @@ TEST(Fate, ByPositionTheCheckpointTells) {
   EXPECT_EQ(verdict(kOffset + 1, derived(key::SkippedTombstone{})), skipped);
 }
 
+// No key tells whether it is the record that was settled there.
+TEST(Fate, ByPositionNamesTheDecisionThatLeftOutWhatWasWrittenAgain) {
+  Standing here = standing(kOffset + 1);
+  here.by_position = true;
+  here.same_topic = {"anna", "it is the same", "then"};
+  for (const Facts& facts : {record(), settled(record())})
+    EXPECT_NE(tell(here, facts, completed)
+                  .find("anna decided same_topic at then: it is the same. If "
+                        "Kafka had written other records"),
+              std::string::npos)
+        << tell(here, facts, completed);
+}
+
 TEST(Fate, HasASentenceForEveryVerdict) {
   for (const Case& one : kTable) {
     for (const auto checkpoint : {100, 50}) {

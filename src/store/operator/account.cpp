@@ -85,6 +85,15 @@ std::vector<JumpRow> read_jumps(Session& session, const std::string& group,
   return found;
 }
 
+std::optional<Decided> read_same_topic(Session& session, const std::string& group,
+                                       const TopicPartition& partition, std::int32_t generation) {
+  Transaction transaction(session);
+  const Rows rows =
+      transaction.run(sql::kReadSameTopic, {group, partition.first, partition.second, generation});
+  if (rows.empty()) return std::nullopt;
+  return Decided{text(rows[0], "who"), text(rows[0], "why"), text(rows[0], "at")};
+}
+
 nlohmann::ordered_json read_replays_of(Session& session, std::int64_t dead_letter) {
   Transaction transaction(session);
   return json_of_rows<nlohmann::ordered_json>(transaction.run(sql::kReadReplaysOf, {dead_letter}));

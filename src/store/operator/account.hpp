@@ -47,6 +47,11 @@ struct JumpRow {
   std::int64_t at_ms = 0;  // since 1970
 };
 
+// What an operator decided.
+struct Decided {
+  std::string who, why, at;
+};
+
 // Offsets [from, to) of a partition, as one group knows them.
 struct Stretch {
   std::string group;
@@ -71,6 +76,10 @@ std::set<std::int64_t> read_settled(Session& session, const Stretch& stretch);
 // Oldest first.
 std::vector<JumpRow> read_jumps(Session& session, const std::string& group,
                                 const TopicPartition& partition, std::int32_t generation);
+
+// The last time that an operator ended `offset_above_end` with `same_topic`.
+std::optional<Decided> read_same_topic(Session& session, const std::string& group,
+                                       const TopicPartition& partition, std::int32_t generation);
 
 // The replays of a dead letter, as JSON rows.
 nlohmann::ordered_json read_replays_of(Session& session, std::int64_t dead_letter);

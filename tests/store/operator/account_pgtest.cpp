@@ -127,6 +127,23 @@ TEST_F(MessageAccounts, OfJumpsComeOldestFirst) {
   EXPECT_TRUE(read_jumps(session, "g", {"t", 1}, 1).empty());
 }
 
+TEST_F(MessageAccounts, HaveTheLastDecisionToGoOnInALogThatLostItsEnd) {
+  EXPECT_FALSE(read_same_topic(session, "g", {"t", 0}, 1));
+  for (const char* const halt :
+       {"'offset_above_end', 'same_topic', 'anna'", "'offset_above_end', 'same_topic', 'bert'",
+        "'offset_above_end', 'recreated', 'carl'", "'other_store', 'same_topic', 'dora'"})
+    database.run(
+        "INSERT INTO hapax.halts (group_id, topic, partition, whole_route, generation, detail, "
+        "halted_by, ended_at, why, reason, decision, ended_by) VALUES ('g', 't', 0, false, 1, '', "
+        "'w', now(), 'so', " +
+        std::string(halt) + ")");
+  const auto decided = read_same_topic(session, "g", {"t", 0}, 1);
+  ASSERT_TRUE(decided);
+  EXPECT_EQ(decided->who + " " + decided->why, "bert so");
+  EXPECT_FALSE(read_same_topic(session, "g", {"t", 0}, 2));
+  EXPECT_FALSE(read_same_topic(session, "g", {"t", 1}, 1));
+}
+
 TEST_F(MessageAccounts, OfADeadLettersReplaysAreRead) {
   insert_letters(1);
   database.run(
