@@ -127,13 +127,13 @@ Account Accounting::opened(const kafka::TopicPartition& partition) {
   const std::int64_t to = tos_ ? tos_->at(partition) : log.high;
   // What Kafka has deleted may be younger than the time at which the range begins.
   const bool is_cut = from_ms_ && from == log.low;
-  account.asked_from = is_cut ? 0 : from;
+  account.asked_from = from;
   account.from = std::clamp(from, log.low, log.high);
   account.to = std::clamp(to, account.from, log.high);
   account.log = log;
   const auto lost = [&](std::int64_t begin, std::int64_t end) {
     return std::max<std::int64_t>(
-        0, std::min({end, to, log.low}) - std::max(begin, account.asked_from));
+        0, std::min({end, to, log.low}) - std::max(begin, is_cut ? std::int64_t{0} : from));
   };
   if (const auto& checkpoint = account.standing.checkpoint)
     account.lost = lost(*checkpoint, log.low);
