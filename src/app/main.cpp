@@ -118,7 +118,7 @@ int Main::run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
       if (const auto unknown = unknown_command(&parser, argc, argv))
-        return say(app::kUsage, *unknown);
+        return say(app::kUsage, without_secrets(*unknown, argc, argv));
     if (std::string_view(error.what()) == "--config is required")
       return say(app::kUsage,
                  "which configuration? Name it with -c, such as -c worker.json, or in the variable "

@@ -240,7 +240,9 @@ TEST(Mistakes, OnTheCommandLineShowNoPassword) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"status", "-c", "w.json", "--url", url},
         {"status", "-c", "w.json", "--url=" + url},
-        {"check", "-c", "w.json", "host=db password=secret"}}) {
+        {"check", "-c", "w.json", "host=db password=secret"},
+        {"migrate", url, "up"},
+        {url}}) {
     const std::string said = complaint_about(words);
     EXPECT_THAT(said, Not(HasSubstr("secret"))) << words.back();
     EXPECT_THAT(said, HasSubstr("db")) << words.back();
