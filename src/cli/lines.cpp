@@ -1,5 +1,8 @@
 #include "cli/lines.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -18,8 +21,13 @@ namespace {
 Lines::Lines(const std::string& file) : file_(file), part_(file + ".part") {
   if (file_.empty()) return;
   if (std::filesystem::exists(file_)) throw Stop(kFailed, file_ + " is there already");
-  opened_.reset(std::fopen(part_.c_str(), "wx"));
-  if (!opened_) fail(part_);
+  // It holds whole messages, so it is for its owner only, under any umask.
+  const int made = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (made < 0) fail(part_);
+  opened_.reset(::fdopen(made, "w"));
+  if (opened_) return;
+  ::close(made);
+  fail(part_);
 }
 
 Lines::~Lines() {

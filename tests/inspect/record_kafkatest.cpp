@@ -67,6 +67,8 @@ TEST_F(Recorded, AreAsTheProducerSentThem) {
   ASSERT_EQ(said.code, 0) << said.text;
   EXPECT_THAT(said.text, HasSubstr("recorded: 1"));
   EXPECT_THAT(lines(), ElementsAre("{\"topic\":\"" + site_.topic() + kRecordedLine));
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(file_).permissions(), perms::owner_read | perms::owner_write);
 }
 
 TEST_F(Recorded, AreTheNewestOfAPartitionInTheirOrder) {
