@@ -82,7 +82,7 @@ void Publisher::publish(std::string_view topic, Outgoing record) {
                                 " is not in publish.topics of the configuration; there are " +
                                 topics_text(*publishing_));
   check_headers(record);
-  if (!record.name.empty() && !names_.insert(record.name).second)
+  if (names_.contains(record.name))
     throw std::invalid_argument("publish: the name \"" + record.name +
                                 "\" is used twice in this run; a name is unique in its operation");
   hand_on(record);
@@ -90,6 +90,7 @@ void Publisher::publish(std::string_view topic, Outgoing record) {
     throw Reject("publish: the record may have " + std::to_string(size) + " bytes, and " +
                  std::string(topic) + " takes " + std::to_string(target->second) +
                  " (max.message.bytes); publish less, or raise the topic's limit and restart");
+  if (!record.name.empty()) names_.insert(record.name);  // a handler may catch the Reject
   std::string key =
       published_key(scope_, identity_, record.name, record.name.empty() ? unnamed_++ : 0);
   records_.push_back({std::string(topic), std::move(record.key), std::move(record.payload),

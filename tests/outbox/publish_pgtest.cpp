@@ -212,6 +212,18 @@ TEST_F(Publish, RefusesANameThatIsUsedTwice) {
   EXPECT_THAT(outcome.detail, HasSubstr("\"a\" is used twice"));
 }
 
+TEST_F(Publish, HasNotUsedANameIfItWasRefused) {
+  const Outcome outcome = process({}, [](const Message&, Context& context) {
+    try {
+      context.publish("receipts", {.payload = std::string(20'000, 'x'), .name = "a"});
+    } catch (const Reject&) {
+      context.publish("receipts", {.payload = "without details", .name = "a"});
+    }
+  });
+  EXPECT_EQ(outcome.result, Result::completed) << outcome.detail;
+  EXPECT_EQ(published(), "receipts without details");
+}
+
 TEST_F(Publish, IsNotTheMatterOfARoleThatTheHandlerTakes) {
   database.run(
       "DO $$ BEGIN CREATE ROLE publisher; EXCEPTION WHEN duplicate_object THEN END $$;"
