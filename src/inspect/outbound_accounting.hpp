@@ -52,6 +52,9 @@ class OutboundAccounting {
   // tells why.
   std::optional<std::int64_t> missing() const { return missing_; }
   const std::string& why_not() const { return why_not_; }
+  // Records that are there beside as many as were sent. If nothing is missing, and some are there
+  // beside, the count does not tell which ones.
+  std::int64_t beside() const;
   // Whether consumers must not see a repeat.
   bool is_exact() const { return config_.publish.transactions; }
   bool proven() const;
