@@ -21,6 +21,7 @@ constexpr auto kTurn = 1ms;        // between two turns while records are on the
 constexpr auto kTryAgain = 500ms;  // after an error of PostgreSQL's
 constexpr auto kReadAgain = 10s;   // the cluster's id, while it reaches another one or none is kept
 constexpr auto kOnceStopped = 1s;  // for answers that are on their way
+constexpr const char* kTookTooLong = "57014";  // by statement_timeout
 
 }  // namespace
 
@@ -116,9 +117,17 @@ void Relay::forget() {
 void Relay::move_letters() {
   if (!lease_.knows_store()) return;
   store::Session& session = lease_.session();
+  bool takes_too_long = false;
   const auto is_empty = [&](const std::string& to) {
-    return lease_.is_held() ? topics_.at(to).stream().is_empty()
-                            : store::count_unpublished(session, setup_.group, {}, {to}, 1) == 0;
+    if (lease_.is_held() && halts_.empty()) return topics_.at(to).stream().is_empty();
+    if (takes_too_long) return false;
+    try {  // they may wait behind a halt, and then are in no stream
+      return store::count_unpublished(session, setup_.group, {}, {to}, 1) == 0;
+    } catch (const store::DatabaseError& error) {
+      takes_too_long = error.sqlstate() == kTookTooLong;
+      if (!takes_too_long) throw;
+      return false;
+    }
   };
   if (letters_.move(session, setup_.lease, lease_.store_id(), is_empty)) {
     peek_at_ = {};

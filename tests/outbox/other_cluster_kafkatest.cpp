@@ -6,6 +6,7 @@
 
 #include "kafka/mock_cluster.hpp"
 #include "outbox/relay_ground.hpp"
+#include "store/message/publications.hpp"
 #include "store/operator/outbox_orders.hpp"
 
 namespace hapax::outbox {
@@ -86,6 +87,37 @@ TEST_F(OtherCluster, GetsNoTransactionEither) {
   await_halt();
   EXPECT_EQ(database.value("SELECT count(*) FROM hapax.outbox_batches"), "0");
   EXPECT_EQ(in_second(), 0U);
+}
+
+// An operator may still discard a dead letter that is not in the outbox.
+TEST_F(OtherCluster, LeavesDeadLettersBehindAHaltedTopicToOperators) {
+  send_to_first();
+  database.run(
+      "INSERT INTO hapax.dead_letters (group_id, topic, generation, partition, kafka_offset, "
+      "timestamp_type, payload, header_names, header_values, reason, error, attempts, handler, "
+      "handler_version, scope, first_at) SELECT 'g', 'payments', 1, 0, n, 'none', 'p', '{}', '{}', "
+      "'rejected', 'no', 1, 'h', '1', 's', now() FROM generate_series(1, 250) n");
+  const auto run_letters_at = [&](const kafka::MockCluster& cluster) {
+    RelaySetup to = setup();
+    to.topics.clear();
+    to.letters = {{"payments", "receipts"}};
+    to.properties = [bootstrap = cluster.bootstrap()] {
+      return kafka::Properties{{"bootstrap.servers", bootstrap}};
+    };
+    return std::make_unique<Running>(std::move(to), "w");
+  };
+  {
+    const auto relay = run_letters_at(second);
+    await_halt();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  }
+  database.run(
+      "UPDATE hapax.dead_letters SET ended_at = now(), ended_as = 'discarded', ended_by = 'o', "
+      "ended_why = 'w' WHERE published_at IS NULL");
+  const auto relay = run_letters_at(first);
+  retry(false);
+  await_sent();
+  EXPECT_EQ(records("receipts").size(), 10U + store::kMostLetters);
 }
 
 // It knows nothing of clusters then, which is not the same as a schema that keeps none.
