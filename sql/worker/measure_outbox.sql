@@ -9,5 +9,4 @@ SELECT (SELECT count(*) FROM (
         FROM unnest($3::text[], $4::bigint[]) AS t (topic, mark) CROSS JOIN LATERAL (
           SELECT o.created_at FROM hapax.outbox o
           WHERE o.group_id = $1 AND o.topic = t.topic COLLATE "C" AND o.id > t.mark
-          ORDER BY o.id LIMIT 1) n), 0)::float8 AS oldest,
-       (SELECT count(*) FROM hapax.outbox_halts WHERE group_id = $1 AND ended_at IS NULL) AS halts
+          ORDER BY o.id LIMIT 1) n), 0)::float8 AS oldest

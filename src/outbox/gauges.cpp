@@ -1,7 +1,6 @@
 #include "outbox/gauges.hpp"
 
 #include "store/message/publications.hpp"
-#include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 namespace {
@@ -23,12 +22,10 @@ Gauges::Gauges(observe::Metrics& metrics, std::string group,
   }
 }
 
-void Gauges::measure(store::Session& session,
+void Gauges::measure(store::Session& session, std::size_t halts,
                      const std::function<std::map<std::string, std::int64_t>()>& marks) {
-  measured(records_again_, [&] {
-    const store::OutboxMeasure found = store::measure_outbox(session, group_, marks());
-    metrics_.outbox_measured(found.unsent, found.oldest_seconds, found.halts);
-  });
+  measured(records_again_, [&] { last_ = store::measure_outbox(session, group_, marks()); });
+  metrics_.outbox_measured(last_.unsent, last_.oldest_seconds, halts);
 }
 
 void Gauges::measure_letters(store::Session& session) {
@@ -53,6 +50,9 @@ void Gauges::measured(Clock::time_point& again, const std::function<void()>& mea
   }
 }
 
-void Gauges::forget() { metrics_.outbox_measured(0, 0, 0); }
+void Gauges::forget() {
+  last_ = {};
+  metrics_.outbox_measured(0, 0, 0);
+}
 
 }  // namespace hapax::outbox

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "observe/metrics.hpp"
 #include "store/session.hpp"
+#include "store/worker/outbox.hpp"
 
 namespace hapax::outbox {
 
@@ -22,8 +24,9 @@ class Gauges {
          const std::map<std::string, std::string>& letters);
 
   // These measure what is due. Throw: DatabaseError. Block: at most a second.
-  // `marks`: returns the topics of records, each with the id behind which it is read.
-  void measure(store::Session& session,
+  // `halts`: how many are open. An alert rests on it, so it is shown though a measurement takes too
+  // long. `marks`: returns the topics of records, each with the id behind which it is read.
+  void measure(store::Session& session, std::size_t halts,
                const std::function<std::map<std::string, std::int64_t>()>& marks);
   void measure_letters(store::Session& session);
 
@@ -37,6 +40,7 @@ class Gauges {
   observe::Metrics& metrics_;
   const std::string group_;
   std::vector<std::string> consumed_, destinations_;
+  store::OutboxMeasure last_;
   Clock::time_point records_again_{}, letters_again_{};
 };
 

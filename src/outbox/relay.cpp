@@ -209,7 +209,7 @@ bool Relay::a_halt_ended(const store::OutboxRead& read) {
 }
 
 void Relay::measure() {
-  gauges_.measure(lease_.session(), [this] {
+  gauges_.measure(lease_.session(), halts_.size(), [this] {
     auto marks = topics_.marks();
     std::erase_if(marks, [this](const auto& m) { return setup_.is_for_letters_alone(m.first); });
     if (!halts_.empty())  // the marks have passed what is halted

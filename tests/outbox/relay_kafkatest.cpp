@@ -150,6 +150,22 @@ TEST_F(RelayCase, HaltsTheKeyOfARecordThatIsRefusedAloneAndNoOther) {
   expect_exact("audit", 41);
 }
 
+// As under an old snapshot, when a count walks over a million records that were sent since.
+TEST_F(RelayCase, ShowsAHaltThoughEachCountTakesTooLong) {
+  database.run(
+      "ALTER TABLE hapax.outbox ENABLE ROW LEVEL SECURITY; CREATE POLICY slow ON hapax.outbox "
+      "USING (current_setting('statement_timeout') <> '1s' OR pg_sleep(3) IS NULL); INSERT INTO "
+      "hapax.outbox_halts (group_id, topic, reason, detail, halted_by) VALUES ('g', 'audit', "
+      "'topic_refused', '', 'w');" +
+      rows("audit", 0, 1));
+  const auto relay = run();
+  const auto shows = [&] {
+    return relay->metrics.text().find("\nhapax_outbox_stalled_keys 1") != std::string::npos;
+  };
+  for (int i = 0; i < 500 && !shows(); ++i) std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(shows());
+}
+
 TEST_F(RelayCase, HaltsTheKeyOfARowThatWasEditedByHandAndNoOther) {
   database.run(rows("audit", 0, 30) + rows("receipts", 0, 100));
   const std::vector<std::string> broken = {"null", "{}", "[[\"a\"]]", "[[\"a\",{\"hex\":\"zz\"}]]",

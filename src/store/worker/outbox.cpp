@@ -177,8 +177,7 @@ OutboxMeasure measure_outbox(Session& session, const std::string& group, const M
   const Rows rows = transaction.run(
       sql::kMeasureOutbox,
       {group, kMostMeasured, outbox_array(columns.topics), outbox_array(columns.ids)});
-  return {rows[0]["unsent"].as<std::size_t>(), rows[0]["oldest"].as<double>(),
-          rows[0]["halts"].as<std::size_t>()};
+  return {rows[0]["unsent"].as<std::size_t>(), rows[0]["oldest"].as<double>()};
 }
 
 }  // namespace hapax::store

@@ -96,7 +96,6 @@ bool halt_outbox(Session& session, const OutboxLease& lease, const OutboxHalt& h
 struct OutboxMeasure {
   std::size_t unsent = 0;  // counted up to kMostMeasured
   double oldest_seconds = 0;
-  std::size_t halts = 0;
 };
 inline constexpr std::size_t kMostMeasured = 100'000;
 // `topics`: which, and the id behind which each is looked at.
