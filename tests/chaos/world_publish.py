@@ -225,8 +225,10 @@ GRANT USAGE ON SEQUENCE hapax.outbox_id_seq TO hapax_worker;
         told = json.loads(said.stdout)
         repeats = sum(one["repeats"] for one in told["outbound"]["partitions"])
         complaints = []
-        if not told["published"]["fit"] or told["outbound"]["missing"] != 0:
-            complaints.append(f"hapax audit: {told['published']}, {told['outbound']['missing']} are missing")
+        missing = told["outbound"]["missing"]
+        hidden = missing is None and repeats > 0  # behind repeats; the checker knows each record
+        if not told["published"]["fit"] or (missing != 0 and not hidden):
+            complaints.append(f"hapax audit: {told['published']}, {missing} are missing")
         # Two runs of an operation have one key.
         ours = found.repeats + len(found.seen) - len({op for op, _ in found.seen})
         if repeats != ours:
