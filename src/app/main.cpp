@@ -40,7 +40,7 @@ int say(int code, const std::string& sentence) {
   return code;
 }
 
-// The parser quotes words that it does not expect. One of them may be the value of --url.
+// A complaint quotes a word that is wrong in its place. It may be the value of --url.
 std::string without_secrets(std::string text, int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
@@ -137,7 +137,7 @@ int Main::run(int argc, char** argv) {
       return say(app::kFailed, "this was done, but its output could not be written whole");
     return code;
   } catch (const app::Stop& stop) {
-    return say(stop.code(), stop.what());
+    return say(stop.code(), without_secrets(stop.what(), argc, argv));
   } catch (const store::DatabaseError& error) {
     const bool refused = error.fault().kind == store::Fault::Kind::sql;
     return say(

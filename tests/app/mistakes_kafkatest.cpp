@@ -242,6 +242,7 @@ TEST(Mistakes, OnTheCommandLineShowNoPassword) {
         {"status", "-c", "w.json", "--url=" + url},
         {"check", "-c", "w.json", "host=db password=secret"},
         {"migrate", url, "up"},
+        {"explain", "-c", "w.json", url},
         {url}}) {
     const std::string said = complaint_about(words);
     EXPECT_THAT(said, Not(HasSubstr("secret"))) << words.back();
