@@ -9,6 +9,8 @@
 -- a holder and with an error, is at rest: it ended behind steps that are done. A message that is a dead
 -- letter does not take it. The error stays until the call is answered, or ends otherwise.
 -- Only the same message, or one with the same payload, takes over from a holder whose lease is over.
+-- A message that is a dead letter needs the same payload, too, because a replay may have called with an
+-- edited one. Nor does it take a `forgotten` key while such a replay is open.
 -- An answer needs no call any more, so it needs no lease either.
 -- While this statement waits for a row, a new holder may take the key, or the call may end with a dead
 -- letter. The statement sees neither that holder nor the dead letter. So it takes a key over only if it
@@ -48,7 +50,12 @@ WITH wanted AS (
                    THEN k.crashes + (k.alone AND k.holder IS NOT NULL)::int ELSE 0 END,
     alone = excluded.alone,
     answer = CASE k.status WHEN 'answered' THEN k.answer END
-  WHERE k.status = 'forgotten'
+  WHERE k.status = 'forgotten' AND ($14::boolean OR NOT EXISTS (
+          SELECT FROM hapax.dead_letters d
+          JOIN hapax.replays r ON r.dead_letter = d.id AND r.ended_at IS NULL AND r.edited
+          WHERE d.group_id = excluded.group_id AND d.topic = excluded.topic
+            AND d.generation = excluded.generation AND d.partition = excluded.partition
+            AND d.kafka_offset = excluded.kafka_offset))
      OR k.status = 'failed' AND ($14::boolean OR
           EXISTS (SELECT FROM hapax.idempotency_keys seen
                   WHERE (seen.key, seen.scope, seen.tenant) = (k.key, k.scope, k.tenant)
@@ -62,6 +69,11 @@ WITH wanted AS (
         AND ((k.group_id, k.topic, k.generation, k.partition, k.kafka_offset)
              = (excluded.group_id, excluded.topic, excluded.generation, excluded.partition,
                 excluded.kafka_offset)
+             AND ($14::boolean OR NOT EXISTS (
+               SELECT FROM hapax.dead_letters d
+               WHERE d.group_id = excluded.group_id AND d.topic = excluded.topic
+                 AND d.generation = excluded.generation AND d.partition = excluded.partition
+                 AND d.kafka_offset = excluded.kafka_offset))
              OR k.fingerprint = excluded.fingerprint
                 AND k.fingerprint_rule = excluded.fingerprint_rule)
         AND (k.status = 'answered'

@@ -97,6 +97,17 @@ Outcome judge_resting(Attempt& attempt, const store::ClaimRequest& request,
                      transaction);
 }
 
+// A replay of the message's dead letter has called with an edited payload, so the message does not
+// go on with that call.
+bool is_edited_call(const Task& task, const store::ClaimRequest& request,
+                    const store::KeyHolder& holder, store::Transaction& transaction) {
+  return !key::same_payload(task.route.key, task.message, request.identity.fingerprint,
+                            holder.fingerprint) &&
+         store::known_coordinates(transaction, request.source, task.route.key.scope,
+                                  task.route.retention)
+             .dead_letter;
+}
+
 // The operation has a call to the outside, and is not done. If this is its own message, it takes
 // the key over or waits.
 Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
@@ -106,7 +117,10 @@ Outcome judge_called(Attempt& attempt, const store::ClaimRequest& request,
   if (holder.status != "unknown") {
     if (const store::Rest rest = store::rest_of(transaction, request); rest != store::Rest::none)
       return judge_resting(attempt, request, holder, rest, transaction);
-    if (task.route.outside) return to_take(attempt, request, holder, transaction);
+    if (task.route.outside)
+      return is_edited_call(task, request, holder, transaction)
+                 ? redelivered(task.attempts)
+                 : to_take(attempt, request, holder, transaction);
     if (holder.topic != task.route.topic || store::is_called(transaction, request))
       return to_call("key_started", task.attempts, kKeyHeldWait);
     return halt(Result::halt_partition, "open_call",

@@ -241,7 +241,8 @@ std::optional<store::ReplayNote> Replayer::run(Run& current) {
     if (auto note = refused_message(derived, route.payload.get(), message)) return note;
   begin_span(current, message);
   if (route.outside && !current.answered) {
-    if (auto why = refusal_of_other_call(current.claimed, route, *letter, request, transaction))
+    if (auto why =
+            refusal_of_other_call(current.claimed, route, *letter, request, message, transaction))
       return Note{What::refused, std::move(*why)};
     if (auto why = refusal(current.claimed, route, *letter, request,
                            store::read_holder(transaction, request), transaction))

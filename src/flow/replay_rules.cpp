@@ -21,11 +21,9 @@ std::optional<std::string> refusal_of_called(const Route& route, const store::Ke
 
 }  // namespace
 
-std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& claimed,
-                                                 const Route& route,
-                                                 const store::ReplayedLetter& letter,
-                                                 const store::ClaimRequest& request,
-                                                 store::Transaction& transaction) {
+std::optional<std::string> refusal_of_other_call(
+    const store::ClaimedReplay& claimed, const Route& route, const store::ReplayedLetter& letter,
+    const store::ClaimRequest& request, const Message& message, store::Transaction& transaction) {
   // Else a decision about its call could not tell which payload it is about.
   if (letter.edited && !store::keeps_calls_of_replays(transaction))
     return "an edited payload may call only on a newer schema: `hapax migrate up`, then replay it";
@@ -41,6 +39,10 @@ std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& cla
     return "steps of its call are done (" + outside::names_of(*steps) +
            "), and they are of another payload: replay it with that payload, or decide: hapax "
            "outside decide";
+  if (const auto called = store::payload_called(transaction, request);
+      called && !key::same_payload(route.key, message, request.identity.fingerprint, *called))
+    return "the call under its key is of another payload, and is not done; replay it with that "
+           "payload, or decide: hapax outside decide";
   const key::Identity own{letter.key.value_or(""), letter.tenant.value_or(""), {}};
   if (!letter.key || (own.key == request.identity.key && own.tenant == request.identity.tenant))
     return std::nullopt;

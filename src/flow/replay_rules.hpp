@@ -22,12 +22,10 @@ std::optional<std::string> refusal(const store::ClaimedReplay& claimed, const Ro
 
 // On a route that calls. An edited payload may give another key than the letter's own. So another
 // call for the letter may not be done: under its own key, or under that of an earlier replay. Or
-// steps of the call may be done with another payload.
-std::optional<std::string> refusal_of_other_call(const store::ClaimedReplay& claimed,
-                                                 const Route& route,
-                                                 const store::ReplayedLetter& letter,
-                                                 const store::ClaimRequest& request,
-                                                 store::Transaction& transaction);
+// the call under this key, or steps of it, may be of another payload.
+std::optional<std::string> refusal_of_other_call(
+    const store::ClaimedReplay& claimed, const Route& route, const store::ReplayedLetter& letter,
+    const store::ClaimRequest& request, const Message& message, store::Transaction& transaction);
 
 // Puts the replay back, until a worker whose route calls takes it: a call of the letter is open,
 // and this route does not call. An operator has decided about the call, or the replay has made it.

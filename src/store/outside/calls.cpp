@@ -249,6 +249,19 @@ std::optional<KeptSteps> read_steps(Transaction& transaction, const ClaimRequest
   return steps_of(transaction.run(sql::kReadSteps, parameters));
 }
 
+std::optional<key::Fingerprint> payload_called(Transaction& transaction,
+                                               const ClaimRequest& request) {
+  std::vector<Parameter> parameters = key_of(request);
+  parameters.emplace_back(nullptr);
+  const Rows rows = transaction.run(sql::kReadSteps, parameters);
+  if (rows.empty()) return std::nullopt;
+  const auto row = nlohmann::json::parse(rows[0][0].text());
+  if (row.at("status") == "started" && row.at("calls") == 0) return std::nullopt;
+  const std::string digest = row.at("fingerprint");  // "\\x…"
+  return key::Fingerprint{bytes_of_hex(std::string_view(digest).substr(2)),
+                          row.at("fingerprint_rule")};
+}
+
 void give_call_back(Session& session, const ClaimRequest& request, std::int64_t token,
                     bool uncalled) {
   std::vector<Parameter> parameters = key_of(request);

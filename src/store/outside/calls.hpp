@@ -115,6 +115,11 @@ std::optional<KeptSteps> read_steps(Session& session, const key::Identity& ident
 // The same of any holder's call. Nothing: none is open. Throws: DatabaseError (Phase::claim).
 std::optional<KeptSteps> read_steps(Transaction& transaction, const ClaimRequest& request);
 
+// The payload of an open call that may have happened. Nothing: none is open, or it surely has not.
+// Throws: DatabaseError (Phase::claim).
+std::optional<key::Fingerprint> payload_called(Transaction& transaction,
+                                               const ClaimRequest& request);
+
 // Gives the key back, so it may be taken again at once. `uncalled`: surely nothing was sent. The
 // caller may repeat it.
 // Throws: DatabaseError (Phase::account).
