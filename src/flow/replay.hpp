@@ -158,6 +158,7 @@ class Replayer {
   // Runs the statement again until PostgreSQL has taken it, however long it is away. Only this
   // process knows what came of a call.
   void tell(const std::function<void()>& statement);
+  void tell_of_refusal(const store::DatabaseError& error);
   // Whether its last run was not counted. Then the handler may have dropped hapax's statements.
   bool ran_again(const Claimed& claimed) const;
   Note failed(const Run& current, const std::exception_ptr& error);
@@ -177,6 +178,7 @@ class Replayer {
   std::map<std::int64_t, Uncounted> uncounted_;  // by replay
   std::minstd_rand random_;
   traces::Runs spans_;
+  std::string said_;  // the last refusal, in the log
 };
 
 }  // namespace hapax::flow

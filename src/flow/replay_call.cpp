@@ -4,6 +4,7 @@
 #include "flow/call_account.hpp"
 #include "flow/replay.hpp"
 #include "flow/verdicts.hpp"
+#include "observe/log.hpp"
 #include "store/outside/calls.hpp"
 
 namespace hapax::flow {
@@ -160,16 +161,23 @@ void Replayer::tell(const std::function<void()>& statement) {
       try {
         return statement();
       } catch (const store::DatabaseError& error) {
-        using store::FailureClass;
-        const FailureClass failure = store::classify(store::Phase::account, error.fault());
-        if (failure != FailureClass::outage && failure != FailureClass::in_doubt) throw;
+        if (store::is_too_much(error.fault())) throw;
         why = error.what();
+        tell_of_refusal(error);
         session_.drop();
       }
     }
     if (!setup_.outside->wait(kTellAgain))
       throw store::DatabaseError({store::Fault::Kind::connection, "", why});
   }
+}
+
+// The lanes log an outage.
+void Replayer::tell_of_refusal(const store::DatabaseError& error) {
+  if (!store::is_refusal(error.fault()) || std::exchange(said_, error.what()) == error.what())
+    return;
+  observe::log::warning("calls_delayed", {{"sqlstate", error.sqlstate()}, {"error", error.what()}},
+                        "PostgreSQL refuses to keep what came of a replay's call; trying again");
 }
 
 // The booking of an outside message belongs to the run that called.

@@ -26,6 +26,21 @@ TEST_F(CallOfAReplay, KeepsItsAnswerThroughAnOutage) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// As if that took longer than statement_timeout, once.
+TEST_F(CallOfAReplay, KeepsItsAnswerThoughPostgresRefusesItAtFirst) {
+  database.run(
+      "CREATE SEQUENCE tries; GRANT USAGE ON tries TO hapax_worker;"
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF nextval('tries') < 2 THEN RAISE 'canceling statement due to statement timeout' USING "
+      "ERRCODE = '57014'; END IF; RETURN NEW; END $$;"
+      "CREATE TRIGGER refuse BEFORE UPDATE ON hapax.idempotency_keys "
+      "FOR EACH ROW WHEN (NEW.status = 'answered') EXECUTE FUNCTION refuse()");
+  const Replayed replayed = replay();
+  EXPECT_EQ(replayed.result, ReplayResult::completed) << replayed.detail;
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(effects(), "k1=10");
+}
+
 TEST_F(CallOfAReplay, LeavesAnAnswerThatCannotBeBookedToAnOperator) {
   EXPECT_EQ(replay(reject_it).result, ReplayResult::failed);
   EXPECT_EQ(key("status || answer::text || coalesce(holder::text, '')"),
