@@ -191,8 +191,12 @@ class Partition {
     const sync::Lock lock(mutex_);
     return seen_wal_;
   }
+  // Several threads see positions, so an older one may come late.
   void saw(SeenWal seen) {
     const sync::Lock lock(mutex_);
+    if (seen_wal_ && seen_wal_->incarnation == seen.incarnation &&
+        seen.position.is_older_than(seen_wal_->position))
+      return;
     seen_wal_ = std::move(seen);
   }
 

@@ -20,5 +20,15 @@ TEST_F(PartitionsTest, RunOnlyFromTheirAgreedStartToTheirEnd) {
   EXPECT_EQ(find_running(partitions, id(0)), nullptr);
 }
 
+// The checkpointer asks before its COMMIT, and calls go on meanwhile.
+TEST_F(PartitionsTest, KeepTheNewestPositionOfOneRunOfPostgres) {
+  const auto partition = start(0);
+  partition->saw({{1, 0x200}, "run"});
+  partition->saw({{1, 0x100}, "run"});
+  EXPECT_EQ(partition->seen_wal(), (SeenWal{{1, 0x200}, "run"}));
+  partition->saw({{1, 0x100}, "next run"});
+  EXPECT_EQ(partition->seen_wal(), (SeenWal{{1, 0x100}, "next run"}));
+}
+
 }  // namespace
 }  // namespace hapax::worker
