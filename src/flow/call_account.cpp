@@ -4,6 +4,7 @@
 
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
+#include "observe/log.hpp"
 #include "outside/steps.hpp"
 
 namespace hapax::flow {
@@ -46,6 +47,29 @@ void heed_steps(store::Session& session, const store::ClaimRequest& request, std
   if (!steps || steps->answers.empty()) return;
   if (end == CallEnd::uncalled) end = CallEnd::resting;
   why += " (steps that are done: " + outside::names_of(*steps) + ")";
+}
+
+void log_superseded(store::Session& session, const store::ClaimRequest& request, std::int64_t token,
+                    const std::string* answer) {
+  const auto holder = store::read_holder(session, request);
+  const bool is_forgotten = !holder;
+  const bool is_unknown = holder && holder->status == "unknown";
+  observe::log::warning(
+      is_forgotten ? "call_forgotten" : "call_superseded",
+      {{"topic", request.source.topic},
+       {"partition", request.source.partition},
+       {"offset", request.source.offset},
+       {"token", token},
+       {"answer", answer ? std::optional<std::string_view>(*answer) : std::nullopt}},
+      is_forgotten
+          ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
+            "answer is not kept; with log.error_text it is shown here"
+      : is_unknown
+          ? "a call was answered after it was given up on as unknown. The answer is kept for the "
+            "operator, unless an earlier one is there: `hapax outside list`"
+          : "a call was answered after another worker had taken its key over (this worker's "
+            "lease was over), or after an operator had decided about it. The answer is not kept; "
+            "with log.error_text it is shown here");
 }
 
 std::variant<Step, Outcome> next_step(Attempt& attempt, const store::TakenCall& taken,

@@ -28,6 +28,11 @@ std::variant<outside::Step, Outcome> next_step(Attempt& attempt, const store::Ta
 void heed_steps(store::Session& session, const store::ClaimRequest& request, std::int64_t token,
                 store::CallEnd& end, std::string& why);
 
+// Logs that the answer of a call is not booked, because the key is not the call's any more.
+// `answer`: null if it may not be shown.
+void log_superseded(store::Session& session, const store::ClaimRequest& request, std::int64_t token,
+                    const std::string* answer);
+
 // Returns what becomes of the message. The caller may repeat it: `failed` holds the failed run once
 // it is recorded.
 // Precondition: the call has not ended as `answered`.

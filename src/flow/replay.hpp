@@ -83,6 +83,7 @@ class Replayer {
     std::chrono::milliseconds session_lasts = std::chrono::minutes(1);
     std::optional<Outside> outside = {};  // nothing if no route calls to the outside
     traces::Tracer* tracer = nullptr;     // null: traces are off
+    bool log_error_text = false;          // answers may be in the log
   };
   explicit Replayer(Setup setup);
 

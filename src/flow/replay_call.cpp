@@ -106,7 +106,11 @@ std::optional<store::ReplayNote> Replayer::settle_call(Run& current, const store
       } while (kept == store::Kept::locked && setup_.outside->wait(kTellAgain));
       if (kept == store::Kept::locked)
         throw store::DatabaseError({store::Fault::Kind::sql, "55P03", "its key stays locked"});
-      if (kept == store::Kept::superseded) return later_again(kKeyHeldWait);
+      if (kept == store::Kept::superseded) {
+        const std::string* const shown = setup_.log_error_text ? &ended.text : nullptr;
+        tell([&] { log_superseded(*session_, request, taken.token, shown); });
+        return later_again(kKeyHeldWait);
+      }
       current.answered = Answered{taken.token, ended.text};
       return std::nullopt;
     } catch (const store::DatabaseError& error) {

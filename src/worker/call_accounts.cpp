@@ -3,7 +3,6 @@
 #include "flow/call_account.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
-#include "observe/log.hpp"
 #include "worker/after_refusal.hpp"
 
 namespace hapax::worker {
@@ -118,35 +117,13 @@ void CallAccounts::keep_answers(const std::function<void()>& meanwhile) {
           answered(flight->route(), flight->taken.token, std::move(flight->end.text));
       flight = ends_.pass_to_lane(done_, flight);
     } else {
-      log_not_kept(*flight);
+      flow::log_superseded(*session_, flight->claim(), flight->taken.token,
+                           log_error_text_ ? &flight->end.text : nullptr);
       flight = ends_.settle(done_, flight,
                             flow::to_call("superseded", flight->task.attempts, flow::kKeyHeldWait));
     }
   }
   if (refused) std::rethrow_exception(refused);
-}
-
-void CallAccounts::log_not_kept(const Flight& flight) {
-  const auto holder = store::read_holder(*session_, flight.claim());
-  const bool is_forgotten = !holder;
-  const bool is_unknown = holder && holder->status == "unknown";
-  observe::log::warning(
-      is_forgotten ? "call_forgotten" : "call_superseded",
-      {{"topic", flight.source.topic},
-       {"partition", flight.source.partition},
-       {"offset", flight.source.offset},
-       {"token", flight.taken.token},
-       {"answer",
-        log_error_text_ ? std::optional<std::string_view>(flight.end.text) : std::nullopt}},
-      is_forgotten
-          ? "a call was answered, and PostgreSQL has lost its key (a failover or a restore). The "
-            "answer is not kept; with log.error_text it is shown here"
-      : is_unknown
-          ? "a call was answered after it was given up on as unknown. The answer is kept for the "
-            "operator, unless an earlier one is there: `hapax outside list`"
-          : "a call was answered after another worker had taken its key over (this worker's "
-            "lease was over), or after an operator had decided about it. The answer is not kept; "
-            "with log.error_text it is shown here");
 }
 
 // Keeps the answers, and returns what became of each call that is still `answered` and due. If

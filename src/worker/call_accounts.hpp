@@ -48,7 +48,6 @@ class CallAccounts {
  private:
   void collect_ended();
   void keep_answers(const std::function<void()>& meanwhile);
-  void log_not_kept(const Flight& flight);
   std::vector<store::Kept> keep(const std::vector<Flight*>& answered,
                                 const std::function<void()>& meanwhile,
                                 std::exception_ptr& refused);

@@ -35,7 +35,8 @@ Replays::Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
                  .running = [this](const flow::Route* route,
                                    const store::Source& source) { set_running(route, source); },
                  .outside = calls == nullptr ? std::nullopt : std::optional(calls_through(*calls)),
-                 .tracer = setup.tracer}),
+                 .tracer = setup.tracer,
+                 .log_error_text = setup.log_error_text}),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 flow::Replayer::Outside Replays::calls_through(OutsideCalls& calls) {

@@ -41,6 +41,17 @@ TEST_F(CallOfAReplay, KeepsItsAnswerThoughPostgresRefusesItAtFirst) {
   EXPECT_EQ(effects(), "k1=10");
 }
 
+// As if its lease had been over, and another worker had taken the key over.
+TEST_F(CallOfAReplay, TellsThatItsAnswerCameTooLate) {
+  testing::internal::CaptureStderr();
+  const Replayed replayed = replay(book, [&](const auto&) {
+    database.run("UPDATE hapax.idempotency_keys SET token = token + 1");
+  });
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(replayed.result, ReplayResult::later);
+  EXPECT_THAT(logged, testing::HasSubstr("call_superseded"));
+}
+
 TEST_F(CallOfAReplay, LeavesAnAnswerThatCannotBeBookedToAnOperator) {
   EXPECT_EQ(replay(reject_it).result, ReplayResult::failed);
   EXPECT_EQ(key("status || answer::text || coalesce(holder::text, '')"),
