@@ -137,8 +137,13 @@ Start decide_offset(const StartFacts& facts) {
     const std::int64_t meant = facts.row->next_offset.value_or(facts.committed.value_or(facts.low));
     return StartAt{facts.low, false, std::max<std::int64_t>(0, facts.low - meant), Jump::decision};
   }
-  if (decided == "kafka" && facts.committed)
-    return in_range(facts, *facts.committed, "Kafka's offset", Jump::decision);
+  if (decided == "kafka")
+    return facts.committed
+               ? in_range(facts, *facts.committed, "Kafka's offset", Jump::decision)
+               : Start(StartHalt{"offset_unproven",
+                                 "an operator decided that the group's offset in Kafka counts, and "
+                                 "the group has none any more. It has expired, or the topic was "
+                                 "made again"});
   if (decided == "checkpoint" && facts.row->next_offset)
     return in_range(facts, *facts.row->next_offset, "the checkpoint");
   if (facts.read_below > facts.high)

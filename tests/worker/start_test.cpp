@@ -233,6 +233,15 @@ TEST(Start, AnOperatorsDecisionIsFollowed) {
   EXPECT_EQ(at(all), (StartAt{70, false, 0, Jump::decision}));
 }
 
+// The topic was made again, or the group's offsets expired, after the operator had decided.
+TEST(Start, TheDecisionForKafkasOffsetHaltsIfKafkaHasNoneAnyMore) {
+  StartFacts all = with(std::nullopt, false, row(std::nullopt));
+  all.row->start_as = "kafka";
+  EXPECT_EQ(halt(all), "offset_unproven");
+  all.committed = 70;
+  EXPECT_EQ(at(all), (StartAt{70, false, 0, Jump::decision}));
+}
+
 TEST(Start, ReadsAgainWhatWasReadBeforeUnlessAnOperatorDecidesThatItIsTheSame) {
   const ReadRecord seen{1, 41, 1000, 10};
   StartFacts all = with(42, true, row(42));
