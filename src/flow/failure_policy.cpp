@@ -30,13 +30,19 @@ bool is_too_large_a_letter(const Failure& failure) {
 }
 
 // Most likely PostgreSQL is the cause. But a handler that ends so every time would run for ever.
-Decision again(const Failure& failure, bool drop_session) {
+Decision again(const Failure& failure, std::string_view reason, bool drop_session = false) {
   const bool handlers_own = is_in_handler(failure) && failure.agains >= kMaxAgains;
   return {.action = handlers_own ? Action::count : Action::end,
           .result = Result::again,
-          .reason = drop_session ? "reconnect" : "serialization",
+          .reason = reason,
           .drop_session = drop_session,
           .ask = handlers_own};
+}
+
+// Another transaction has the row. Its worker may stand still, and then PostgreSQL frees the row
+// after idle_in_transaction_timeout. The message is not the cause.
+bool waits_for_row(const Failure& failure) {
+  return failure.may_wait && is_in_handler(failure) && failure.fault.sqlstate == kLockNotAvailable;
 }
 
 // The message runs again, and its claim shows whether the COMMIT took effect. But if the connection
@@ -132,12 +138,12 @@ Decision decide(const Failure& failure) {
   }
   switch (meaning) {
     case FailureClass::again:
-      return batch ? Decision{.action = Action::take_turns} : again(failure, false);
+      return batch ? Decision{.action = Action::take_turns} : again(failure, "serialization");
     case FailureClass::busy:
       return batch ? Decision{.action = Action::take_turns}
                    : Decision{.result = Result::busy, .reason = "key_held"};
     case FailureClass::again_reconnected: {
-      Decision decision = again(failure, true);
+      Decision decision = again(failure, "reconnect", true);
       if (batch) decision.lost_in_handler = true;  // so that it runs alone the next time
       return decision;
     }
@@ -147,6 +153,7 @@ Decision decide(const Failure& failure) {
       return batch ? lost_connection_of_batch(failure) : lost_connection(failure);
     case FailureClass::attempt:
     case FailureClass::refused:
+      if (waits_for_row(failure)) return again(failure, kRowHeld);
       return batch ? failed_in_batch(failure)
                    : failed_run(failure, meaning == FailureClass::refused);
     case FailureClass::transaction_ended:

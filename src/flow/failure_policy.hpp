@@ -20,9 +20,13 @@ namespace hapax::flow {
 // further one is a failed run.
 inline constexpr int kMaxOutages = 3;
 
-// Serialization failures and statements that are not prepared are not counted. After so many runs
-// in a row that ended so, the handler is taken for the cause, and one failed run is counted.
+// Serialization failures, rows that stay locked and statements that are not prepared are not
+// counted. After so many runs in a row that ended so, the handler is taken for the cause, and one
+// failed run is counted.
 inline constexpr int kMaxAgains = 20;
+
+// The reason of a run that ended because a row stayed locked for lock_timeout.
+inline constexpr std::string_view kRowHeld = "row_held";
 
 // What a run threw.
 struct Thrown {
@@ -53,6 +57,7 @@ struct Failure {
   bool session_was_new = false;  // made for this run, so nothing in it was stale
   int agains = 0;                // runs in a row before this one that ended in Result::again
   int outages = 0;               // connections lost before, while the message ran
+  bool may_wait = false;         // for rows: a worker has the message, and no client waits for it
   // The bytes of the message in the dead letter that was being written, if it was with them.
   std::optional<std::size_t> letter_bytes = {};
 

@@ -59,6 +59,7 @@ Outcome failed(Attempt& attempt, const std::exception_ptr& error) {
               .session_was_new = attempt.session_was_new,
               .agains = task.agains,
               .outages = task.outages,
+              .may_wait = true,
               .letter_bytes = writes_letter ? attempt.letter_bytes() : std::nullopt});
   switch (attempt.session.follow(decision)) {
     case Action::count: return count_run(attempt, thrown.kept(), thrown.after);

@@ -19,11 +19,11 @@ using Then = Tried::Then;
 constexpr std::chrono::hours kUntilHalted{24};
 
 // Only process(task) handles these: a history of runs, a guard, an operator's decision, or a call
-// that was not answered.
+// that was not answered. What met a locked row alone would make a batch wait for that row, too.
 bool must_run_alone(const Task& task) {
   return (task.route.outside && task.answered == nullptr) || task.cautious || task.crashes > 0 ||
-         task.skip != nullptr || task.is_in_attempts() || task.outages > 0 || task.settled ||
-         task.in_doubt || task.may_be_known() || unread(task);
+         task.skip != nullptr || task.is_in_attempts() || task.outages > 0 || task.agains > 0 ||
+         task.settled || task.in_doubt || task.may_be_known() || unread(task);
 }
 
 using Identities = std::vector<std::optional<key::Identity>>;

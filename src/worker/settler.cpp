@@ -14,7 +14,8 @@ using flow::Outcome;
 using flow::Result;
 using std::chrono::milliseconds;
 
-// Serialization failures and deadlocks run again at once, kMaxAgains times; then they wait, too.
+// Serialization failures and deadlocks run again at once, kMaxAgains times; then they wait, too. A
+// message that met a locked row has waited for it with its lane, so it waits without one now.
 using flow::kMaxAgains;
 constexpr milliseconds kAgainsWait{1000};
 
@@ -47,7 +48,7 @@ milliseconds wait_after(Item& item, const Outcome& outcome) {
   item.agains = outcome.result == Result::again ? item.agains + 1 : 0;
   // The message stays first of its order key, so no later one passes it before the halt is served.
   if (flow::is_halt(outcome.result)) return std::chrono::hours(24);
-  if (item.agains >= kMaxAgains) return kAgainsWait;
+  if (item.agains >= kMaxAgains || outcome.reason == flow::kRowHeld) return kAgainsWait;
   // Each waits for another time, because otherwise the same two would collide again.
   if (item.agains > 0) return milliseconds(item.agains * (1 + item.record->message().offset() % 7));
   return outcome.wait;
@@ -111,7 +112,8 @@ void Settler::tell_of_wait(const Work& work, Item& item, const Outcome& outcome,
   const Coordinates& at = item.record->message().coordinates();
   const bool on_registry = outcome.reason == payload::kRegistry;
   if (on_registry) work.partition->set_waits_for(at.offset, outcome.detail);
-  if (outcome.result != Result::busy || on_registry) {
+  const bool waits = outcome.result == Result::busy || outcome.reason == flow::kRowHeld;
+  if (!waits || on_registry) {
     const bool may_be_told = item.wait_told || work.partition->route().payload != nullptr;
     if (may_be_told && !on_registry) work.partition->set_waits_for(at.offset, {});
     item.waits_since = {};
@@ -214,8 +216,8 @@ void Settler::log_outcome(const Work& work, const Item& item, const Outcome& out
                            {"offset", at.offset},
                            {"sqlstate", outcome.sqlstate},
                            {"trace_id", trace_id()}},
-                          "a message was run again many times for serialization failures or "
-                          "deadlocks, and waits longer now");
+                          "a message was run again many times for serialization failures, "
+                          "deadlocks or locked rows, and waits longer now");
   }
 }
 

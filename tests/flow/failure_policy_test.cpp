@@ -119,6 +119,20 @@ TEST(FailurePolicy, AKeyThatIsHeldIsWaitedFor) {
   });
 }
 
+TEST(FailurePolicy, ARowThatStaysLockedIsWaitedForByAWorkersMessageAndCountsInTheEnd) {
+  const Decision again{.result = Result::again, .reason = kRowHeld};
+  Failure failure{.phase = handler, .fault = sql("55P03"), .may_wait = true};
+  expect({{failure, again}});
+  failure.phase = complete;
+  failure.agains = kMaxAgains - 1;
+  expect({{failure, again}});
+  failure.agains = kMaxAgains;
+  expect({{failure, counted_or(again)}});
+  failure.thrown = What::retry;
+  failure.phase = handler;
+  expect({{failure, kCount}});
+}
+
 TEST(FailurePolicy, ALostConnectionIsAnOutageUnlessTheHandlerMayBeItsCause) {
   expect_of_both({
       {{.phase = claim, .fault = gone(), .outages = 9}, kAway},

@@ -94,6 +94,11 @@ const std::map<std::string, Deed>& deeds() {
        }},
       {"next", check_sequence},
       {"hold", hold},
+      {"lock",
+       [](const json& payment, Context& context) {
+         context.sql("SELECT pg_advisory_xact_lock($1)", kLock);
+         std::this_thread::sleep_for(milliseconds(payment.at("ms").get<int>()));
+       }},
       {"fail while locked", fail_while_locked},
       {"commit", end_the_transaction},
       {"segfault", [](const json&, Context&) { std::raise(SIGSEGV); }},

@@ -53,6 +53,30 @@ TEST(Retry, KeepsItsCountOverARestartAndThenIsADeadLetterThatHoldsNoMessage) {
   expect_leaves(*worker);
 }
 
+// PostgreSQL ends the transaction of a worker that stands still after idle_in_transaction_timeout.
+// Until then other messages cannot have the rows that it has locked.
+TEST(Retry, CountsNoRunThatWaitedForARowOfAWorkerThatStandsStill) {
+  Site site = Site::on_mock_cluster(1);
+  Producer producer(site.bootstrap());
+  producer.produce(site.payment(0, {{"do", "lock"}, {"ms", 1500}}));
+  producer.flush();
+  const auto sleeper =
+      site.worker("sleeper", {{"postgres", {{"idle_in_transaction_timeout", "3s"}}}});
+  site.await("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1");
+  sleeper->freeze();
+  producer.produce(site.payment(1, {{"do", "hold"}}));
+  producer.produce(site.payment(2));
+  producer.flush();
+  const auto heir = site.worker(
+      "heir", {{"kafka", {{"group.id", "heirs"}}}, {"postgres", {{"lock_timeout", "100ms"}}}});
+  site.await("SELECT (SELECT count(*) FROM payments) + (SELECT count(*) FROM hapax.dead_letters)",
+             "3");
+  EXPECT_EQ(site.database().value("SELECT count(*) FROM hapax.dead_letters"), "0");
+  EXPECT_EQ(heir->count("attempt_failed"), 0U);
+  sleeper->kill();
+  expect_leaves(*heir);
+}
+
 // `offsets forget-group` leaves attempts and letters, and the topic may have been made again since.
 TEST(Retry, CountsNoRunOfAGroupThatWasForgotten) {
   Site site = Site::on_mock_cluster(1);

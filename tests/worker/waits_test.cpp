@@ -71,6 +71,14 @@ TEST_F(Waits, OfAMinuteAreToldOnceInTheLogAndWhileTheyLastInTheReason) {
   EXPECT_EQ(partition_->waits_for(), "");
 }
 
+TEST_F(Waits, ForALockedRowAreToldToo) {
+  const Outcome held{.result = flow::Result::again, .reason = std::string(flow::kRowHeld)};
+  EXPECT_EQ(after(seconds(0), held), "");
+  EXPECT_EQ(work_.items.front().not_before, Clock::time_point(seconds(1001)));
+  EXPECT_NE(after(seconds(60), held).find("row_held"), std::string::npos);
+  EXPECT_NE(partition_->waits_for(), "");
+}
+
 TEST_F(Waits, BeginAgainBehindAnAttempt) {
   after(seconds(0), kStarted);
   after(seconds(50), {.result = flow::Result::retry, .attempts = 1});
