@@ -34,24 +34,12 @@ std::string refusal_of_group(Consumer& consumer) {
   return {};
 }
 
+Properties with_group(Properties properties, const std::string& group) {
+  properties["group.id"] = group;
+  return properties;
+}
+
 }  // namespace
-
-struct StableReader::Client final : Listener {
-  Client(Properties properties, const std::string& group, const char* isolation)
-      : consumer(with(std::move(properties), group, isolation), *this) {}
-
-  static Properties with(Properties properties, const std::string& group, const char* isolation) {
-    properties["group.id"] = group;
-    properties["isolation.level"] = isolation;
-    return properties;
-  }
-  void on_assigned(const std::vector<TopicPartition>&) override {}
-  void on_revoked(const std::vector<TopicPartition>&, bool) override {}
-  void on_committed(const std::vector<Commit>&, CommitResult, const std::string&) override {}
-  void on_client_error(const ClientError&) override {}
-
-  Consumer consumer;
-};
 
 StableReader::StableReader(Properties connecting, std::string topic, std::string group,
                            std::stop_token stop)
@@ -59,12 +47,12 @@ StableReader::StableReader(Properties connecting, std::string topic, std::string
       topic_(std::move(topic)),
       group_(std::move(group)),
       stop_(std::move(stop)),
-      stable_(std::make_unique<Client>(connecting_, group_, "read_committed")) {}
+      stable_(std::make_unique<Client>(with_group(connecting_, group_), "read_committed")) {}
 
 StableReader::~StableReader() = default;
 
 StableReader::Client& StableReader::all() {
-  if (!all_) all_ = std::make_unique<Client>(connecting_, group_, "read_uncommitted");
+  if (!all_) all_ = std::make_unique<Client>(with_group(connecting_, group_), "read_uncommitted");
   return *all_;
 }
 

@@ -12,6 +12,7 @@
 #include <stop_token>
 #include <string>
 
+#include "kafka/asking_client.hpp"
 #include "kafka/consumer.hpp"
 
 namespace hapax::kafka {
@@ -44,7 +45,7 @@ class StableReader {
   void await_passed(const Ends& ends, const Delayed& delayed);
 
  private:
-  struct Client;
+  using Client = AskingClient;
   Client& all();
   std::optional<std::int32_t> partition_count(const Client& client) const;
   Ends ends_of(const Client& client, const Ends& wanted) const;

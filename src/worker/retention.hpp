@@ -24,8 +24,8 @@ struct RetentionSetup {
   std::string group;
   std::string worker_name;
   std::function<store::HeldLogs()> held;
-  // Asks for the ends of logs now. Leaves out those that Kafka does not tell. Throws:
-  // std::exception.
+  // Asks for the ends of logs now, with messages that a producer's open transaction hides. Leaves
+  // out those that Kafka does not tell. Throws: std::exception.
   std::function<std::map<store::TopicPartition, std::int64_t>(
       const std::vector<store::TopicPartition>&)>
       ends;

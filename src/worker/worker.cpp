@@ -151,7 +151,7 @@ Ended Worker::run(const StopSignal& stop) {
     log::info("stopped", {{"left_group", false}}, "stopped before it had joined the group");
     return Ended::stopped;
   }
-  threads_.start(keeper_, consumer_);
+  threads_.start(keeper_);
   consumer_.subscribe(topics_);
   poll_.subscribed();
   health_.started();

@@ -4,7 +4,9 @@
 #include <random>
 #include <utility>
 
+#include "kafka/log_ends.hpp"
 #include "observe/log.hpp"
+#include "worker/kafka_health.hpp"
 
 namespace hapax::worker {
 namespace {
@@ -46,7 +48,7 @@ WorkerThreads::Handlers WorkerThreads::make_handlers(observe::Health& health) co
   return handlers;
 }
 
-void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
+void WorkerThreads::start(Keeper& keeper) {
   std::random_device random;
   for (auto& handlers : handlers_)
     lanes_.push_back(std::make_unique<Lane>(setup_, std::move(handlers), random()));
@@ -54,7 +56,9 @@ void WorkerThreads::start(Keeper& keeper, const kafka::Consumer& consumer) {
   keeper.start();
   retention_ = std::make_unique<Retention>(RetentionSetup{
       setup_.connect, setup_.group, setup_.worker_name, [&] { return keeper.held_logs(); },
-      [&](const auto& partitions) { return consumer.ends(partitions, kEndsTimeout); },
+      [&, ends = std::make_shared<kafka::LogEnds>([&] {
+            return current_properties(config_.kafka);
+          })](const auto& partitions) { return ends->ask(partitions, kEndsTimeout); },
       setup_.metrics});
   if (std::ranges::any_of(routes_, [](const auto& route) { return route.outside.has_value(); }))
     calls_ = std::make_unique<OutsideCalls>(setup_, routes_, std::move(call_handlers_), random());

@@ -9,7 +9,6 @@
 
 #include "config/config.hpp"
 #include "flow/route.hpp"
-#include "kafka/consumer.hpp"
 #include "observe/health.hpp"
 #include "worker/keeper.hpp"
 #include "worker/lane.hpp"
@@ -28,7 +27,7 @@ class WorkerThreads {
                 LaneSetup& setup, observe::Health& health);
 
   // Call it once.
-  void start(Keeper& keeper, const kafka::Consumer& consumer);
+  void start(Keeper& keeper);
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
   const Replays& replays() const { return *replays_; }
