@@ -74,6 +74,7 @@ Connection::~Connection() {
 
 void Connection::end() {
   leave();
+  shared_.body_bytes -= std::exchange(room_, 0);
   stream_.tcp().close();
 }
 
@@ -175,20 +176,31 @@ void Connection::on_head() {
   if (served_as_) request_->trace = served_as_->trace;
   route_ = request_->route;
   if (parser_->content_length().value_or(0) > limits.body_bytes) return refuse_too_large();
-  if (shared_.body_bytes + parser_->content_length().value_or(0) > limits.bodies_bytes)
-    return refuse_for_room();
+  if (!make_room(parser_->content_length().value_or(0))) return refuse_for_room();
   if (waits_for_continue)
     go_on();
   else
     read_body();
 }
 
+// Ends connections of slow clients if it must. Else a few that stop before the last byte of a body
+// would keep all others from sending one.
+bool Connection::make_room(std::size_t bytes) {
+  while (shared_.body_bytes - room_ + bytes > shared_.setup.gate.limits.bodies_bytes) {
+    const auto slow = std::ranges::find_if(shared_.reading, [this](const Connection* one) {
+      return one != this && one->room_ > 0 && one->is_slow();
+    });
+    if (slow == shared_.reading.end()) return false;
+    (*slow)->end();
+  }
+  return true;
+}
+
 // For the bytes that are there: one that announces many and sends none takes no room from others.
 bool Connection::keep_room(std::size_t bytes) {
-  const std::size_t others = shared_.body_bytes - room_;
-  if (others + bytes > shared_.setup.gate.limits.bodies_bytes) return false;
+  if (!make_room(bytes)) return false;
+  shared_.body_bytes += bytes - room_;
   room_ = bytes;
-  shared_.body_bytes = others + bytes;
   return true;
 }
 

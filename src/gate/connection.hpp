@@ -8,6 +8,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
@@ -20,6 +21,8 @@
 namespace hapax::gate {
 
 class Connection;
+
+constexpr std::chrono::milliseconds kSlow{1000};  // a client that makes no progress
 
 // What all connections share. On the server's thread.
 struct Shared {
@@ -49,8 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Serves until one side ends it.
   void start();
 
-  // Since when it is in its list. In `reading`: since its client last made progress.
-  Clock::time_point since() const { return since_; }
+  // By the time since when it is in its list. In `reading`: since its client last made progress.
+  bool is_slow() const { return since_ + kSlow <= Clock::now(); }
 
   // Closes it at once.
   void end();
@@ -64,6 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_header();
   void on_header(Error error);
   void on_head();
+  bool make_room(std::size_t bytes);
   bool keep_room(std::size_t bytes);
   void refuse_for_room();
   void refuse_too_large();

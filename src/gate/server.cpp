@@ -23,7 +23,6 @@ using Error = boost::system::error_code;
 constexpr std::chrono::milliseconds kTick{20};
 constexpr std::chrono::milliseconds kAcceptAgain{100};  // after it was refused
 constexpr std::chrono::milliseconds kReadOfDrain{1000};
-constexpr std::chrono::milliseconds kSlow{1000};  // a client that makes no progress
 constexpr int kBacklog = 1024;
 
 [[noreturn]] void cannot_listen(const config::Listen& listen, const std::string& why) {
@@ -153,7 +152,7 @@ class Server::Running {
     for (const auto* list : {&shared_.idle, &shared_.leaving})
       if (!list->empty()) one = list->front();
     for (const auto* list : {&shared_.beginning, &shared_.reading, &shared_.writing})
-      if (!list->empty() && list->front()->since() + kSlow <= Clock::now()) one = list->front();
+      if (!list->empty() && list->front()->is_slow()) one = list->front();
     if (one != nullptr) one->end();
     return one != nullptr;
   }

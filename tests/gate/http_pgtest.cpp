@@ -1,4 +1,5 @@
 // What strangers send: bytes that are no request, too many of them, or too few.
+#include <optional>
 #include <thread>
 
 #include "gate/gate_case.hpp"
@@ -72,16 +73,19 @@ TEST_F(Http, BodiesAreBounded) {
   EXPECT_TRUE(endless.ends());
   EXPECT_EQ(post("k1", std::string(1000, 'x')).status, 201);
   // What was only announced takes no room from others. What has come does.
-  HttpClient slow(port());
-  slow.send(kLine + kCaller + "Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n");
-  EXPECT_EQ(slow.read().status, 100);
-  EXPECT_EQ(post("k3", std::string(1000, 'x')).status, 201);
-  slow.send(std::string(600, 'x'));
   Reply reply;
-  for (int i = 0; i < 1000 && reply.status != 503; ++i) reply = post("k2", std::string(1000, 'x'));
+  std::optional<HttpClient> slow;
+  for (int n = 0; n < 100 && reply.status != 503; ++n) {  // it makes room after a second
+    slow.emplace(port());
+    slow->send(kLine + kCaller + "Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n");
+    EXPECT_EQ(slow->read().status, 100);
+    EXPECT_EQ(post("k3", std::string(1000, 'x')).status, 201);
+    slow->send(std::string(600, 'x'));
+    for (int i = 0; i < 10 && reply.status != 503; ++i) reply = post("k2", std::string(1000, 'x'));
+  }
   EXPECT_EQ(reply.status, 503);
-  slow.send(std::string(400, 'x'));
-  EXPECT_EQ(slow.read().status, 201);
+  slow->send(std::string(400, 'x'));
+  EXPECT_EQ(slow->read().status, 201);
 }
 
 TEST_F(Http, BodiesMayComeInChunks) {

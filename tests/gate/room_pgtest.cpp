@@ -77,6 +77,22 @@ TEST_F(Room, WhoAnnouncesABodyAndSendsNoneMakesRoom) {
   EXPECT_TRUE(silent[0]->ends());
 }
 
+TEST_F(Room, WhoStopsBeforeTheEndOfABodyMakesRoomForOthersBodies) {
+  config.gate.limits.connections = 100;
+  config.gate.limits.body_bytes = config.gate.limits.bodies_bytes = 60'000;
+  const std::string whole(60'000, ' ');
+  HttpClient silent(port());
+  silent.send(request("POST", "/payments", keyed("k1"), whole).substr(0, 59'000));
+  await_metric(gate(), "hapax_gate_connections", "1");
+  int status = 0;
+  for (int i = 0; i < 500 && status != 201; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    status = post("k2", "10" + whole.substr(2)).status;
+  }
+  EXPECT_EQ(status, 201);
+  EXPECT_TRUE(silent.ends());
+}
+
 // It began before the silent one, and has sent for longer than a second.
 TEST_F(Room, WhoSendsABodySteadilyStays) {
   config.gate.limits.body_bytes = std::size_t{8} << 20;
