@@ -54,23 +54,26 @@ void erase(std::deque<std::shared_ptr<Ticket>>& waiters, const std::shared_ptr<T
 
 }  // namespace
 
-// The ticket that has to be answered because there is no room: this one, or another that it
-// displaces. Nothing: there is room.
-std::shared_ptr<Ticket> Desk::place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) {
+Desk::WithoutRoom Desk::place(const std::shared_ptr<Ticket>& ticket, bool even_if_full) {
   const Request& request = ticket->request;
   if (request.is_guarded()) {
     const auto flight = flights_.find(flight_of(request));
     if (flight != flights_.end()) {
-      if (waiting_.size() >= queue_ && !even_if_full) return ticket;
+      WithoutRoom displaced;
+      if (waiting_.size() >= queue_ && !even_if_full) {
+        displaced.ticket = make_wait_for(request.tenant);
+        if (!displaced.ticket) return {ticket};
+      }
       flight->second.push_back(ticket);
       waiting_.emplace(ticket->give_up, ticket);
-      return nullptr;
+      ++waits_of_[request.tenant];
+      return displaced;
     }
   }
-  std::shared_ptr<Ticket> displaced;
+  WithoutRoom displaced;
   if (ready_ >= queue_ && !even_if_full) {
-    displaced = make_room_for(request.tenant);
-    if (!displaced) return ticket;
+    displaced = {make_room_for(request.tenant), true};
+    if (!displaced.ticket) return {ticket};
   }
   if (request.is_guarded()) flights_[flight_of(request)];
   lines_[request.tenant].ready.push_back(ticket);
@@ -94,16 +97,38 @@ std::shared_ptr<Ticket> Desk::make_room_for(const std::string& tenant) {
   return ticket;
 }
 
+// The same of those that wait for keys. The ticket waits no more then.
+std::shared_ptr<Ticket> Desk::make_wait_for(const std::string& tenant) {
+  const auto own = waits_of_.find(tenant);
+  const auto most =
+      std::ranges::max_element(waits_of_, {}, [](const auto& of) { return of.second; });
+  if (most == waits_of_.end() || most->second <= 1 + (own == waits_of_.end() ? 0 : own->second))
+    return nullptr;
+  const auto newest = std::find_if(waiting_.rbegin(), waiting_.rend(), [&](const auto& one) {
+    return one.second->request.tenant == most->first;
+  });
+  auto ticket = newest->second;
+  std::erase(flights_.at(flight_of(ticket->request)), ticket);
+  waits_no_more(ticket);
+  return ticket;
+}
+
+void Desk::waits_no_more(const std::shared_ptr<Ticket>& ticket) {
+  waiting_.erase({ticket->give_up, ticket});
+  const auto of_tenant = waits_of_.find(ticket->request.tenant);
+  if (--of_tenant->second == 0) waits_of_.erase(of_tenant);
+}
+
 void Desk::submit(std::shared_ptr<Ticket> ticket) {
   ticket->give_up = Clock::now() + wait_;
-  std::shared_ptr<Ticket> without_room = ticket;
+  WithoutRoom without_room{ticket};
   {
     const sync::Lock lock(mutex_);
     if (!stopped_) without_room = place(ticket, false);
   }
-  if (!without_room) return;
-  if (without_room != ticket) answer_waiting(*without_room, {full(), {}});
-  give(*without_room, full());
+  if (!without_room.ticket) return;
+  if (without_room.holds_its_key) answer_waiting(*without_room.ticket, {full(), {}});
+  give(*without_room.ticket, full());
 }
 
 std::shared_ptr<Ticket> Desk::take(std::chrono::milliseconds at_most) {
@@ -245,7 +270,7 @@ void Desk::answer_waiting(const Ticket& ticket, const Executed& executed) {
     const auto flight = flights_.find(flight_of(ticket.request));
     waited = std::move(flight->second);
     flights_.erase(flight);
-    for (const auto& one : waited) waiting_.erase({one->give_up, one});
+    for (const auto& one : waited) waits_no_more(one);
   }
   const Answer& answer = executed.answer;
   std::vector<std::pair<std::shared_ptr<Ticket>, Answer>> answered;
@@ -272,11 +297,11 @@ void Desk::expire(Clock::time_point now) {
   {
     const sync::Lock lock(mutex_);
     while (!waiting_.empty() && waiting_.begin()->first <= now) {
-      const auto& ticket = waiting_.begin()->second;
+      const auto ticket = waiting_.begin()->second;
       if (const auto flight = flights_.find(flight_of(ticket->request)); flight != flights_.end())
         erase(flight->second, ticket);
       expired.push_back(ticket);
-      waiting_.erase(waiting_.begin());
+      waits_no_more(ticket);
     }
   }
   for (const auto& ticket : expired) give(*ticket, in_flight());

@@ -112,9 +112,17 @@ class Desk {
   Line* next_line() HAPAX_REQUIRES(mutex_);
   std::shared_ptr<Ticket> take_from(Line& line, std::size_t at) HAPAX_REQUIRES(mutex_);
   std::vector<Line*> lines_that_wait() HAPAX_REQUIRES(mutex_);
-  std::shared_ptr<Ticket> place(const std::shared_ptr<Ticket>& ticket, bool even_if_full)
+  // The ticket that has to be answered because there is no room: the one that came, or another that
+  // it displaces. Nothing: there is room.
+  struct WithoutRoom {
+    std::shared_ptr<Ticket> ticket;
+    bool holds_its_key = false;  // so that others may wait for it
+  };
+  WithoutRoom place(const std::shared_ptr<Ticket>& ticket, bool even_if_full)
       HAPAX_REQUIRES(mutex_);
   std::shared_ptr<Ticket> make_room_for(const std::string& tenant) HAPAX_REQUIRES(mutex_);
+  std::shared_ptr<Ticket> make_wait_for(const std::string& tenant) HAPAX_REQUIRES(mutex_);
+  void waits_no_more(const std::shared_ptr<Ticket>& ticket) HAPAX_REQUIRES(mutex_);
 
   const std::size_t queue_;
   const std::chrono::milliseconds wait_;
@@ -130,6 +138,7 @@ class Desk {
   std::unordered_map<std::string, Tickets> flights_ HAPAX_GUARDED_BY(mutex_);  // → who waits
   // Ordered by give_up. It holds exactly the tickets that wait in flights_.
   std::set<std::pair<Clock::time_point, std::shared_ptr<Ticket>>> waiting_ HAPAX_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::size_t> waits_of_ HAPAX_GUARDED_BY(mutex_);  // by tenant
   bool stopped_ HAPAX_GUARDED_BY(mutex_) = false;
 };
 

@@ -89,6 +89,16 @@ TEST(Desk, NotMoreWaitForKeysThanForLanes) {
   EXPECT_EQ(desk.counts().waiting, 2U);
 }
 
+// A caller who retries one key a thousand times must not take the wait from the retries of others.
+TEST(Desk, WhoHasMostThatWaitForKeysMakesRoom) {
+  Desk desk(2, std::chrono::minutes(1));
+  std::map<std::string, int> answers;
+  for (int i = 0; i < 3; ++i) desk.submit(of_tenant("ann", "k", answers));
+  for (int i = 0; i < 2; ++i) desk.submit(of_tenant("bob", "b", answers));
+  EXPECT_FALSE(answers.contains("b")) << answers["b"];
+  EXPECT_EQ(desk.counts().waiting, 2U);
+}
+
 TEST(Desk, ALaneServesWhoHasTheFewestLanes) {
   Desk desk(10, std::chrono::minutes(1));
   std::map<std::string, int> answers;
