@@ -3,6 +3,7 @@
 #include "flow/call_account.hpp"
 #include "flow/crash_point.hpp"
 #include "flow/verdicts.hpp"
+#include "observe/log.hpp"
 #include "worker/after_refusal.hpp"
 
 namespace hapax::worker {
@@ -34,7 +35,10 @@ CallAccounts::CallAccounts(LaneSetup& setup, const std::vector<flow::Route>& rou
 }
 
 void CallAccounts::finish_all() {
-  for (auto flight = done_.begin(); flight != done_.end();) flight = ends_.finish(done_, flight);
+  for (auto flight = done_.begin(); flight != done_.end();) {
+    set_not_kept(*flight, false);
+    flight = ends_.finish(done_, flight);
+  }
 }
 
 void CallAccounts::keep_ended(const std::function<void()>& meanwhile) {
@@ -66,6 +70,7 @@ void CallAccounts::collect_ended() {
   for (Flight& flight : ended) {
     if (flight.trace) flight.task.trace = &*flight.trace;
     count(flight);
+    if (flight.end.how == Ended::How::answered) set_not_kept(flight, true);
   }
   done_.splice(done_.end(), ended);
 }
@@ -112,7 +117,10 @@ void CallAccounts::keep_answers(const std::function<void()>& meanwhile) {
     if (how == store::Kept::locked) {
       flight->account_at = Clock::now() + kKeyLocked;
       ++flight;
-    } else if (how == store::Kept::yes) {
+      continue;
+    }
+    set_not_kept(*flight, false);
+    if (how == store::Kept::yes) {
       flight->item().answered =
           answered(flight->route(), flight->taken.token, std::move(flight->end.text));
       flight = ends_.pass_to_lane(done_, flight);
@@ -124,6 +132,26 @@ void CallAccounts::keep_answers(const std::function<void()>& meanwhile) {
     }
   }
   if (refused) std::rethrow_exception(refused);
+}
+
+void CallAccounts::set_not_kept(const Flight& flight, bool is_not_kept) {
+  const sync::Lock lock(mutex_);
+  is_not_kept ? void(not_kept_.insert(&flight)) : void(not_kept_.erase(&flight));
+}
+
+void CallAccounts::tell_not_kept() const {
+  const sync::Lock lock(mutex_);
+  for (const Flight* const flight : not_kept_)
+    observe::log::warning(
+        "answer_not_kept",
+        {{"topic", flight->source.topic},
+         {"partition", flight->source.partition},
+         {"offset", flight->source.offset},
+         {"token", flight->taken.token},
+         {"answer",
+          log_error_text_ ? std::optional<std::string_view>(flight->end.text) : std::nullopt}},
+        "a call was answered, and PostgreSQL has not kept the answer yet. If the process ends now, "
+        "the answer is lost; with log.error_text it is shown here");
 }
 
 // Keeps the answers, and returns what became of each call that is still `answered` and due. If
@@ -145,6 +173,7 @@ std::vector<store::Kept> CallAccounts::keep(const std::vector<Flight*>& answered
     if (!is_too_much && !store::is_refusal(error.fault())) throw;
     if (answers.size() == 1) {
       if (is_too_much) {
+        set_not_kept(*answered.front(), false);
         answered.front()->end = outside::not_kept(error.fault().text);
       } else {
         answered.front()->account_at = after_refusal(began);

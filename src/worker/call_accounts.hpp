@@ -7,16 +7,19 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "flow/lane_session.hpp"
+#include "sync/mutex.hpp"
 #include "worker/calls_in_flight.hpp"
 #include "worker/flight_ends.hpp"
 
 namespace hapax::worker {
 
-// Thread safety: none. Throws: DatabaseError; what is not accounted for stays.
+// Thread safety: none, but for tell_not_kept(). Throws: DatabaseError; what is not accounted for
+// stays.
 class CallAccounts {
  public:
   // All outlive this.
@@ -37,6 +40,9 @@ class CallAccounts {
   // Finishes these as they are.
   void finish_all();
 
+  // Logs the answers that PostgreSQL does not have yet. Any thread.
+  void tell_not_kept() const;
+
   // The answer counts as waiting until a lane has booked it, or the message is dropped.
   flow::Answered answered(std::size_t route, std::int64_t token, std::string answer) const;
   // How many answers of the route wait for a lane.
@@ -52,6 +58,7 @@ class CallAccounts {
                                 const std::function<void()>& meanwhile,
                                 std::exception_ptr& refused);
   void count(const Flight& ended);
+  void set_not_kept(const Flight& flight, bool is_not_kept);
 
   const bool log_error_text_;
   const std::vector<flow::Route>& routes_;
@@ -64,6 +71,9 @@ class CallAccounts {
   Flights done_;  // that came back, and are not accounted for yet
   // By route index. Lanes count down.
   std::vector<std::shared_ptr<std::atomic<std::size_t>>> answers_;
+  mutable sync::Mutex mutex_;
+  // Those of done_ that were answered. They do not change while they are here.
+  std::set<const Flight*> not_kept_ HAPAX_GUARDED_BY(mutex_);
 };
 
 }  // namespace hapax::worker

@@ -63,6 +63,10 @@ void OutsideCalls::tell_running() const {
                   {"seconds", (Clock::now() - running.since) / std::chrono::seconds(1)}},
                  "a call to the outside has not come back; another worker takes its key over once "
                  "this one's lease is over");
+}
+
+void OutsideCalls::tell_not_kept() const {
+  accounts_.tell_not_kept();
   steps_.tell_not_kept(setup_.log_error_text);
 }
 

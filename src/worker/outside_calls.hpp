@@ -49,8 +49,11 @@ class OutsideCalls {
   CallsInFlight& in_flight() { return in_flight_; }
   const CallsInFlight& in_flight() const { return in_flight_; }
 
-  // Logs the calls that run, and the answers of their steps that are not kept. Any thread.
+  // Logs the calls that run. Any thread.
   void tell_running() const;
+
+  // Logs the answers of calls and of their steps that PostgreSQL does not have yet. Any thread.
+  void tell_not_kept() const;
 
   // The holder under which replays call. Any thread.
   outside::Holder& holder() { return holder_; }

@@ -40,6 +40,7 @@ Ended Shutdown::leave() {
   log::info("stopped", {{"left_group", closed}}, "stopped");
   // A replay has the same time. If it is cut off, it counts as one more run.
   const bool replays_idle = replays_end_until(until);
+  if (!lanes_idle) threads_.tell_not_kept();
   if (threads_.call_hangs()) return Ended::handler_hangs;
   if (!lanes_idle) {
     if (drained.idle) threads_.tell_running();

@@ -34,6 +34,10 @@ class WorkerThreads {
 
   // Logs what each lane runs, and the calls to the outside.
   void tell_running() const;
+  // Logs the answers of calls to the outside that are lost if the process ends now.
+  void tell_not_kept() const {
+    if (calls_) calls_->tell_not_kept();
+  }
   // Whether a lane runs a handler, or a call runs. If not, the lanes' messages wait for PostgreSQL.
   bool handlers_run() const;
   // Whether a call runs, or has come back and PostgreSQL does not know it yet.
