@@ -48,13 +48,12 @@ flow::Replayer::Outside Replays::calls_through(OutsideCalls& calls) {
               },
           .wait =
               [this](std::chrono::milliseconds time) {
-                wait_unless_stopped(stop_, time);
-                return !stop_.stop_requested();
+                wait_unless_stopped(gives_up_.get_token(), time);
+                return !gives_up_.stop_requested();
               }};
 }
 
 void Replays::run(const std::stop_token& stop) {
-  stop_ = stop;
   while (!stop.stop_requested()) {
     const bool down = postgres_.is_down();
     const bool more = !down && turn();

@@ -27,6 +27,12 @@ class Replays {
   Replays(const LaneSetup& setup, const std::vector<flow::Route>& routes,
           std::vector<std::unique_ptr<Handler>> handlers, OutsideCalls* calls, std::uint64_t seed);
 
+  // Blocks: until its replay has ended. If PostgreSQL does not take what came of a call, it waits
+  // no more for that.
+  ~Replays() { gives_up_.request_stop(); }
+  Replays(const Replays&) = delete;
+  Replays& operator=(const Replays&) = delete;
+
   // What it runs now, for the watchdog. Any thread.
   std::optional<Lane::Running> running() const;
 
@@ -49,7 +55,7 @@ class Replays {
   std::vector<std::unique_ptr<Handler>> handlers_;
   std::string said_;                 // why it cannot ask; the thread's own
   Clock::time_point count_again_{};  // the thread's own
-  std::stop_token stop_;             // the thread's own
+  std::stop_source gives_up_;
   mutable sync::Mutex mutex_;
   std::condition_variable ended_there_;
   std::optional<Lane::Running> running_ HAPAX_GUARDED_BY(mutex_);
