@@ -173,6 +173,7 @@ class Server::Running {
   // A client that sends slowly has time to finish its request, but only a part of the drain.
   void drain_on() {
     if (Clock::now() >= end_reading_) {
+      end_all(shared_.idle);  // new ones that have sent nothing
       end_all(shared_.beginning);
       end_all(shared_.reading);
     }

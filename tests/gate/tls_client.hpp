@@ -5,6 +5,7 @@
 #include <openssl/x509.h>
 
 #include <csignal>
+#include <functional>
 #include <memory>
 
 #include "gate/http_client.hpp"
@@ -18,6 +19,7 @@ class TlsClient final : public HttpClient {
     std::filesystem::path trusts;  // the authority of the gate's certificate
     const support::Certificate* shows = nullptr;
     int version = 0;  // the highest; 0: any
+    std::function<void()> before_handshake = {};
   };
 
   TlsClient(std::uint16_t port, const Options& options) : HttpClient(port) {
@@ -33,6 +35,7 @@ class TlsClient final : public HttpClient {
     }
     tls_.reset(SSL_new(context_.get()));
     SSL_set_fd(tls_.get(), socket());
+    if (options.before_handshake) options.before_handshake();
     is_up_ = SSL_connect(tls_.get()) == 1;
   }
 

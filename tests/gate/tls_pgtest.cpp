@@ -204,5 +204,22 @@ TEST_F(GateTls, DrainsInTime) {
   draining.join();
 }
 
+TEST_F(GateTls, ADrainDoesNotWaitForWhoEndsTheHandshakeAndSendsNothing) {
+  std::thread draining;
+  TlsClient::Options options = options_of();
+  options.before_handshake = [&] {
+    draining = std::thread([&] {
+      const auto began = Clock::now();
+      EXPECT_TRUE(gate().gate.drain());
+      EXPECT_LT(Clock::now() - began, 5s);
+    });
+    std::this_thread::sleep_for(100ms);
+  };
+  const auto at = port();
+  TlsClient client(at, options);
+  EXPECT_TRUE(client.is_up());
+  draining.join();
+}
+
 }  // namespace
 }  // namespace hapax::gate
