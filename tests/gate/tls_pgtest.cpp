@@ -206,8 +206,8 @@ TEST_F(GateTls, DrainsInTime) {
 
 TEST_F(GateTls, ADrainDoesNotWaitForWhoEndsTheHandshakeAndSendsNothing) {
   std::thread draining;
-  TlsClient::Options options = options_of();
-  options.before_handshake = [&] {
+  TlsClient::Options late = options_of();
+  late.before_handshake = [&] {
     draining = std::thread([&] {
       const auto began = Clock::now();
       EXPECT_TRUE(gate().gate.drain());
@@ -216,7 +216,7 @@ TEST_F(GateTls, ADrainDoesNotWaitForWhoEndsTheHandshakeAndSendsNothing) {
     std::this_thread::sleep_for(100ms);
   };
   const auto at = port();
-  TlsClient client(at, options);
+  TlsClient client(at, late);
   EXPECT_TRUE(client.is_up());
   draining.join();
 }
