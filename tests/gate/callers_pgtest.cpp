@@ -33,7 +33,8 @@ TEST_F(CallersOfAGate, WhoseHandlersAreSlowLeaveALaneToOthers) {
   EXPECT_EQ(as_bob("b2").status, 201);
   door.open();
   for (const auto& client : slow) EXPECT_EQ(client->read().status, 201);
-  EXPECT_EQ(runs, 11);
+  // A handler may run again, alone, if requests that shared a transaction took too long.
+  EXPECT_EQ(database.value("SELECT count(*) FROM effects"), "11");
 }
 
 }  // namespace
