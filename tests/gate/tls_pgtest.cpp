@@ -205,17 +205,20 @@ TEST_F(GateTls, DrainsInTime) {
 }
 
 TEST_F(GateTls, ADrainDoesNotWaitForWhoEndsTheHandshakeAndSendsNothing) {
+  const auto at = port();
   std::thread draining;
   TlsClient::Options late = options_of();
   late.before_handshake = [&] {
+    TlsClient later(at, options_of());
+    later.send(order(as_ann()));
+    EXPECT_NE(later.read().status, 0) << "the gate has taken the connection before it, too";
     draining = std::thread([&] {
       const auto began = Clock::now();
       EXPECT_TRUE(gate().gate.drain());
       EXPECT_LT(Clock::now() - began, 5s);
     });
-    std::this_thread::sleep_for(100ms);
+    EXPECT_EQ(later.read().status, 0) << "idle, so the drain closes it as it begins";
   };
-  const auto at = port();
   TlsClient client(at, late);
   EXPECT_TRUE(client.is_up());
   draining.join();
