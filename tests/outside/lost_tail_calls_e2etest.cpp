@@ -257,6 +257,7 @@ struct StuckCheckpoint : Shop {
   StuckCheckpoint() : Shop(kQueryable, false, [](int) { return Site(1); }) {
     nlohmann::json rules = patch();
     rules["route"]["retry"]["max_attempts"] = 1000;
+    rules["kafka"]["session.timeout.ms"] = 120000;  // it keeps its partition while it is frozen
     site.database().run("ALTER TABLE charges ADD CONSTRAINT stuck CHECK (payment <> 'p0')");
     worker = site.worker("w", rules);
     for (int i = 0; i < kKnown; ++i) send(i);
