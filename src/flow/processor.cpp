@@ -29,10 +29,8 @@ std::string why_halted(const Decision& decision, const Route& route, const store
   if (decision.reason == "handler_ended_transaction")
     return "handler \"" + route.handler.name +
            "\" ended hapax's transaction (COMMIT, ROLLBACK, SET CONSTRAINTS or RESET ALL), or left "
-           "a "
-           "stream or pipeline of libpqxx open. Part of its effect may stand alone, so it is not "
-           "run "
-           "again: " +
+           "a stream or pipeline of libpqxx open. Part of its effect may stand alone, so it is not "
+           "run again: " +
            fault.text;
   return fault.text;
 }

@@ -69,11 +69,12 @@ void Assignment::revoked(const TopicPartition& id) {
   // End the old assignment. Otherwise the keeper would go on to take a partition that a notice has
   // just asked for again.
   if (const auto found = partitions_.find(id); found != partitions_.end()) {
+    const Partition& partition = *found->second;
     found->second->end();
-    remember_last(*found->second);
+    remember_last(partition);
+    // Another worker may go on with it, and what this one has seen does not count then.
+    if (partition.seen_wal()) seen_wal_.at(id).left = partition.beginning().epoch;
   }
-  // Another worker may go on with it, and Kafka's offset then tells what that one has seen.
-  seen_wal_.erase(id);
   partitions_.erase(id);
   fetches_.forget_start(id);
   halted_.erase(id);

@@ -38,6 +38,8 @@ struct PartitionOrder {
 struct SeenWal {
   store::WalPosition position;
   std::string incarnation;  // of PostgreSQL at that time
+  // The epoch of that run of the partition, if the group has taken the partition away since.
+  std::optional<std::int64_t> left = {};
   bool operator==(const SeenWal&) const = default;
 };
 

@@ -188,16 +188,22 @@ const store::WalPosition& has_to_hold(const StartFacts& facts, bool was_seen_bef
   return was_seen_before && facts.began_wal ? *facts.began_wal : *facts.wal;
 }
 
+// Whether no run of the partition has begun since that one, and PostgreSQL's own run began since.
+// Of what that run saw, PostgreSQL then has to hold what it had when its own run began.
+bool is_last_run(const StartFacts& facts, std::int64_t epoch) {
+  return facts.row && facts.row->is_of_earlier_run && facts.row->epoch == epoch;
+}
+
 // A sentence that tells how one sees that PostgreSQL lost commits. Nothing if it has not.
 std::optional<std::string> loss(const StartFacts& facts) {
   if (!facts.wal) return std::nullopt;
   const auto in_kafka =
       is_ours(facts) ? store::WalPosition::parse(facts.provenance->wal) : std::nullopt;
   const store::WalPosition& for_kafka =
-      has_to_hold(facts, in_kafka && facts.row && facts.row->is_of_earlier_run &&
-                             facts.row->epoch == facts.provenance->epoch);
+      has_to_hold(facts, in_kafka && is_last_run(facts, facts.provenance->epoch));
   const store::WalPosition* here = &has_to_hold(facts, facts.was_seen_before);
   auto seen = facts.seen_wal;
+  if (facts.left && !is_last_run(facts, *facts.left)) seen.reset();
   if (in_kafka && (!seen || seen->is_older_than(*in_kafka) || for_kafka.may_lack(*in_kafka))) {
     here = &for_kafka;
     seen = in_kafka;

@@ -37,6 +37,7 @@ struct StartFacts {
   std::optional<store::WalPosition> began_wal;  // the beginning of its run of now, or later
   std::optional<store::WalPosition> seen_wal;   // the last one that this process saw
   bool was_seen_before = false;                 // in an earlier run of PostgreSQL
+  std::optional<std::int64_t> left;             // SeenWal::left
   store::Doubt doubt;
   // the configuration's
   std::string key_spec;

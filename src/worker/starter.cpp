@@ -183,8 +183,10 @@ std::optional<Starter::Starting> Starter::decide(const std::shared_ptr<Partition
     facts.wal = store_.position;
     facts.began_wal = found_.began;
   }
-  if (const auto& seen = partition->handover.seen_wal)
+  if (const auto& seen = partition->handover.seen_wal) {
     facts.was_seen_before = seen->incarnation != store_.incarnation;
+    facts.left = seen->left;
+  }
   // Otherwise hapax would not notice that the topic is another one.
   if (facts.row && facts.row->topic_id && facts.topic_id.empty() && kafka::can_tell_topic_ids())
     throw std::runtime_error("Kafka does not tell the id of topic " + id.first);

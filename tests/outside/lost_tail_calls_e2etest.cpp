@@ -2,7 +2,10 @@
 // back. Each of the three declarations then does its part.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "outside/shop.hpp"
+#include "support/kafka_admin.hpp"
 #include "support/successor.hpp"
 
 namespace hapax::support {
@@ -254,10 +257,12 @@ void back_up() {
 
 // The first message's booking fails, so no checkpoint moves.
 struct StuckCheckpoint : Shop {
-  StuckCheckpoint() : Shop(kQueryable, false, [](int) { return Site(1); }) {
+  // The session: 120 s let a worker keep its partition while it is frozen.
+  explicit StuckCheckpoint(int session_ms = 120000)
+      : Shop(kQueryable, false, [](int) { return Site(1); }) {
     nlohmann::json rules = patch();
     rules["route"]["retry"]["max_attempts"] = 1000;
-    rules["kafka"]["session.timeout.ms"] = 120000;  // it keeps its partition while it is frozen
+    rules["kafka"]["session.timeout.ms"] = session_ms;
     site.database().run("ALTER TABLE charges ADD CONSTRAINT stuck CHECK (payment <> 'p0')");
     worker = site.worker("w", rules);
     for (int i = 0; i < kKnown; ++i) send(i);
@@ -290,14 +295,41 @@ TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughNoCheckpointHasMoved) {
   shop.expect_all_asked_about();
 }
 
-// A program that is back before the worker, such as another service.
-TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughOthersWriteFirst) {
-  HAPAX_NEEDS_KAFKA();
-  StuckCheckpoint shop;
+// Kafka takes an offset from outside of the group once it has no member. It is the one that it has.
+void await_no_members(const Site& site) {
+  const auto has = committed(site.bootstrap(), site.group(), site.topic(), 0);
+  ASSERT_TRUE(has);
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);;) {
+    try {
+      return reset_offset(site.bootstrap(), site.group(), site.topic(), 0, *has);
+    } catch (const std::exception& error) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until) << error.what();
+    }
+  }
+}
+
+// A program is back before the worker, such as another service.
+void lose_while_frozen(StuckCheckpoint& shop) {
   shop.worker->freeze();
   shop.lose();
   write(shop, "even_more", 200000);
+}
+
+TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughOthersWriteFirst) {
+  HAPAX_NEEDS_KAFKA();
+  StuckCheckpoint shop;
+  lose_while_frozen(shop);
   shop.worker->thaw();
+  shop.expect_all_asked_about();
+}
+
+TEST(LostCalls, OfFilesThatArePutBackAreAskedAboutThoughTheGroupTookThePartitionAway) {
+  HAPAX_NEEDS_KAFKA();
+  StuckCheckpoint shop(1500);
+  lose_while_frozen(shop);
+  await_no_members(shop.site);
+  shop.worker->thaw();
+  shop.worker->await("revoked");
   shop.expect_all_asked_about();
 }
 

@@ -51,8 +51,13 @@ TEST_F(AssignmentTest, APartitionThatComesBackKnowsItsLastRecord) {
   EXPECT_TRUE(partitions.empty());
   assignment.assigned({id(0)});
   EXPECT_EQ(partitions.at(id(0))->handover.read_before, std::vector{*partition->polling.last});
-  EXPECT_FALSE(partitions.at(id(0))->handover.seen_wal)
-      << "another worker may have started it meanwhile, after a loss that is settled by now";
+  // The start looks whether another worker has started it meanwhile.
+  EXPECT_EQ(partitions.at(id(0))->handover.seen_wal,
+            (SeenWal{{1, 0xFF}, "run", partition->beginning().epoch}));
+  assignment.revoked(id(0));  // before it has started
+  assignment.assigned({id(0)});
+  EXPECT_EQ(partitions.at(id(0))->handover.seen_wal,
+            (SeenWal{{1, 0xFF}, "run", partition->beginning().epoch}));
 }
 
 TEST_F(AssignmentTest, APartitionThatStartsAgainKnowsHowFarPostgresWas) {

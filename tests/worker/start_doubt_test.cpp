@@ -76,6 +76,21 @@ TEST(Start, WhatPostgresWroteSinceItCameBackHidesNoLossFromTheNextOwner) {
   EXPECT_EQ(halt(all), "started");
 }
 
+// The group took the partition away from this process, and gave it back.
+TEST(Start, WhatWasSeenBeforeARevocationCountsIfNoRunHasBegunSince) {
+  StartFacts all = calling(config::Repeat::never, "", "1/0/30");
+  all.seen_wal = store::WalPosition{1, 0x20};
+  all.was_seen_before = true;
+  all.began_wal = store::WalPosition{1, 0x1F};
+  all.left = all.row->epoch;
+  EXPECT_EQ(halt(all), "started") << "another worker has settled the loss";
+  all.row->is_of_earlier_run = true;
+  EXPECT_EQ(halt(all), "tail_in_doubt");
+  all.row->epoch += 1;
+  all.provenance->epoch += 1;
+  EXPECT_EQ(halt(all), "started") << "another worker has had it before the server began";
+}
+
 // An older state of the database was put back by a dump, whose log has gone on.
 TEST(Start, AnOffsetInKafkaThatIsAheadOfItsCheckpointPutsCallsInDoubt) {
   struct Row {
